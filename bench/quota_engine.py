@@ -45,7 +45,14 @@ class _Port(UnboundedPort):
         """Taken."""
 
     def send_entry(
-        self, _consumer: Consumer, _at: Position, _partition: int, _count: int, _body: bytes, /
+        self,
+        _consumer: Consumer,
+        _at: Position,
+        _partition: int,
+        _count: int,
+        _body: bytes,
+        _left: tuple[int, ...],
+        /,
     ) -> None:
         """Taken."""
 

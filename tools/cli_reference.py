@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from headgate.cli.admin.command import VerbCommand, VerbGroup
+from headgate.cli.admin.command import VerbCommand, VerbGroup, admin_group
+from headgate.cli.admin.pulsar_verbs import PULSAR_VERBS
 from headgate.cli.admin.verbs import Parameter, Verb
 from headgate.cli.group import main
 
@@ -26,7 +27,26 @@ def cli_page(table: Table) -> str:
         "Ctrl-C; `headgate admin` has 1 instead of 2, as `pulsar-admin`. In a checkout, write\n"
         "`./dev headgate ...`.\n"
     )
-    return text + "".join(_command_text(main, table, "headgate", "##"))
+    return text + "".join(_command_text(main, table, "headgate", "##")) + _absent_text(table)
+
+
+def _absent_text(table: Table) -> str:
+    """The verbs of ``pulsar-admin`` that ``headgate admin`` lacks."""
+    context = click.Context(admin_group)
+    rows = []
+    for group, verbs in PULSAR_VERBS.items():
+        own = admin_group.get_command(context, group)
+        present = own.commands if isinstance(own, click.Group) else {}
+        absent = sorted(verbs - set(present))
+        if absent or not verbs:
+            names = ", ".join(f"`{verb}`" for verb in absent)
+            rows.append((f"`{group}`", "all: " * (not present) + names))
+    return (
+        "\n## What pulsar-admin has and headgate admin lacks\n\n"
+        "`headgate admin` says so, and ends with 1. The names are those of `pulsar-admin` 4.0.8;\n"
+        "[what the admin API lacks](../guide/admin-coverage.md) has the answers of the broker.\n\n"
+        + table(("group", "verbs"), rows)
+    )
 
 
 def _command_text(group: click.Group, table: Table, path: str, heading: str) -> Iterable[str]:

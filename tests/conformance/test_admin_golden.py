@@ -75,10 +75,12 @@ MAPS = (".subscriptions", ".cursors", ".partitions")
 """Maps by names of the user's, whose order means nothing."""
 NOT_RECORDED = {
     "headgate", "oldestBacklogMessageSubscriptionName", "dispatchThrottledMsgs",
-    "dispatchThrottledBytes",
+    "dispatchThrottledBytes", "topicCreationTimeStamp", "lastPublishTimeStamp",
 }  # fmt: skip
-"""Our own account; what Pulsar finds out at its next check of quotas only, a minute later; and the
-fields of PIP-406's first form, which it never had."""
+"""Our own account; what Pulsar finds out at its next check of quotas only, a minute later; the
+fields of PIP-406's first form, which it never had; and those of PIP-431, which are newer."""
+NOT_RECORDED_IN_SUBSCRIPTIONS = {"oldestBacklogMessageAgeSeconds"}
+"""PIP-492 is newer."""
 SYSTEM_TENANT = "headgate"
 
 
@@ -186,7 +188,8 @@ def _differ_in_shape(ours: Any, recorded: Any, where: str) -> list[str]:
         isinstance(v, str) for v in recorded.values()
     ):
         return [f"{where}.{k} is {v!r}" for k, v in ours.items() if not isinstance(v, str)]
-    names = [name for name in ours if name not in NOT_RECORDED or name in recorded]
+    newer = NOT_RECORDED | (NOT_RECORDED_IN_SUBSCRIPTIONS if ".subscriptions." in where else set())
+    names = [name for name in ours if name not in newer or name in recorded]
     if where.endswith(MAPS):
         names, recorded = sorted(names), dict(sorted(recorded.items()))
     if names != list(recorded):

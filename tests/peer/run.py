@@ -23,6 +23,7 @@ MAINS = tuple(
         "Producers",
         "Patterns",
         "NotSupported",
+        "Acknowledgements",
         "BacklogQuotas",
     )
 )

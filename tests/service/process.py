@@ -96,6 +96,10 @@ class BrokerProcess:
         """End it without giving it a chance (SIGKILL)."""
         return self._end(signal.SIGKILL)
 
+    def wait(self) -> int:
+        """Wait until it ends by itself and return its exit status."""
+        return self._end(None)
+
     def restart(self) -> BrokerProcess:
         """End it cleanly and start it again on the same data, on other ports."""
         assert self.terminate() == 0
@@ -129,10 +133,11 @@ class BrokerProcess:
         if self._process is not None:
             self.terminate()
 
-    def _end(self, number: signal.Signals) -> int:
+    def _end(self, number: signal.Signals | None) -> int:
         process, self._process = self._process, None
         assert process is not None
-        process.send_signal(number)
+        if number is not None:
+            process.send_signal(number)
         try:
             process.wait(STOP_TIMEOUT_S)
         finally:

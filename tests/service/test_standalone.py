@@ -88,6 +88,13 @@ def test_messages_survive_a_restart(make_broker: Make) -> None:
     assert got == [b"m1", b"m2"]
 
 
+def test_an_administrator_shuts_it_down(make_broker: Make) -> None:
+    broker = make_broker().start()
+    assert broker.request("POST", "/admin/v2/brokers/shutdown") == (204, b"")
+    assert broker.wait() == 0
+    assert "an administrator asked for it: closing" in broker.log()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_cleanly(make_broker: Make, number: signal.Signals) -> None:
     broker = make_broker().start()

@@ -22,22 +22,23 @@ ALLOWED: dict[str, set[str]] = {
     "metadata": {"base"},
     "record": {"base"},
     "security": {"base"},
+    "schema": {"base"},
     "engine": {"flow", "base"},
     "policy": {"engine", "metadata", "security", "flow", "base"},
     "control": {"policy", "engine", "flow", "base"},
     "storage": {"engine", "ledger", "metadata", "flow", "base"},
     "broker": {
-        "control", "storage", "policy", "engine", "wire", "ledger", "metadata", "security", "flow",
-        "base",
+        "control", "storage", "policy", "engine", "wire", "ledger", "metadata", "schema",
+        "security", "flow", "base",
     },
     "observe": {
         "broker", "control", "storage", "policy", "engine", "ledger", "metadata", "flow", "base",
     },
     "facade": {
-        "observe", "broker", "storage", "policy", "engine", "wire", "ledger", "metadata", "flow",
-        "base",
+        "observe", "broker", "storage", "policy", "engine", "wire", "ledger", "metadata", "schema",
+        "flow", "base",
     },
-    "admin": {"facade", "observe", "metadata", "base"},
+    "admin": {"facade", "observe", "metadata", "schema", "base"},
     "telemetry": {
         "observe", "broker", "control", "storage", "policy", "engine", "wire", "ledger",
         "metadata", "flow", "record", "base",
@@ -64,6 +65,7 @@ EXTERNAL: dict[str, set[str]] = {
     "metadata": {"msgspec"},
     "record": {"google"},
     "security": {"jwt", "cryptography", "bcrypt"},
+    "schema": {"google", "msgspec"},
     "policy": {"msgspec"},
     "storage": {"msgspec"},
     "broker": {"google_crc32c", "msgspec", "re2"},
@@ -95,6 +97,7 @@ BANNED_STANDARD: dict[str, set[str]] = {
     "wire": IMPURE,
     "engine": IMPURE,
     "record": IMPURE,
+    "schema": IMPURE,
     "fs": BLOCKING_BY_DESIGN,
     "ledger": BLOCKING_BY_DESIGN | {"time", "random", "os", "pathlib"},
     "metadata": BLOCKING_BY_DESIGN | {"time", "random"},
@@ -211,6 +214,7 @@ BANNED_INSIDE_BROKER = {
 
 ADMIN_SEES = (
     "headgate.facade.protocol",
+    "headgate.facade.message_protocol",
     "headgate.observe.stats.fields",
     "headgate.observe.explain.reports",
 )

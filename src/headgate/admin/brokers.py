@@ -1,59 +1,29 @@
-"""Routes about the broker: its cluster, health, metadata and dynamic settings."""
+"""Routes about the broker: its health, its end, its metadata and dynamic settings."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from headgate.admin.clusters import check_cluster
 from headgate.admin.operations import Operation
-from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Reply, Route, as_json, as_text
+from headgate.admin.routing import (
+    EMPTY,
+    NO_CONTENT,
+    Call,
+    Query,
+    Reply,
+    Route,
+    as_json,
+    as_text,
+)
 from headgate.base.input_errors import did_you_mean
-from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
+from headgate.metadata.errors import RefusalError, not_allowed
 
 _A = "/admin/v2"
-
-
-async def list_clusters(call: Call) -> Reply:
-    """Names of the clusters."""
-    return as_json(call.facade.catalog.clusters())
-
-
-async def get_cluster(call: Call) -> Reply:
-    """A cluster's addresses: the present ones of this broker."""
-    _check_cluster(call)
-    info = call.facade.info
-    urls = {
-        "serviceUrl": info.web_url,
-        "serviceUrlTls": info.web_url_tls,
-        "brokerServiceUrl": info.broker_url,
-        "brokerServiceUrlTls": info.broker_url_tls,
-    }
-    reply: dict[str, Any] = {
-        **{name: url for name, url in urls.items() if url},
-        "brokerClientTlsEnabled": False,
-        "tlsAllowInsecureConnection": False,
-        "brokerClientTlsEnabledWithKeyStore": False,
-        "brokerClientTlsTrustStoreType": "JKS",
-        "brokerClientTlsKeyStoreType": "JKS",
-        "brokerClientSslFactoryPlugin": ("org.apache.pulsar.common.util.DefaultPulsarSslFactory"),
-    }
-    return as_json(reply)
-
-
-async def create_cluster(call: Call) -> Reply:
-    """Refuse to create a cluster: the only one is this broker's."""
-    name = call.params["cluster"]
-    clusters = call.facade.catalog.clusters()
-    if name in clusters:
-        raise conflict("Cluster already exists")
-    raise RefusalError(
-        405, f"Cluster {name[:80]!r} cannot be created: this broker is all of cluster {clusters[0]}"
-    )
 
 
 async def list_brokers(call: Call) -> Reply:
     """Ids of the active brokers: this one."""
     if "cluster" in call.params:
-        _check_cluster(call)
+        check_cluster(call)
     return as_json([call.facade.info.broker_id])
 
 
@@ -90,6 +60,13 @@ async def health(call: Call) -> Reply:
 async def check_backlog_quotas(call: Call) -> Reply:
     """Verify all backlog quotas now; answers when that is done."""
     await call.facade.check_backlog_quotas()
+    return NO_CONTENT
+
+
+async def shut_down(call: Call) -> Reply:
+    """Begin to close the broker, as SIGTERM does. Clients lose their connections, and everything
+    acknowledged is on disk."""
+    call.facade.shut_down()
     return NO_CONTENT
 
 
@@ -155,22 +132,15 @@ def _check_dynamic(call: Call, name: str, refusal: str) -> None:
     raise not_allowed(f"{refusal}: there is no setting {name[:80]!r}{hint}")
 
 
-def _check_cluster(call: Call) -> None:
-    if call.params["cluster"] not in call.facade.catalog.clusters():
-        raise not_found("Cluster does not exist")
-
-
 _R = Operation.BROKER_READ
 _SR, _SW = Operation.SETTINGS_READ, Operation.SETTINGS_WRITE
 _CONFIG = f"{_A}/brokers/configuration"
+_SHUTDOWN = (
+    Query("maxConcurrentUnloadPerSec", int, 0, "Has no effect: one broker moves no topic"),
+    Query("forcedTerminateTopic", bool, True, "Has no effect: all clients are disconnected"),
+)
 
 ROUTES = (
-    Route("GET", f"{_A}/clusters", Operation.CLUSTER_READ, list_clusters,
-          "List the clusters", reply=list[str]),
-    Route("GET", f"{_A}/clusters/{{cluster}}", Operation.CLUSTER_READ, get_cluster,
-          "Addresses of a cluster", reply=dict[str, Any]),
-    Route("PUT", f"{_A}/clusters/{{cluster}}", Operation.CLUSTER_CREATE, create_cluster,
-          "Always refused: there is one cluster"),
     Route("GET", f"{_A}/brokers", _R, list_brokers, "List the brokers", reply=list[str]),
     Route("GET", f"{_A}/brokers/{{cluster}}", _R, list_brokers,
           "List a cluster's brokers", reply=list[str]),
@@ -184,6 +154,8 @@ ROUTES = (
           "Whether a commit works", reply=str),
     Route("GET", f"{_A}/brokers/backlog-quota-check", Operation.BROKER_QUOTAS,
           check_backlog_quotas, "Verify all backlog quotas now"),
+    Route("POST", f"{_A}/brokers/shutdown", Operation.BROKER_SHUTDOWN, shut_down,
+          "Close the broker", query=_SHUTDOWN),
     Route("GET", f"{_A}/brokers/version", Operation.BROKER_IDENTITY, version,
           "The broker's version", reply=str),
     Route("GET", f"{_A}/brokers/internal-configuration", _R, internal_configuration,

@@ -100,6 +100,12 @@ class Merging:
             merged.earliest_msg_publish_time_in_backlogs,
             part.earliest_msg_publish_time_in_backlogs,
         )
+        merged.topic_creation_time_stamp = _earliest(
+            merged.topic_creation_time_stamp, part.topic_creation_time_stamp
+        )
+        merged.last_publish_time_stamp = max(
+            merged.last_publish_time_stamp, part.last_publish_time_stamp
+        )
         yield from _merge_publishers(merged.publishers, part.publishers)
         for name, subscription in part.subscriptions.items():
             known = merged.subscriptions.get(name)
@@ -119,6 +125,9 @@ def _merge_subscription(into: SubscriptionStats, part: SubscriptionStats) -> Ite
         into.backlog_size = max(into.backlog_size, 0) + part.backlog_size
     into.earliest_msg_publish_time_in_backlog = _earliest(
         into.earliest_msg_publish_time_in_backlog, part.earliest_msg_publish_time_in_backlog
+    )
+    into.oldest_backlog_message_age_seconds = max(
+        into.oldest_backlog_message_age_seconds, part.oldest_backlog_message_age_seconds
     )
     if part.type is not UNSET and (part.type != "None" or into.type is UNSET):
         into.type = part.type

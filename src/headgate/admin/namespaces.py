@@ -18,10 +18,12 @@ from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.permissions import AuthPolicies, auth_policies_of, new_grants
-from headgate.admin.queries import FORCE_CONTENTS
+from headgate.admin.queries import FORCE_CONTENTS, SYSTEM_TOPICS
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Query, Reply, Route, as_json
+from headgate.admin.schema_policies import defined
 from headgate.admin.streaming import answer, answer_names, pages
 from headgate.admin.use_policies import AutoTopicCreationBody, stored_creation
+from headgate.base.schema_types import AutoUpdateStrategy, CompatibilityStrategy
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.grants import SubscriptionAuthMode
@@ -77,6 +79,10 @@ class PoliciesBody(Struct):
     max_consumers_per_subscription: JavaInt | None = None
     max_subscriptions_per_topic: JavaInt | None = None
     max_topics_per_namespace: JavaInt | None = None
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
+    is_allow_auto_update_schema: bool | None = None
+    schema_validation_enforced: bool = False
     deduplication: bool | None = msgspec.field(default=None, name="deduplicationEnabled")
     max_unacked_messages_per_consumer: JavaInt | None = None
     max_unacked_messages_per_subscription: JavaInt | None = None
@@ -130,6 +136,10 @@ async def create_namespace(call: Call) -> Reply:
         backlog_quotas=decoded_quotas(
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
         ),
+        schema_compatibility_strategy=defined(body.schema_compatibility_strategy),
+        schema_auto_update_compatibility_strategy=body.schema_auto_update_compatibility_strategy,
+        is_allow_auto_update_schema=body.is_allow_auto_update_schema,
+        schema_validation_enforced=body.schema_validation_enforced,
         deduplication=body.deduplication,
         **{field: _count(getattr(body, field)) for field in (*COUNT_NAMES, *_TIMES)},
         inactive_topic_policies=body.inactive_topic_policies,
@@ -171,18 +181,6 @@ async def list_topics(call: Call) -> Reply:
     return await answer_names(call, pages(partial(call.facade.catalog.topics_after, name)))
 
 
-async def get_bundles(call: Call) -> Reply:
-    """A namespace's hash ranges."""
-    _, row = existing_namespace(call)
-    return as_json(row.bundles)
-
-
-async def get_properties(call: Call) -> Reply:
-    """A namespace's properties."""
-    _, row = existing_namespace(call)
-    return as_json(dict(row.properties))
-
-
 def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     """Pulsar's policies object, in its order, without the grants; rates are under the local
     cluster's name."""
@@ -215,12 +213,15 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     view |= {field: policy for field, policy in others.items() if policy is not None}
     view |= {"deleted": row.deleted, "encryption_required": policies.encryption_required}
     view["subscription_auth_mode"] = "None"
+    older = policies.schema_auto_update_compatibility_strategy
+    auto_update = policies.is_allow_auto_update_schema
     return view | {
         "offload_threshold": -1,
         "offload_threshold_in_seconds": -1,
-        "schema_compatibility_strategy": "UNDEFINED",
-        "is_allow_auto_update_schema": True,
-        "schema_validation_enforced": False,
+        **({} if older is None else {"schema_auto_update_compatibility_strategy": older}),
+        "schema_compatibility_strategy": policies.schema_compatibility_strategy or "UNDEFINED",
+        "is_allow_auto_update_schema": True if auto_update is None else auto_update,
+        "schema_validation_enforced": policies.schema_validation_enforced,
         "subscription_types_enabled": policies.subscription_types_enabled or (),
         "properties": row.properties,
         "migrated": False,
@@ -261,9 +262,5 @@ ROUTES = (
     Route("DELETE", NAMESPACE_PATH, Operation.NAMESPACE_DELETE, delete_namespace,
           "Delete a namespace", query=(FORCE_CONTENTS,)),
     Route("GET", f"{NAMESPACE_PATH}/topics", Operation.NAMESPACE_TOPICS, list_topics,
-          "List a namespace's topics", reply=list[str], query=(_MODE,)),
-    Route("GET", f"{NAMESPACE_PATH}/bundles", Operation.NAMESPACE_BUNDLES, get_bundles,
-          "Bundles of a namespace", reply=Bundles),
-    Route("GET", f"{NAMESPACE_PATH}/properties", _READ, get_properties,
-          "Properties of a namespace", reply=dict[str, str]),
+          "List a namespace's topics", reply=list[str], query=(_MODE, SYSTEM_TOPICS)),
 )  # fmt: skip

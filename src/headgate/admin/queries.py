@@ -17,3 +17,7 @@ FORCE_TOPIC: Final = Query(
 FORCE_CONTENTS: Final = Query(
     "force", bool, False, "Also what it contains, if the broker's settings allow that"
 )
+
+SYSTEM_TOPICS: Final = Query(
+    "includeSystemTopic", bool, False, "Has no effect: all topics are ordinary ones"
+)

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from headgate.admin import body as bodies
-from headgate.admin.not_supported import refusal_of
+from headgate.admin.absent import refusal_of
 from headgate.admin.operations import Operation
 from headgate.base.clock import Clock
 from headgate.base.identity import NOBODY, Identity
@@ -121,12 +121,16 @@ class Call:
         Raises:
             RefusalError: 404, since no route has anything else there.
         """
-        text = self.params[name]
-        digits = text.removeprefix("-")
-        is_number = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
-        if not is_number or int(digits) > INT64_MAX:
-            raise RefusalError(404, f"{name} is {text[:80]!r}: a 64-bit integer is allowed")
-        return int(text)
+        return _read_number(name, self.params[name])
+
+    def query_number(self, name: str, default: int) -> int:
+        """A query parameter that is an integer.
+
+        Raises:
+            RefusalError: 404 for anything else, as Pulsar's server answers.
+        """
+        text = self.query.get(name)
+        return default if text is None or text == "" else _read_number(name, text)
 
     def decoded(self, type_: Any) -> Any:
         """The body as ``type_``, or ``None`` if there is none.
@@ -139,6 +143,14 @@ class Call:
     def now_ms(self) -> int:
         """Wall clock, milliseconds since the epoch."""
         return self.clock.wall_ns() // NS_PER_MS
+
+
+def _read_number(name: str, text: str) -> int:
+    digits = text.removeprefix("-")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS_MAX
+    if not is_number or int(digits) > INT64_MAX:
+        raise RefusalError(404, f"{name} is {text[:80]!r}: a 64-bit integer is allowed")
+    return int(text)
 
 
 Handler = Callable[[Call], Awaitable[Reply]]

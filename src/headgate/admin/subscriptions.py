@@ -81,8 +81,8 @@ def _sorted_pages(names: list[str]) -> Iterator[list[str]]:
 async def create_subscription(call: Call) -> Reply:
     """Create a subscription, at the end of the topic unless the body gives a position."""
     topic, name = topic_name(call), subscription_name(call)
-    data = _place_body(call)
-    at = AtPosition(LATEST) if data is None else _at_position(data)
+    data = place_body(call)
+    at = AtPosition(LATEST) if data is None else place_of(data)
     properties = (data.properties or {}) if isinstance(data, ResetCursorData) else {}
     await ensure_topic(call, topic)
     parts = existing_parts(call)
@@ -142,10 +142,10 @@ async def reset_to_time(call: Call) -> Reply:
 async def reset_to_position(call: Call) -> Reply:
     """Move a subscription to a message."""
     topic = single_topic(call, "Reset-cursor at position is not allowed for partitioned-topic")
-    data = _place_body(call)
+    data = place_body(call)
     if data is None:
         raise RefusalError(400, "A message id is needed in the body")
-    await call.facade.reset_cursor(topic, subscription_name(call), _at_position(data))
+    await call.facade.reset_cursor(topic, subscription_name(call), place_of(data))
     return NO_CONTENT
 
 
@@ -164,7 +164,7 @@ async def expire_by_age(call: Call) -> Reply:
 async def expire_to_position(call: Call) -> Reply:
     """Expire a subscription's messages up to one."""
     topic = single_topic(call, "Expire message at position is not supported for partitioned-topic")
-    data = _place_body(call)
+    data = place_body(call)
     name = subscription_name(call)
     if data is None:
         raise RefusalError(400, "A message id is needed in the body")
@@ -174,7 +174,7 @@ async def expire_to_position(call: Call) -> Reply:
             f"message position {data.partition_index} doesn't match partition index of topic "
             f"{topic.partition}"
         )
-    if not await call.facade.expire_messages(topic, name, _at_position(data)):
+    if not await call.facade.expire_messages(topic, name, place_of(data)):
         raise _nothing_expired(topic, name)
     return NO_CONTENT
 
@@ -254,7 +254,12 @@ def _nothing_expired(topic: TopicName, name: str) -> RefusalError:
     )
 
 
-def _place_body(call: Call) -> ResetCursorData | str | None:
+def place_body(call: Call) -> ResetCursorData | str | None:
+    """The place in the body of a request; None without one.
+
+    Raises:
+        RefusalError: 400.
+    """
     body = call.decoded(ResetCursorData | str)
     if isinstance(body, str) and body not in _NAMED:
         raise RefusalError(
@@ -263,7 +268,8 @@ def _place_body(call: Call) -> ResetCursorData | str | None:
     return body  # type: ignore[no-any-return]
 
 
-def _at_position(data: ResetCursorData | str) -> AtPosition:
+def place_of(data: ResetCursorData | str) -> AtPosition:
+    """What a body names."""
     if isinstance(data, str):
         return AtPosition(_NAMED[data])
     position = Position(data.ledger_id, data.entry_id)
@@ -271,28 +277,28 @@ def _at_position(data: ResetCursorData | str) -> AtPosition:
 
 
 SUBSCRIPTION_PATH: Final = f"{TOPIC_PATH}/subscription/{{subscription}}"
-_S = SUBSCRIPTION_PATH
 _SKIP, _RESET = Operation.SUBSCRIPTION_SKIP, Operation.SUBSCRIPTION_RESET
 _EXPIRE = Operation.SUBSCRIPTION_EXPIRE
 _FORCE = Query("force", bool, False, "Also if it has consumers, which are disconnected")
-_PLACE: Any = ResetCursorData | str
+PLACE: Final[Any] = ResetCursorData | str
 
 ROUTES = (
     Route("GET", f"{TOPIC_PATH}/subscriptions", Operation.SUBSCRIPTION_LIST, list_subscriptions,
           "List a topic's subscriptions", reply=list[str]),
-    Route("PUT", _S, Operation.SUBSCRIPTION_CREATE, create_subscription,
-          "Create a subscription", body=_PLACE),
-    Route("DELETE", _S, Operation.SUBSCRIPTION_DELETE, delete_subscription,
+    Route("PUT", SUBSCRIPTION_PATH, Operation.SUBSCRIPTION_CREATE, create_subscription,
+          "Create a subscription", body=PLACE),
+    Route("DELETE", SUBSCRIPTION_PATH, Operation.SUBSCRIPTION_DELETE, delete_subscription,
           "Delete a subscription", query=(_FORCE,)),
-    Route("POST", f"{_S}/skip/{{count}}", _SKIP, skip, "Skip messages"),
-    Route("POST", f"{_S}/skip_all", _SKIP, skip_all, "Skip the backlog"),
-    Route("POST", f"{_S}/resetcursor/{{timestamp}}", _RESET, reset_to_time, "Reset to a time"),
-    Route("POST", f"{_S}/resetcursor", _RESET, reset_to_position,
-          "Reset to a message", body=_PLACE),
-    Route("POST", f"{_S}/expireMessages/{{seconds}}", _EXPIRE, expire_by_age,
+    Route("POST", f"{SUBSCRIPTION_PATH}/skip/{{count}}", _SKIP, skip, "Skip messages"),
+    Route("POST", f"{SUBSCRIPTION_PATH}/skip_all", _SKIP, skip_all, "Skip the backlog"),
+    Route("POST", f"{SUBSCRIPTION_PATH}/resetcursor/{{timestamp}}", _RESET, reset_to_time,
+          "Reset to a time"),
+    Route("POST", f"{SUBSCRIPTION_PATH}/resetcursor", _RESET, reset_to_position,
+          "Reset to a message", body=PLACE),
+    Route("POST", f"{SUBSCRIPTION_PATH}/expireMessages/{{seconds}}", _EXPIRE, expire_by_age,
           "Expire messages by age"),
-    Route("POST", f"{_S}/expireMessages", _EXPIRE, expire_to_position,
-          "Expire messages up to one", body=_PLACE),
+    Route("POST", f"{SUBSCRIPTION_PATH}/expireMessages", _EXPIRE, expire_to_position,
+          "Expire messages up to one", body=PLACE),
     Route("POST", f"{TOPIC_PATH}/all_subscription/expireMessages/{{seconds}}", _EXPIRE, expire_all,
           "Expire messages of all subscriptions by age"),
 )  # fmt: skip

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -22,14 +23,22 @@ from headgate.admin.names import (
     topic_name,
 )
 from headgate.admin.operations import Operation
-from headgate.admin.queries import FORCE_TOPIC
+from headgate.admin.queries import FORCE_TOPIC, SYSTEM_TOPICS
 from headgate.admin.routing import BYTES, NO_CONTENT, Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer_names, pages
 from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import Position
-from headgate.metadata.bundles import bundle_of
+from headgate.facade.message_protocol import PlacedEntry
+from headgate.metadata.bundles import bundle_finder
 from headgate.metadata.errors import RefusalError, conflict, not_found
 from headgate.metadata.rows import NamespaceRow
+
+PROPERTY_HEADERS_BYTES_MAX: Final = 4_096
+"""Most bytes of the properties of a message in headers: clients read 8 KiB of headers."""
+
+_PROPERTY: Final = "X-Pulsar-PROPERTY-"
+_HEADER_NAME: Final = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+\Z")
+_HEADER_VALUE: Final = re.compile(r"[!-~]([ -~]*[!-~])?\Z")
 
 
 class PartitionedMetadata(Struct):
@@ -49,9 +58,10 @@ def _topic_pages(
     call: Call, name: NamespaceName, row: NamespaceRow, bundle: str | None
 ) -> Iterator[list[str]]:
     """The topics of a namespace, or of one of its bundles."""
+    found = bundle_finder(row.bundles)
     for page in pages(partial(call.facade.catalog.topics_after, name)):
         if bundle:
-            page = [topic for topic in page if bundle_of(row.bundles, topic) == bundle]
+            page = [topic for topic in page if found(topic) == bundle]
         yield page
 
 
@@ -205,7 +215,12 @@ async def message_by_id(call: Call) -> Reply:
     """One entry: its payload as the producer sent it, and its metadata in headers."""
     topic = single_topic(call, "GetMessageById on a partitioned-topic is not allowed")
     position = Position(call.number("ledger"), call.number("entry"))
-    entry = await call.facade.entry(topic, position)
+    return entry_reply(PlacedEntry(position, await call.facade.entry(topic, position)))
+
+
+def entry_reply(placed: PlacedEntry) -> Reply:
+    """An entry as clients of the admin API get it: its payload, with its metadata in headers."""
+    position, entry = placed
     headers = {
         "X-Pulsar-Message-ID": f"{position.ledger_id}:{position.entry_id}",
         "X-Pulsar-producer-name": quote(entry.producer_name, safe=""),
@@ -238,7 +253,22 @@ async def message_by_id(call: Call) -> Reply:
             "X-Pulsar-Base64-encryption-keys": ",".join(keys),
             "X-Pulsar-Base64-encryption-param": b64encode(entry.encryption.parameter).decode(),
         }
-    return Reply(200, entry.payload, BYTES, headers)
+    if entry.event_time:
+        headers["X-Pulsar-event-time"] = entry.event_time
+    return Reply(200, entry.payload, BYTES, headers | _property_headers(entry.properties))
+
+
+def _property_headers(properties: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """A header for each property of a message, as far as clients read them: a name that no header
+    may have is left out, and so is what is beyond :data:`PROPERTY_HEADERS_BYTES_MAX`."""
+    headers: dict[str, str] = {}
+    size = 0
+    for key, value in properties:
+        shown = value if _HEADER_VALUE.match(value) else quote(value, safe=" ")
+        size += len(_PROPERTY) + len(key) + len(shown)
+        if _HEADER_NAME.match(key) and size <= PROPERTY_HEADERS_BYTES_MAX:
+            headers[f"{_PROPERTY}{key}"] = shown
+    return headers
 
 
 async def ensure_topic(call: Call, topic: TopicName) -> None:
@@ -289,9 +319,9 @@ _AUTO_CREATION = Query(
 
 ROUTES = (
     Route("GET", _P, _LIST, list_topics, "List a namespace's topics", reply=list[str],
-          query=(_BUNDLE,)),
+          query=(_BUNDLE, SYSTEM_TOPICS)),
     Route("GET", f"{_P}/partitioned", _LIST, list_partitioned,
-          "List a namespace's partitioned topics", reply=list[str]),
+          "List a namespace's partitioned topics", reply=list[str], query=(SYSTEM_TOPICS,)),
     Route("GET", _NP, _LIST, list_none, "List non-persistent topics", reply=list[str]),
     Route("GET", f"{_NP}/partitioned", _LIST, list_none,
           "List non-persistent partitioned topics", reply=list[str]),

@@ -99,10 +99,12 @@ class Node:
         *,
         on_bug: Bug,
         is_insecure_allowed: bool = False,
+        shut_down: Callable[[], None] | None = None,
     ) -> Node:
         """Open everything on the running loop and return when clients are served.
 
         With ``is_insecure_allowed`` other machines may reach a broker without authentication.
+        ``shut_down`` begins to close the process, when an administrator asks for that.
 
         Raises:
             HeadgateError: a port, a file of TLS, the data directory, its content or the
@@ -120,11 +122,7 @@ class Node:
             data_path = str(Path(data_path).absolute())
             tls = CurrentTls.open(settings)
             ports = Ports.open(settings, stack)
-            for each in (
-                warning,
-                plain_ports_warning(settings),
-                authorization_warning(settings),
-            ):
+            for each in (warning, plain_ports_warning(settings), authorization_warning(settings)):
                 if each:
                     logger.warning("%s", each)
             authentication = open_authentication(settings, loop, stack)
@@ -148,7 +146,8 @@ class Node:
                 stack.callback(_start_refresh(tls, broker).stop)
             pace = HandshakePace(loop)
             await ports.serve_binary(broker, tls, pace, connection_class, stack)
-            admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock, broker.audit)
+            facade = AdminFacade(broker, observer, backups, shut_down)
+            admin = AdminApp(facade, broker.clock, broker.audit)
             app: ASGIApp = WebApp(
                 admin, {METRICS_PATH: metrics_route(broker)}, on_bug, broker.turns
             )

@@ -37,6 +37,9 @@ with 0.5 ms, and 1.5 ms with this; throughput is the same.
 EXIT_BUG = 70
 """Exit status after a broken invariant."""
 
+ANSWER_S = 0.1
+"""Time to send the answer to a request that closes the broker."""
+
 REPEAT_S = 1.0
 """Signals closer together than this count as one."""
 
@@ -82,11 +85,16 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.receive, number)
+
+    def shut_down() -> None:
+        loop.call_later(ANSWER_S, stop.request)
+
     node = await Node.start(
         settings,
         options.data_path,
         on_bug=_end_at_once,
         is_insecure_allowed=options.is_insecure_allowed,
+        shut_down=shut_down,
     )
     gc.set_threshold(*AUTOMATIC)
     broker = node.broker
@@ -118,6 +126,13 @@ class StopSignals:
         self._now_s = now_s
         self._end = end
         self._first_s = 0.0
+
+    def request(self) -> None:
+        """Close the broker for an administrator, as the first signal does."""
+        if not self.received.is_set():
+            logger.info("an administrator asked for it: closing")
+            self._first_s = self._now_s()
+            self.received.set()
 
     def receive(self, number: int) -> None:
         """Take the signal ``number``."""

@@ -58,6 +58,10 @@ class StoredEntry:
     """Size of ``payload`` before compression."""
     encryption: EncryptionFacts | None
     """The keys of its encryption; None if it is not encrypted."""
+    event_time: str = ""
+    """The event time that its producer set, in ISO 8601; empty without one."""
+    properties: tuple[tuple[str, str], ...] = ()
+    """Its properties; none for a batch: there each message has its own."""
 
 
 class SingleEntryReader:
@@ -151,6 +155,8 @@ class SingleEntryReader:
                 CompressionType(metadata.compression),
                 metadata.uncompressed_size,
                 encryption_facts(metadata),
+                iso_time(metadata.event_time) if metadata.event_time else "",
+                tuple((each.key, each.value) for each in metadata.properties),
             )
         except RemoteProtocolError as error:
             raise CorruptionError(f"{topic.name}, entry {ordinal}: {error}") from error

@@ -40,6 +40,7 @@ from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.revoked_clients import RevokedClients, principals_by_role
 from headgate.broker.rights_rollout import RightsRollout
+from headgate.broker.schemas.registry import SchemaRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
 from headgate.broker.sweeps.deduplication_sweep import DeduplicationSweep
@@ -161,6 +162,7 @@ class Broker:
         self.registry = self._make_registry()
         self.topic_watchers = TopicWatchers(self)
         self.subscriptions = self._make_subscriptions()
+        self.schemas = SchemaRegistry(self)
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
         self.sweeps = self._make_sweeps(effects)

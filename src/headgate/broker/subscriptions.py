@@ -170,9 +170,9 @@ class Subscriptions:
 
         await self._alone(topic, subscription.name, work)
 
-    async def seek(self, subscription: Subscription, ordinal: int) -> None:
-        """Move a subscription so that it delivers ``ordinal`` next. Its consumers are disconnected
-        and reconnect.
+    async def seek(self, subscription: Subscription, ordinal: int, acked_mask: int = 0) -> None:
+        """Move a subscription so that it delivers ``ordinal`` next, without the messages of its
+        batch in ``acked_mask``, which are not all. Its consumers are disconnected and reconnect.
 
         Raises:
             TopicFencedError: it was deleted or unloaded meanwhile.
@@ -189,7 +189,7 @@ class Subscriptions:
                 await self.disconnect(subscription)
                 if subscription.removed:
                     raise TopicFencedError(f"Subscription {subscription.name} was closed")
-                subscription.reset(ordinal)
+                subscription.reset(ordinal, acked_mask)
                 del held
                 if subscription.is_durable:
                     committer = self._logs.of(subscription.topic).committer

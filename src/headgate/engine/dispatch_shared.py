@@ -212,7 +212,9 @@ class SharedDispatcher(Dispatcher):
             room = min(room, limits.unacked_per_subscription_max - self.unacked_messages)
         return max(room, 1)
 
-    def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
+    def sent(
+        self, consumer: Consumer, first: int, stop: int, messages: int, acked_messages: int
+    ) -> None:
         if first in self.replaying:
             heappop(self.replay)
             self._no_replay(first)
@@ -220,7 +222,7 @@ class SharedDispatcher(Dispatcher):
             self.read_ordinal = stop
         held = consumer.held
         for ordinal in range(first, stop):
-            held[ordinal] = None
+            held[ordinal] = acked_messages
         limits = self.subscription.topic.unacked_limits
         consumer.unacked_messages += messages
         self.unacked_messages += messages
@@ -302,8 +304,7 @@ class SharedDispatcher(Dispatcher):
         if self.redelivery_counts:
             self.redelivery_counts.pop(ordinal, None)
         if consumer is not None and ordinal in consumer.held:
-            del consumer.held[ordinal]
-            self._released(consumer, messages)
+            self._released(consumer, messages - consumer.held.pop(ordinal))
         elif ordinal in self.replaying:
             self._no_replay(ordinal)
         elif ordinal < self.read_ordinal and not self.subscription.acks.is_acked(ordinal):
@@ -311,20 +312,50 @@ class SharedDispatcher(Dispatcher):
 
     def _acked_elsewhere(self, ordinal: int, messages: int) -> None:
         """An entry was acknowledged that the acknowledging consumer does not hold."""
+        part = self._returned_with(ordinal)
+        if part is not None:
+            self._released(part.holder, self._take_back(part, ordinal, messages))
+            return
+        holder = self._holder_of(ordinal)
+        if holder is not None:
+            self._released(holder, messages - holder.held.pop(ordinal))
+
+    def messages_acked(self, consumer: Consumer, ordinal: int, messages: int) -> None:
+        if ordinal in consumer.held:
+            consumer.held[ordinal] += messages
+            self._released(consumer, messages)
+        elif ordinal in self.replaying:
+            left, size = self.replaying[ordinal]
+            self.replaying[ordinal] = left - messages, size
+            self._to_redeliver = self._to_redeliver[0] - messages, self._to_redeliver[1]
+        elif ordinal < self.read_ordinal:
+            part = self._returned_with(ordinal)
+            holder = self._holder_of(ordinal) if part is None else part.holder
+            if part is not None:
+                part.held[ordinal] += messages
+                self._returned_messages[part.holder] -= messages
+            elif holder is not None:
+                holder.held[ordinal] += messages
+            if holder is not None:
+                self._released(holder, messages)
+
+    def _returned_with(self, ordinal: int) -> _Returned | None:
+        """What a consumer gave back with this entry in it."""
         for part in self._returned:
             self.holders_searched_count += 1
             if ordinal in part.held:
-                self._take_back(part, ordinal, messages)
-                self._released(part.holder, messages)
-                return
+                return part
+        return None
+
+    def _holder_of(self, ordinal: int) -> Consumer | None:
+        """The consumer that holds an entry."""
         for holder in self.subscription.consumers:
             self.holders_searched_count += 1
             if ordinal in holder.held:
-                del holder.held[ordinal]
-                self._released(holder, messages)
-                return
+                return holder
+        return None
 
-    def delivered(self) -> Iterator[tuple[Consumer, dict[int, None]]]:
+    def delivered(self) -> Iterator[tuple[Consumer, dict[int, int]]]:
         """What is delivered, not acknowledged and not queued for redelivery, with its holder."""
         for part in self._returned:
             yield part.holder, part.held
@@ -371,8 +402,8 @@ class SharedDispatcher(Dispatcher):
         held, messages = consumer.held, 0
         for ordinal in ordinals:
             if ordinal in held:
-                del held[ordinal]
-                messages += self._give_back(consumer, ordinal, counted=True)
+                acked = held.pop(ordinal)
+                messages += self._give_back(consumer, ordinal, acked, counted=True)
         return messages
 
     def _return_all(self, consumer: Consumer, *, counted: bool) -> int:
@@ -408,8 +439,9 @@ class SharedDispatcher(Dispatcher):
                 if ordinal in held:  # not acknowledged meanwhile
                     if ordinal < log.memory_first and not self._is_indexed(ordinal, ordinals):
                         return used
-                    messages = self._give_back(part.holder, ordinal, counted=part.counted)
-                    self._take_back(part, ordinal, messages)
+                    acked = held[ordinal]
+                    left = self._give_back(part.holder, ordinal, acked, counted=part.counted)
+                    self._take_back(part, ordinal, left + acked)
                 ordinals.popleft()
             self._returned.popleft()
         return used
@@ -435,19 +467,22 @@ class SharedDispatcher(Dispatcher):
         self._awaits_index = False
         self.subscription.wake()
 
-    def _take_back(self, part: _Returned, ordinal: int, messages: int) -> None:
-        """An entry leaves what its holder gave back."""
-        del part.held[ordinal]
-        left = self._returned_messages[part.holder] - messages
+    def _take_back(self, part: _Returned, ordinal: int, messages: int) -> int:
+        """An entry of so many messages leaves what its holder gave back; returns how many of them
+        counted there."""
+        counted = messages - part.held.pop(ordinal)
+        left = self._returned_messages[part.holder] - counted
         if left:
             self._returned_messages[part.holder] = left
         else:
             del self._returned_messages[part.holder]
+        return counted
 
-    def _give_back(self, holder: Consumer, ordinal: int, *, counted: bool) -> int:
-        """Queue an entry that its holder gave back for redelivery; returns its messages."""
+    def _give_back(self, holder: Consumer, ordinal: int, acked: int, *, counted: bool) -> int:
+        """Queue an entry that its holder gave back for redelivery, ``acked`` of its messages
+        acknowledged; returns how many are left."""
         log = self.subscription.topic.log
-        messages, size = log.message_count(ordinal), log.size_bytes(ordinal)
+        messages, size = log.message_count(ordinal) - acked, log.size_bytes(ordinal)
         self._released(holder, messages)
         if self.subscription.acks.is_acked(ordinal):
             return messages  # the cursor passed it: it is forgotten, not queued
@@ -512,12 +547,13 @@ class SharedDispatcher(Dispatcher):
     def _passed_returned(self, part: _Returned, ordinal: int) -> None:
         if ordinal in part.held:
             messages = self.subscription.topic.log.message_count(ordinal)
-            self._take_back(part, ordinal, messages)
-            self._released(part.holder, messages)
+            self._released(part.holder, self._take_back(part, ordinal, messages))
 
     def _passed_held(self, holder: Consumer, ordinal: int) -> None:
-        if holder.held.pop(ordinal, ordinal) is None:
-            self._released(holder, self.subscription.topic.log.message_count(ordinal))
+        acked = holder.held.pop(ordinal, None)
+        if acked is not None:
+            messages = self.subscription.topic.log.message_count(ordinal)
+            self._released(holder, messages - acked)
 
     def _recover(self) -> None:
         """No consumer holds an entry: start again at the first unacknowledged entry."""
@@ -540,9 +576,6 @@ class SharedDispatcher(Dispatcher):
 
     def to_redeliver(self) -> Amounts:
         messages, size = self._to_redeliver
-        acks = self.subscription.acks
-        if acks.partials is not None:
-            messages -= sum(map(acks.partly_acked, self.replaying))
         return Amounts(len(self.replaying), messages, size)
 
 
@@ -567,7 +600,7 @@ class _Returned:
         self.ordinals = deque(holder.held)
         """Its entries, the next one first; an acknowledged one is no longer in ``held``."""
 
-    def extend(self, held: dict[int, None]) -> None:
+    def extend(self, held: dict[int, int]) -> None:
         """The holder gives back more."""
         self.held |= held
         self.ordinals.extend(held)

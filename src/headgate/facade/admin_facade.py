@@ -7,16 +7,16 @@ is durable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.identity import Identity
-from headgate.base.names import TopicName
+from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.schema_types import CompatibilityStrategy
 from headgate.base.units import KIB, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS
 from headgate.broker.authorization import check_allowed
@@ -25,16 +25,12 @@ from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
 from headgate.broker.termination import TopicTermination
-from headgate.engine.errors import (
-    DamagedError,
-    EngineError,
-    NotAllowedError,
-    SubscriptionBusyError,
-    TooManySubscriptionsError,
-)
+from headgate.engine.errors import NotAllowedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.facade.messages import TopicMessages
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
+from headgate.facade.refusals import refusals, schema_refusals
 from headgate.flow.sentences.disk import MAKE_ROOM, disk_sentence
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -51,8 +47,10 @@ from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStat
 from headgate.observe.stats.internal import internal_stats
 from headgate.policy.access_law import Decision
 from headgate.policy.expiry_table import ExpiryTable
+from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import SETTINGS
 from headgate.policy.use_table import UseTable
+from headgate.schema.definition import Definition
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -79,9 +77,18 @@ class Backups(Protocol):
 class AdminFacade:
     """The :class:`~headgate.facade.protocol.Facade` of one broker."""
 
-    def __init__(self, broker: Broker, observer: Observer, backups: Backups | None = None) -> None:
-        """``backups`` hold the files of the data directory, if the broker has one on a disk."""
+    def __init__(
+        self,
+        broker: Broker,
+        observer: Observer,
+        backups: Backups | None = None,
+        shut_down: Callable[[], None] | None = None,
+    ) -> None:
+        """``backups`` hold the files of the data directory, if the broker has one on a disk.
+        ``shut_down`` begins to close the process, if the broker is all that it runs."""
         self._broker = broker
+        self._messages = TopicMessages(broker)
+        self._shut_down = shut_down
         self._turns = AdminTurns(broker)
         self._backups = backups
         self._observer = observer
@@ -105,6 +112,10 @@ class AdminFacade:
     @property
     def uses(self) -> UseTable:
         return self._policies.uses
+
+    @property
+    def messages(self) -> TopicMessages:
+        return self._messages
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -186,6 +197,27 @@ class AdminFacade:
     async def check_backlog_quotas(self) -> None:
         await self._broker.quota_sweep.check()
 
+    def schema_rules(self, topic: TopicName) -> SchemaRules:
+        return self._policies.schemas.of_topic(topic)
+
+    def namespace_schema_rules(self, namespace: NamespaceName) -> SchemaRules:
+        return self._policies.schemas.of_namespace(namespace)
+
+    async def add_schema(self, topic: TopicName, schema: Definition) -> int:
+        with schema_refusals():
+            return await self._broker.schemas.add(topic, schema)
+
+    async def schema_version(self, topic: TopicName, schema: Definition) -> int:
+        with schema_refusals():
+            return await self._broker.schemas.find_version(topic, schema)
+
+    async def check_schema(self, topic: TopicName, schema: Definition) -> CompatibilityStrategy:
+        with schema_refusals():
+            return await self._broker.schemas.check_compatible(topic, schema)
+
+    async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
+        return await self._broker.schemas.delete(topic, force=force)
+
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         if not topic.is_persistent or self._registry.is_system(topic):
             return None
@@ -225,6 +257,11 @@ class AdminFacade:
             raise RefusalError(500, damage)
         warnings = (self._observer.storage_state().sentence, broker.tls.problem)
         return "; ".join(warning for warning in warnings if warning)
+
+    def shut_down(self) -> None:
+        if self._shut_down is None:
+            raise RefusalError(405, "This broker is part of another process, which ends it")
+        self._shut_down()
 
     async def explain_top(self, count: int) -> Any:
         self._broker.begin_turn()
@@ -291,7 +328,7 @@ class AdminFacade:
         return await in_slices(self._turns, work)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
-        with _refusals():
+        with refusals():
             return await self._entries.last_message(self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
@@ -308,7 +345,7 @@ class AdminFacade:
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal >= log.end or log.position(ordinal) != position:
             raise not_found("Message id not found")
-        with _refusals():
+        with refusals():
             try:
                 return await self._entries.stored_entry(found, ordinal)
             except CorruptionError:
@@ -329,7 +366,7 @@ class AdminFacade:
         if name in found.subscriptions:
             raise conflict("Subscription already exists for topic")
         ordinal = await self._ordinal(found, at)
-        with _refusals():
+        with refusals():
             await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
 
     def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
@@ -340,7 +377,7 @@ class AdminFacade:
     ) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        with _refusals():
+        with refusals():
             try:
                 await self._subscriptions.set_properties(subscription, properties)
             except (InputError, NotAllowedError) as error:
@@ -349,14 +386,14 @@ class AdminFacade:
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        with _refusals():
+        with refusals():
             await self._subscriptions.delete(subscription, force=force)
 
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.after_messages(count) - 1
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_messages(count)
         del held
@@ -366,7 +403,7 @@ class AdminFacade:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.topic.log.end - 1
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_to(subscription.topic.log.end)
         del held
@@ -376,7 +413,7 @@ class AdminFacade:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         ordinal = await self._ordinal(subscription.topic, to)
-        with _refusals():
+        with refusals():
             await self._subscriptions.seek(subscription, ordinal)
 
     async def expire_messages(
@@ -392,7 +429,7 @@ class AdminFacade:
         else:
             # A position that the topic no longer holds expires nothing after it.
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, ordinal - 1)
         skipped = subscription.expire_to(ordinal, None)
         del held
@@ -432,17 +469,3 @@ class AdminFacade:
     async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""
         await self._subscriptions.when_idle(self._topic(name), subscription)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turns refusals of the engine into those of the admin API."""
-    try:
-        yield
-    except (SubscriptionBusyError, TooManySubscriptionsError) as error:
-        raise not_allowed(str(error)) from error
-    except (DamagedError, CorruptionError) as error:
-        raise RefusalError(500, str(error)) from error
-    except EngineError as error:
-        # The topic or subscription is being closed or moved: the client may retry.
-        raise RefusalError(503, str(error)) from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from itertools import pairwise
 from zlib import crc32
 
@@ -62,6 +63,16 @@ def check_boundaries(boundaries: tuple[str, ...]) -> Bundles:
 
 def bundle_of(bundles: Bundles, topic_full_name: str) -> str:
     """The range ``0x..._0x...`` of a topic."""
+    return bundle_finder(bundles)(topic_full_name)
+
+
+def bundle_finder(bundles: Bundles) -> Callable[[str], str]:
+    """Gives the range of each of many topics by its full name."""
+    ranges = ranges_of(bundles)
     starts = [int(text, 16) for text in bundles.boundaries[:-1]]
-    index = bisect_right(starts, crc32(topic_full_name.encode())) - 1
-    return f"{bundles.boundaries[index]}_{bundles.boundaries[index + 1]}"
+    return lambda topic: ranges[bisect_right(starts, crc32(topic.encode())) - 1]
+
+
+def ranges_of(bundles: Bundles) -> list[str]:
+    """The ranges ``0x..._0x...`` in their order."""
+    return [f"{low}_{high}" for low, high in pairwise(bundles.boundaries)]

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from headgate.base.schema_types import AutoUpdateStrategy, CompatibilityStrategy
 from headgate.base.units import INT32_MAX, INT64_MAX
 
 JavaInt = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
@@ -239,6 +240,13 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_consumers_per_subscription: int | None = None
     max_subscriptions_per_topic: int | None = None
     max_topics_per_namespace: int | None = None
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
+    """The older policy, for a namespace without the newer one."""
+    is_allow_auto_update_schema: bool | None = None
+    """Whether clients may bring new definitions."""
+    schema_validation_enforced: bool = False
+    """Whether producers without a schema are refused on topics with one."""
     deduplication: bool | None = None
     """Whether messages are stored once only."""
     message_ttl_in_seconds: int | None = None
@@ -271,6 +279,8 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_subscriptions_per_topic: int | None = None
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    schema_validation_enforced: bool | None = None
     deduplication: bool | None = None
     """Whether messages are stored once only."""
     message_ttl_in_seconds: int | None = None

@@ -37,7 +37,9 @@ class Kind(StrEnum):
     TOPIC_POLICIES = "topic_policies"
     """Full base name of a topic, partitioned or not -> TopicPolicies."""
     SCHEMA = "schema"
-    """Full base name of a topic, partitioned or not -> SchemaRow."""
+    """Full base name of a topic, partitioned or not -> SchemaRow of its latest version."""
+    SCHEMA_VERSION = "schema_version"
+    """``NAME/VERSION`` of an earlier version, with the same name -> SchemaRow."""
     IDLE_SUBSCRIPTIONS = "idle_subscriptions"
     """Full name of a topic that holds messages -> IdleSubscriptionsRow."""
     NAMESPACE_GRANTS = "namespace_grants"
@@ -134,13 +136,24 @@ class PartitionedRow(Struct, frozen=True, kw_only=True):
 
 
 class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A topic's schema, as its first client sent it."""
+    """A version of a topic's schema, as its first client sent it."""
 
     type: int
     """``Schema.Type`` of the protocol."""
-    name: str
     data: bytes
     properties: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+    first: int = 0
+    """The oldest version that the topic has: those before it were deleted."""
+    created_ms: int = 0
+    """Milliseconds since the epoch; 0 in rows of releases without versions."""
+    is_deleted: bool = False
+    """The schema was deleted: this version has no definition, and the topic has no other."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its definition and properties."""
+        return len(self.data) + sum(len(k) + len(v) for k, v in self.properties.items())
 
 
 class IdleSubscriptionsRow(Struct, frozen=True):
@@ -203,6 +216,7 @@ ROW_TYPES: Mapping[Kind, type[Row]] = {
     Kind.PARTITIONED: PartitionedRow,
     Kind.TOPIC_POLICIES: TopicPolicies,
     Kind.SCHEMA: SchemaRow,
+    Kind.SCHEMA_VERSION: SchemaRow,
     Kind.IDLE_SUBSCRIPTIONS: IdleSubscriptionsRow,
     Kind.NAMESPACE_GRANTS: NamespaceGrants,
     Kind.TOPIC_GRANTS: TopicGrants,

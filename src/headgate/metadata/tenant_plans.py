@@ -24,6 +24,7 @@ from headgate.metadata.grants import (
 )
 from headgate.metadata.policies import NamespacePolicies
 from headgate.metadata.rows import Bundles, ClusterRow, Kind, NamespaceRow, TenantRow
+from headgate.metadata.schema_plans import schemas_of_namespace
 from headgate.metadata.staged_rows import NO_PROPERTIES, RowValues, staged_namespace
 from headgate.metadata.state import Change, RowState
 
@@ -128,7 +129,7 @@ class TenantPlans:
         return self._state.stage([(Kind.NAMESPACE, str(name), row), *more])
 
     def plan_delete_namespace(self, name: NamespaceName) -> Change:
-        """Delete a namespace that has no topics, and the grants in it.
+        """Delete a namespace that has no topics, and the grants and schemas in it.
 
         Raises:
             RefusalError: 404 or 409.
@@ -139,7 +140,8 @@ class TenantPlans:
                 if any(True for _ in self._state.staged_children(kind, f"{domain}://{name}")):
                     raise conflict("Cannot delete non empty namespace")
         grants = grants_of_namespace(self._state, name)
-        return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants])
+        schemas = schemas_of_namespace(self._state, name)
+        return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants, *schemas])
 
     def plan_begin_namespace_deletion(self, name: NamespaceName) -> Change:
         """Create no topic in a namespace any more, because it is deleted next with those it has.

@@ -1,4 +1,4 @@
-"""Changes of topics and their schemas, validated and staged."""
+"""Changes of topics, validated and staged."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from headgate.metadata.rows import (
     IdleSubscriptionsRow,
     Kind,
     PartitionedRow,
-    SchemaRow,
     TopicRow,
 )
+from headgate.metadata.schema_plans import removed_schemas, schemas_taken_over
 from headgate.metadata.staged_rows import (
     NO_PROPERTIES,
     RowValues,
-    own_name,
     staged_namespace,
     staged_open_namespace,
     topic_exists,
@@ -143,7 +142,7 @@ class TopicPlans:
         self._check_topic_count(missing)
         lacks_subscriptions = len(missing) < partitions
         new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=lacks_subscriptions)
-        schemas = self._schemas_taken_over(topic, names)
+        schemas = schemas_taken_over(self._state, topic.full, [name.full for name in names])
         return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new, *schemas])
 
     def plan_grow_partitioned(self, topic: TopicName, partitions: int, *, now_ms: int) -> Change:
@@ -198,10 +197,12 @@ class TopicPlans:
         rows += [(Kind.TOPIC, n, None) for n in names if self._state.staged(Kind.TOPIC, n)]
         if not rows:
             raise not_found(f"Topic {topic} not found")
-        kinds = [Kind.TOPIC_POLICIES, Kind.SCHEMA, Kind.IDLE_SUBSCRIPTIONS]
+        own = {topic.full: None} | dict.fromkeys(names)
+        kinds = [Kind.TOPIC_POLICIES, Kind.IDLE_SUBSCRIPTIONS]
         for kind in kinds if keeps_grants else [*kinds, Kind.TOPIC_GRANTS]:
-            own = {topic.full: None} | dict.fromkeys(names)
             rows += [(kind, n, None) for n in own if self._state.staged(kind, n) is not None]
+        for name in own:
+            rows += removed_schemas(self._state, name)
         return self._state.stage(rows)
 
     def plan_idle_subscriptions(self, rows: Mapping[str, IdleSubscriptionsRow]) -> Change:
@@ -215,19 +216,6 @@ class TopicPlans:
                 if staged(Kind.TOPIC, name) is not None
             ]
         )
-
-    def plan_schema(self, topic: TopicName, schema: SchemaRow) -> Change:
-        """Set the schema of a topic.
-
-        Raises:
-            RefusalError: 404 without the topic, 409 if it has a schema.
-        """
-        name = own_name(topic, self._state.staged)
-        if not topic_exists(self._state, topic.full):
-            raise not_found(f"Topic {topic} not found")
-        if self._state.staged(Kind.SCHEMA, name) is not None:
-            raise conflict(f"{name} has a schema")
-        return self._state.stage([(Kind.SCHEMA, name, schema)])
 
     def _check_topic_count(self, new: list[TopicName]) -> None:
         """Return if ``new`` topics of one namespace may be created.
@@ -276,11 +264,3 @@ class TopicPlans:
             rows.append((Kind.TOPIC, name.full, row))
         rows.append((Kind.COUNTER, TOPIC_NUMBER, CounterRow(self._numbers.last)))
         return rows
-
-    def _schemas_taken_over(self, topic: TopicName, names: list[TopicName]) -> RowValues:
-        """Rows that move the schema of the first topic that becomes a partition to the new
-        partitioned topic."""
-        found = [(n.full, self._state.staged(Kind.SCHEMA, n.full)) for n in names]
-        with_schema = [(name, row) for name, row in found if row is not None]
-        rows: RowValues = [(Kind.SCHEMA, name, None) for name, _ in with_schema]
-        return [(Kind.SCHEMA, topic.full, with_schema[0][1]), *rows] if with_schema else []

@@ -32,6 +32,7 @@ from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
 from headgate.policy.retention_table import RetentionTable
+from headgate.policy.schema_table import SchemaTable
 from headgate.policy.send_rules_table import SendRulesTable
 from headgate.policy.settings import Settings
 from headgate.policy.use_table import UseTable
@@ -55,6 +56,7 @@ class PolicyResolver:
         self.quotas = QuotaTable(catalog, settings, system)
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
+        self.schemas = SchemaTable(catalog, settings)
         self.deduplication = DeduplicationTable(catalog, settings, system)
         self.expiry = ExpiryTable(catalog, settings, system)
         self.uses = UseTable(catalog, settings, system)

@@ -14,6 +14,7 @@ from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
 from headgate.policy.authentication_settings import authentication_problems
 from headgate.policy.authorization_settings import authorization_problems
+from headgate.policy.metric_labels import METRIC_LABELS
 from headgate.policy.revocation_settings import revocation_problems
 from headgate.policy.setting_info import (
     SettingInfo,
@@ -436,6 +437,19 @@ class Settings(SubscriptionSettings):
         False,
         "The age of each durable subscription's oldest unacknowledged message on /metrics.",
         dynamic=True,
+    )
+    exposeCustomTopicMetricLabelsEnabled: bool = setting(
+        False,
+        "Properties of topics that allowedTopicPropertiesForMetrics names are labels of the "
+        "topics' series on /metrics, and attributes by OpenTelemetry.",
+        dynamic=True,
+    )
+    allowedTopicPropertiesForMetrics: str = setting(
+        "",
+        "The properties of topics that become labels, with commas between them. Choose those that "
+        "have few values.",
+        dynamic=True,
+        rule=METRIC_LABELS,
     )
     splitTopicAndPartitionLabelInPrometheus: bool = setting(
         False,

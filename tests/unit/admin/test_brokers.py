@@ -34,6 +34,12 @@ def test_the_identity_is_that_of_the_data_directory(api: Ask, broker: FakeFacade
     }
 
 
+def test_the_broker_is_shut_down(api: Ask, broker: FakeFacade) -> None:
+    path = f"{B}/shutdown?maxConcurrentUnloadPerSec=0&forcedTerminateTopic=true"
+    assert api("POST", path).status == 204
+    assert broker.shut_down_count == 1
+
+
 def test_health(api: Ask, broker: FakeFacade) -> None:
     assert api("GET", f"{B}/health?topicVersion=V2").body == b"ok"
     assert api("GET", f"{B}/ready").body == b"ok"

@@ -155,3 +155,22 @@ def test_amounts_that_limits_held_back_add_up_as_far_as_java_counts() -> None:
     ]
     merged = merge_topic_stats(parts).subscriptions["s"]
     assert (merged.dispatch_throttled_msgs, merged.dispatch_throttled_bytes) == (10, 7)
+
+
+def test_the_first_creation_and_the_last_publish_are_the_topics() -> None:
+    parts = [
+        TopicStats(topic_creation_time_stamp=9, last_publish_time_stamp=20),
+        TopicStats(topic_creation_time_stamp=7, last_publish_time_stamp=0),
+        TopicStats(),
+    ]
+    merged = merge_topic_stats(parts)
+    assert (merged.topic_creation_time_stamp, merged.last_publish_time_stamp) == (7, 20)
+    assert merge_topic_stats([TopicStats()]).last_publish_time_stamp == 0
+
+
+def test_the_oldest_message_of_a_subscription_is_that_of_any_partition() -> None:
+    def merged(*ages_s: int) -> int:
+        parts = [_with(oldest_backlog_message_age_seconds=age_s) for age_s in ages_s]
+        return merge_topic_stats(parts).subscriptions["s"].oldest_backlog_message_age_seconds
+
+    assert (merged(-1, 5, 3), merged(-1, -1), merged(0, -1)) == (5, -1, 0)

@@ -92,6 +92,15 @@ def test_integers() -> None:
     assert _call(count=str(INT64_MAX)).number("count") == INT64_MAX
 
 
+def test_integers_of_a_query() -> None:
+    call = _call({"count": "-3", "empty": "", "odd": "1.5"})
+    assert (call.query_number("count", 7), call.query_number("empty", 7)) == (-3, 7)
+    assert call.query_number("none", 7) == 7
+    with pytest.raises(RefusalError, match=r"odd is .1\.5.") as caught:
+        call.query_number("odd", 7)
+    assert caught.value.status == 404
+
+
 @pytest.mark.parametrize("body", [b"", b'""', b"null", b"  "])
 def test_empty_bodies(body: bytes) -> None:
     assert _call(body=body).decoded(int) is None

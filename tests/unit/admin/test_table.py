@@ -19,9 +19,21 @@ def test_no_two_routes_answer_the_same_request() -> None:
     assert [key for key, count in counts.items() if count > 1] == []
 
 
-_TERMINATE = "/admin/v2/persistent/{tenant}/{namespace}/{topic}/terminate"
-REPLIES_TO_POST = {"/admin/v2/headgate/backup", _TERMINATE, f"{_TERMINATE}/partitions"}
-"""What begins something that the client then names, and what answers with the last message."""
+T = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
+SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+CHANGES_WITH_REPLIES = {
+    ("POST", "/admin/v2/headgate/backup"),
+    ("PUT", f"{T}/backlogSize"),
+    ("POST", f"{T}/subscription/{{subscription}}/analyzeBacklog"),
+    ("POST", f"{T}/terminate"),
+    ("POST", f"{T}/terminate/partitions"),
+    ("DELETE", "/admin/v2/namespaces/{tenant}/{namespace}/property/{key}"),
+    ("POST", f"{SCHEMAS}/schema"),
+    ("DELETE", f"{SCHEMAS}/schema"),
+    ("POST", f"{SCHEMAS}/compatibility"),
+    ("POST", f"{SCHEMAS}/version"),
+}
+"""What begins something that the client then names, and Pulsar's choices."""
 
 
 def test_every_operation_is_performed_by_some_route() -> None:
@@ -32,5 +44,5 @@ def test_reads_are_gets_and_have_replies() -> None:
     for route in ROUTES:
         assert route.summary
         is_read = route.method == "GET" and route.path not in ACTS_ALTHOUGH_GET
-        has_reply = is_read or (route.path in REPLIES_TO_POST and route.method == "POST")
+        has_reply = is_read or (route.method, route.path) in CHANGES_WITH_REPLIES
         assert (route.reply is not None) == has_reply, route.path

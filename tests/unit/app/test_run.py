@@ -68,3 +68,16 @@ def test_only_a_later_signal_ends_at_once() -> None:
     assert ended == []
     stop.receive(signal.SIGINT)
     assert ended == [128 + signal.SIGINT]
+
+
+def test_an_administrator_may_end_the_broker(caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[int] = []
+    times_s = iter([0.0, 2.0])
+    stop = StopSignals(lambda: next(times_s), ended.append)
+    with caplog.at_level(logging.INFO):
+        stop.request()
+        stop.request()
+    assert stop.received.is_set()
+    assert len(caplog.records) == 1
+    stop.receive(signal.SIGTERM)  # it does not end fast enough
+    assert ended == [128 + signal.SIGTERM]

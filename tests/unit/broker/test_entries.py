@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.base.errors import CorruptionError
+from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.broker.entries import FoundMessage, SingleEntryReader
@@ -15,7 +16,8 @@ from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
 from headgate.testing import World
-from headgate.wire.entry import payload_of
+from headgate.wire.entry import build_entry, payload_of
+from headgate.wire.messages import MessageMetadata
 
 T = "persistent://public/default/t"
 
@@ -131,3 +133,20 @@ def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World
     world.broker.log.stage_trim(log, log.end)
     world.run(world.broker.when_durable())
     assert world.run(last(world, topic)).position.entry_id == -1
+
+
+def test_a_message_is_read_with_its_properties_and_event_time(world: World) -> None:
+    async def play() -> None:
+        topic = await topic_of(world)
+        producer = await (await world.connect()).producer(T)
+        metadata = MessageMetadata(
+            producer_name=producer.name, sequence_id=1, publish_time=5, event_time=1_000
+        )
+        metadata.properties.add(key="team", value="red")
+        producer.entry = lambda *_, **__: build_entry(metadata, b"x")  # type: ignore[method-assign]
+        await producer.send(b"x")
+        entry = await world.broker.entries.stored_entry(topic, 0)
+        assert entry.properties == (("team", "red"),)
+        assert entry.event_time == iso_time(1_000)
+
+    world.run(play())

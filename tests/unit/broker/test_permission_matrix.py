@@ -18,6 +18,7 @@ from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.broker.connection.connection import Connection
 from headgate.facade.admin_facade import AdminFacade
+from headgate.metadata.bundles import bundle_of, split_bundles
 from headgate.metadata.grants import Action
 from headgate.metadata.rows import TenantRow
 from headgate.telemetry.prometheus.route import metrics_route
@@ -119,7 +120,9 @@ def path_of(path: str, role: str, *, topic: str = "t", tenant: str = "acme") -> 
     values = {
         "tenant": tenant, "namespace": namespace_of(role), "topic": topic, "subscription": "s",
         "domain": "persistent", "cluster": "standalone", "name": "allowAutoTopicCreation",
-        "value": "true", "role": "someone",
+        "value": "true", "role": "someone", "bundle": bundle_of(
+            split_bundles(4), f"persistent://acme/{namespace_of(role)}/t"
+        ),
     }  # fmt: skip
     filled = re.sub(r"{(\w+)}", lambda match: values.get(match[1], "0"), path)
     if path == "/admin/v2/headgate/permissions":

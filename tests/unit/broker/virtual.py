@@ -101,7 +101,13 @@ class Client:
         return True
 
     def send_entry(
-        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        count: int,
+        body: bytes,
+        left: tuple[int, ...],
     ) -> None:
         self.waiting.append(position.entry_id)
 

@@ -482,3 +482,22 @@ def test_changed_limits_on_unacknowledged_messages_block_and_unblock() -> None:
     subscription.dispatcher.unacked_limits_changed()
     rig.flush()
     assert len(port.entries) == 8
+
+
+def test_a_thousand_reconnects_leave_permits_and_order_as_they_are() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    stayed, port = rig.consumer(subscription, SHARED, permits=10)
+    rig.publish(5, messages=3)
+    subscription.ack_messages(stayed, 0, 0b001)
+    for _ in range(1_000):
+        guest, _ = rig.consumer(subscription, SHARED, permits=10)
+        rig.flush()
+        subscription.remove_consumer(guest)
+        rig.flush()
+    assert subscription.dispatcher.permits() == max(0, stayed.permits)
+    subscription.flow(stayed, 100)
+    rig.flush()
+    assert set(port.ordinals) == {0, 1, 2, 3, 4}
+    assert subscription.dispatcher.in_flight_messages() == stayed.unacked_messages == 14
+    assert subscription.dispatcher.to_redeliver().entries == 0

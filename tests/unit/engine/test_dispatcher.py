@@ -25,9 +25,15 @@ class FullAfter(FakePort):
         self._left = entries
 
     def send_entry(
-        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        count: int,
+        body: bytes,
+        left: tuple[int, ...],
     ) -> None:
-        super().send_entry(consumer, position, partition, count, body)
+        super().send_entry(consumer, position, partition, count, body, left)
         self._left -= 1
         self.writable = self._left > 0
 

@@ -90,6 +90,16 @@ def test_settings(story: Story) -> None:
     assert caught.value.status == 412
 
 
+def test_only_a_broker_of_its_own_is_shut_down(story: Story) -> None:
+    with pytest.raises(RefusalError, match="part of another process") as caught:
+        story.facade.shut_down()
+    assert caught.value.status == 405
+    asked: list[bool] = []
+    alone = AdminFacade(story.broker, story.world.observer, shut_down=lambda: asked.append(True))
+    alone.shut_down()
+    assert asked == [True]
+
+
 def test_watermarks_are_compared_with_those_that_are_about_to_be(story: Story) -> None:
     """Two updates at once, each well by itself, do not cross them."""
     facade, catalog = story.facade, story.facade.catalog

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.metadata.bundles import BUNDLES_MAX, bundle_of, check_boundaries, split_bundles
+from headgate.metadata.bundles import (
+    BUNDLES_MAX,
+    bundle_finder,
+    bundle_of,
+    check_boundaries,
+    ranges_of,
+    split_bundles,
+)
 from headgate.metadata.errors import RefusalError
 
 
@@ -47,3 +54,11 @@ def test_every_topic_falls_into_one_bundle() -> None:
     assert ranges == {
         "0x00000000_0x55555555", "0x55555555_0xaaaaaaaa", "0xaaaaaaaa_0xffffffff",
     }  # fmt: skip
+
+
+def test_a_finder_gives_the_range_of_each_of_many_topics() -> None:
+    bundles = split_bundles(4)
+    found = bundle_finder(bundles)
+    names = [f"persistent://a/b/{number}" for number in range(50)]
+    assert {found(name) for name in names} == set(ranges_of(bundles))
+    assert all(found(name) == bundle_of(bundles, name) for name in names)

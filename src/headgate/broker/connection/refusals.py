@@ -12,11 +12,8 @@ from typing import Final
 from headgate.base.errors import HeadgateError, InputError, StorageError
 from headgate.base.names import InvalidNameError
 from headgate.engine import errors
-from headgate.metadata.errors import (
-    IncompatibleSchemaError,
-    RefusalError,
-    TooManyTopicsError,
-)
+from headgate.metadata.errors import RefusalError, TooManyTopicsError
+from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.security.errors import (
     CredentialsError,
     OriginalPrincipalError,
@@ -47,6 +44,7 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),
     (errors.SubscriptionBusyError, ServerError.METADATA_ERROR),
     (IncompatibleSchemaError, ServerError.INCOMPATIBLE_SCHEMA),
+    (InvalidSchemaError, ServerError.INCOMPATIBLE_SCHEMA),
     (errors.NotAllowedError, ServerError.NOT_ALLOWED_ERROR),
     (StorageError, ServerError.PERSISTENCE_ERROR),
     (InputError, ServerError.METADATA_ERROR),

@@ -7,9 +7,9 @@ from typing import Protocol
 from headgate.base.units import S_PER_MINUTE
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.slices import Turns
-from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
 from headgate.broker.sweeps.message_expiry import MessageExpiry
+from headgate.broker.sweeps.subscription_changes import SubscriptionChanges
 from headgate.broker.sweeps.subscription_expiry import SubscriptionExpiry
 from headgate.broker.sweeps.sweeps import Sweeps
 from headgate.engine.engine import Engine
@@ -30,7 +30,10 @@ class EndingBroker(Turns, Protocol):
     writer: MetadataWriter
     logs: ManagedLogs
     registry: TopicRegistry
-    subscriptions: Subscriptions
+
+    @property
+    def subscriptions(self) -> SubscriptionChanges:
+        """What moves and deletes subscriptions."""
 
 
 class Endings:

@@ -15,10 +15,14 @@ from functools import partial
 from headgate.base.errors import HeadgateError
 from headgate.base.names import TopicName
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
-from headgate.base.work_units import SUBSCRIPTION_EXPIRED, TOPIC_TRIMMED
+from headgate.base.work_units import (
+    SUBSCRIPTION_EXPIRED,
+    SUBSCRIPTION_LOOKED_AT,
+    TOPIC_TRIMMED,
+)
 from headgate.broker.slices import Pace, Turns
-from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.due_topics import DueTopics
+from headgate.broker.sweeps.subscription_changes import SubscriptionChanges
 from headgate.broker.sweeps.trimming import order_cursors
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -38,7 +42,7 @@ class MessageExpiry:
         logs: ManagedLogs,
         settings: Settings,
         ttl_of: Callable[[TopicName], MessageTtl | None],
-        subscriptions: Subscriptions,
+        subscriptions: SubscriptionChanges,
         turns: Turns,
     ) -> None:
         """``ttl_of`` gives the TTL in force."""
@@ -65,8 +69,7 @@ class MessageExpiry:
         """Look at the topics that were touched or are due. Call it about once a second."""
         self._turns.begin_turn()
         pace = Pace(self._turns)
-        for topic in self._take_touched():
-            self._due.set(topic, self._engine.log_ms)
+        await self._take_touched(pace)
         for topic in self._due.take(self._engine.log_ms):
             # Until the look has its result: an error in between must not lose the topic.
             self._due.set(topic, self._engine.log_ms + LOOK_MS_MIN)
@@ -77,16 +80,20 @@ class MessageExpiry:
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
 
-    def _take_touched(self) -> list[Topic]:
-        """Of the touched topics those that have a TTL."""
-        touched, self._touched = self._touched, {}
-        found = []
-        for topic in touched:
+    async def _take_touched(self, pace: Pace) -> None:
+        """Have those of the touched topics looked at now that have a TTL: after a start, or a
+        change of the broker's setting, these may be all."""
+        for _ in range(len(self._touched)):
+            topic = next(iter(self._touched), None)
+            if topic is None:
+                break  # unloaded meanwhile
+            del self._touched[topic]
             if self._ttl_of(topic.name) is None:
                 self._due.discard(topic)
-            elif topic.is_live:
-                found.append(topic)
-        return found
+            else:
+                self._due.set(topic, self._engine.log_ms)
+            if pace.spent(SUBSCRIPTION_LOOKED_AT):
+                await pace.give_way()
 
     async def _look(self, topic: Topic, pace: Pace) -> None:
         """Expire what is too old in a topic, and note when to look again."""

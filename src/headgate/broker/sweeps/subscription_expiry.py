@@ -17,7 +17,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
 from headgate.base.work_units import SUBSCRIPTION_LOOKED_AT
 from headgate.broker.slices import Pace, Turns, live_topics
-from headgate.broker.subscriptions import Subscriptions
+from headgate.broker.sweeps.subscription_changes import SubscriptionChanges
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -48,7 +48,7 @@ class SubscriptionExpiry:
         catalog: Catalog,
         writer: MetadataWriter,
         table: ExpiryTable,
-        subscriptions: Subscriptions,
+        subscriptions: SubscriptionChanges,
         turns: Turns,
     ) -> None:
         self._engine = engine

@@ -88,6 +88,8 @@ class Trimming:
         """When to look at other topics."""
         self._staged: dict[Topic, int] = {}
         """The ``first`` of topics once their last trim is durable."""
+        self._truncated: dict[Topic, int] = {}
+        """Topics to trim up to an entry, whatever retention says, when no subscription needs it."""
         self.found_by_walk = 0
         """Topics in which a periodic walk of all topics found something to trim that no event had
         announced."""
@@ -116,9 +118,40 @@ class Trimming:
 
     def forget(self, topic: Topic) -> None:
         """Do not look at a topic that is unloaded."""
-        for waiting in (self._touched, self._staged):
+        for waiting in (self._touched, self._staged, self._truncated):
             waiting.pop(topic, None)
         self._due.discard(topic)
+
+    async def trim_now(self, topic: Topic) -> None:
+        """Trim what can be trimmed of one topic, for an administrator."""
+        self._turns.begin_turn()
+        await self._trim_each(iter([topic]))
+
+    async def begin_truncation(self, topic: Topic) -> int:
+        """Close the last ledger of a topic, and note that retention does not cover what it has up
+        to now. Returns one past its last entry, which is durable; subscriptions must pass it.
+
+        Raises:
+            TopicFencedError: the topic was unloaded meanwhile.
+            StorageError: the last entries could not be stored.
+        """
+        managed, entries = self._logs.of(topic), topic.log
+        managed.log.roll_ledger(entries, self._engine.log_ms)
+        end = entries.staged_end
+        await managed.committer.when_durable()
+        self._turns.begin_turn()
+        topic.check_loaded()
+        self._truncated[topic] = end
+        self.touch(topic)
+        return end
+
+    def _truncated_end(self, topic: Topic, acknowledged_end: int) -> int:
+        """One past the entries that a truncation removes now; 0 if there are none."""
+        end = self._truncated.get(topic, 0)
+        if end <= topic.log.first:
+            self._truncated.pop(topic, None)
+            return 0
+        return end if end <= acknowledged_end else 0
 
     def _touch_rolled(self) -> None:
         """Touch the topics that opened or filled a ledger: those before it, or it, may be freed."""
@@ -224,6 +257,7 @@ class Trimming:
         releasable = releasable_end(entries, acknowledged_end, *bounds, self._engine.log_ms)
         starts = entries.ledger_starts()
         end = trimmable_end(entries.first, starts[1:], releasable)
+        end = max(end, self._truncated_end(topic, acknowledged_end))
         for ordinal in (end, acknowledged_end):
             if entries.first <= ordinal <= entries.end:
                 entries.bytes_before(ordinal)
@@ -252,6 +286,7 @@ class Trimming:
             idle_ms=self._idle_ms,
             is_last_resort=is_last_resort,
         )
+        end = max(end, self._truncated_end(topic, topic.slowest_durable_ordinal()))
         self._schedule(topic, end, retention)
         if end <= topic.log.first:
             self._staged.pop(topic, None)

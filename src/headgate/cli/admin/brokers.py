@@ -6,16 +6,18 @@ from typing import Final
 
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.output import as_lines, as_map
+from headgate.cli.admin.values import int32
 from headgate.cli.admin.verbs import (
+    CLUSTER_NAME,
     Server,
     Values,
     Verb,
-    argument,
     echo,
     option,
     send,
     show,
     show_text,
+    switch,
 )
 
 _PATH: Final = "/admin/v2/brokers"
@@ -23,7 +25,6 @@ _SETTINGS: Final = f"{_PATH}/configuration"
 
 _RUNTIME: Final = show(f"{_SETTINGS}/runtime", as_map)
 
-_CLUSTER: Final = argument("cluster", str, "cluster-name")
 _NAME: Final = option("--config -c", "configName", str, "The setting's name.", required=True)
 _VALUE: Final = option(
     "--value -v", "configValue", str, "Its new value.", required=True
@@ -41,9 +42,30 @@ GROUP: Final = VerbGroup(
     "brokers",
     "Show the broker, change its dynamic settings.",
     (
-        Verb("list", "List a cluster's brokers.", (_CLUSTER,),
+        Verb("list", "List a cluster's brokers.", (CLUSTER_NAME,),
              show(f"{_PATH}/{{cluster}}", as_lines)),
         Verb("leader-broker", "Show the leader broker.", (), show(f"{_PATH}/leaderBroker")),
+        Verb(
+            "namespaces", "List the hash ranges that a broker owns: all.",
+            (
+                CLUSTER_NAME,
+                option("--url -u", "brokerUrl", str, "The broker, as list shows it.",
+                       required=True),
+            ),
+            show(f"{_PATH}/{{cluster}}/{{brokerUrl}}/ownedNamespaces", as_map),
+        ),
+        Verb(
+            "shutdown", "Close the broker.",
+            (
+                option("--max-concurrent-unload-per-sec -m", "maxConcurrentUnloadPerSec", int32,
+                       "No effect: one broker moves no topic.", default="0"),
+                switch("--forced-terminate-topic -f", "forcedTerminateTopic",
+                       "No effect: all clients are disconnected."),
+            ),
+            send("POST", f"{_PATH}/shutdown",
+                 ("maxConcurrentUnloadPerSec={maxConcurrentUnloadPerSec}",
+                  "forcedTerminateTopic={forcedTerminateTopic}")),
+        ),
         Verb("healthcheck", "Print ok if a commit to the log works.", (_VERSION,),
              show_text(f"{_PATH}/health", ("topicVersion={topicVersion}",))),
         Verb("backlog-quota-check", "Verify all backlog quotas and print ok.", (), check_quotas),

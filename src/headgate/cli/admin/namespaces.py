@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from headgate.cli.admin import producer_policies
+from headgate.cli.admin import namespace_upkeep, producer_policies, schemas
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.ending_policies import (
     EXPIRATION_OPTION,
@@ -170,6 +170,7 @@ GROUP: Final = VerbGroup(
         Verb("bundles", "Show a namespace's hash ranges.", (NAMESPACE_NAME,),
              show(f"{NAMESPACE_PATH}/bundles")),
         *NAMESPACE_VERBS,
+        *namespace_upkeep.VERBS,
         Verb(
             "create", "Create a namespace.",
             (
@@ -201,6 +202,7 @@ GROUP: Final = VerbGroup(
                  "whether the topics of a namespace store no message twice"),
         *_QUOTAS,
         *_counts(),
+        *schemas.NAMESPACE_VERBS,
         *_policy("message-ttl", "messageTTL", (ttl_option("--messageTTL -ttl"),),
                  count_body("messageTTL"), "the age from which messages in a namespace expire"),
         *_policy("subscription-expiration-time", "subscriptionExpirationTime",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from headgate.cli.admin import schemas
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.ending_policies import (
     INACTIVE_OPTIONS,
@@ -262,6 +263,7 @@ GROUP: Final = VerbGroup(
             "max-unacked-messages-per-consumer": "maxUnackedMessagesOnConsumer",
             "max-unacked-messages-per-subscription": "maxUnackedMessagesOnSubscription",
         }, (GLOBAL,)),
+        *schemas.POLICY_VERBS,
         *_ending_verbs((GLOBAL,)),
         *policy_verbs("auto-subscription-creation", f"{TOPIC_PATH}/autoSubscriptionCreation",
                       subscription_creation_body, SUBSCRIPTION_CREATION_OPTIONS,

@@ -166,6 +166,7 @@ def switch(
     return Parameter(label, None, meaning, tuple(names.split()), default, given)
 
 
+CLUSTER_NAME: Final = argument("cluster", str, "cluster-name")
 NAMESPACE_NAME: Final = argument("namespaceName", namespace, "tenant/namespace")
 TOPIC_NAME: Final = argument("topicName", topic, "persistent://tenant/namespace/topic")
 

@@ -9,9 +9,12 @@ once and for all. The files keep their times; every reader of old segments appli
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.ledger.index.topic_log import TopicLog
+
+_FIRST_SEGMENT: Final = 1
+"""The number of the first segment of every log."""
 
 
 class ReceiveTimeBound(NamedTuple):
@@ -23,5 +26,11 @@ class ReceiveTimeBound(NamedTuple):
 
 
 def bound_times(topics: Iterable[TopicLog], bound: ReceiveTimeBound) -> int:
-    """Bound the times in the indexes; return how many topics had a later one."""
+    """Bound the times in the indexes; return how many topics had a later one.
+
+    A topic without entries does not say in which segment its last one was, so the bound holds for
+    it, unless no segment is as old.
+    """
+    if bound.before_segment is not None and bound.before_segment <= _FIRST_SEGMENT:
+        return 0
     return sum(topic.bound_times(bound.before_segment, bound.received_ms) for topic in topics)

@@ -113,6 +113,8 @@ class SubscriptionStats(Struct, rename="camel", kw_only=True):
     """Messages that limits in messages throttled (first form of PIP-406)."""
     dispatch_throttled_bytes: int = 0
     """Bytes that limits in bytes throttled."""
+    oldest_backlog_message_age_seconds: int = -1
+    """Age of the oldest unacknowledged message; -1 without backlog (PIP-492)."""
     durable: bool = True
     """Pulsar writes ``isDurable`` twice, under both names; so does ``replicated``."""
     replicated: bool = False
@@ -172,6 +174,9 @@ class TopicStats(Struct, rename="camel", kw_only=True):
     delayed_message_index_size_in_bytes: int = 0
     compaction: CompactionStats = CompactionStats()
     owner_broker: str | UnsetType = UNSET
+    topic_creation_time_stamp: int = 0
+    last_publish_time_stamp: int = 0
+    """When the broker received the last message; 0 if there never was one (PIP-431)."""
     headgate: Any | UnsetType = UNSET
     """Headgate's fields of this topic; Pulsar's clients ignore them."""
 

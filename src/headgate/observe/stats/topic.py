@@ -116,17 +116,15 @@ class TopicStatsReader:
             deduplication_status="Disabled" if topic.log.sequences is None else "Enabled",
             non_contiguous_deleted_messages_ranges=sums.ranges,
             owner_broker=self._owner,
+            topic_creation_time_stamp=topic.created_ms,
+            last_publish_time_stamp=_last_publish_ms(topic, skew_ms),
             headgate=self._own_fields(topic, shared_limits, found),
         )
         if topic.access is not None:
             stats.waiting_publishers = topic.access.waiting_count
             if topic.access.epoch is not None:
                 stats.topic_epoch = topic.access.epoch
-        quotas = self._quotas(topic)
-        if quotas.size is not None:
-            stats.backlog_quota_limit_size = quotas.size.limit
-        if quotas.time is not None:
-            stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
+        _show_quotas(stats, self._quotas(topic))
         if oldest is not None:
             stats.oldest_backlog_message_age_seconds = max(log_ms - oldest[0], 0) // MS_PER_S
             stats.oldest_backlog_message_subscription_name = oldest[1]
@@ -152,6 +150,20 @@ class TopicStatsReader:
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
             "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
         }
+
+
+def _show_quotas(stats: TopicStats, quotas: Quotas) -> None:
+    if quotas.size is not None:
+        stats.backlog_quota_limit_size = quotas.size.limit
+    if quotas.time is not None:
+        stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
+
+
+def _last_publish_ms(topic: Topic, skew_ms: int) -> int:
+    """When the broker received the last message of a topic, also one that is trimmed; 0 if there
+    never was one."""
+    end = topic.log.end
+    return topic.log.totals_near(end)[0].received_ms + skew_ms if end else 0
 
 
 class _SubscriptionSums:
@@ -280,7 +292,7 @@ def subscription_stats(
     events, throttled = gate.throttled_events, subscription.throttled_dispatch.counts
     of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
     of_broker = events[Level.BROKER]
-    backlog = subscription.backlog_entries
+    backlog, age_ms = subscription.backlog_entries, subscription.oldest_age_ms()
     stats = SubscriptionStats(
         msg_rate_out=rate,
         msg_throughput_out=throughput,
@@ -313,6 +325,7 @@ def subscription_stats(
         dispatch_throttled_bytes_events_by_broker_limit=of_broker[Dimension.BYTES],
         dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in throttled)),
         dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in throttled)),
+        oldest_backlog_message_age_seconds=-1 if age_ms is None else age_ms // MS_PER_S,
         headgate=_own_subscription_fields(limits, subscription, shared_limits),
     )
     if isinstance(dispatcher, SharedDispatcher):
@@ -394,6 +407,9 @@ def _own_subscription_fields(
         view |= {"dimension": label.dimension, "consumer": label.consumer}
     if throttled:
         view["throttledSeconds"] = throttled
+    partials = subscription.acks.partials
+    if partials is not None:
+        view["partlyAcknowledgedBatches"] = len(partials)
     if subscription.read_failed:
         view["readFailed"] = subscription.read_failed
     return view

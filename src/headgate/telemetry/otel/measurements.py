@@ -35,6 +35,7 @@ from headgate.telemetry.otel.instruments import (
 )
 from headgate.telemetry.otel.readings import Attributes, Policies, Storage
 from headgate.telemetry.prometheus.values import Number
+from headgate.telemetry.property_labels import PropertyLabels
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -125,8 +126,9 @@ Subject = tuple[Iterable[Readable], Attributes, int]
 def _subjects(broker: Broker) -> Iterator[Subject]:
     """The subjects that are live when their turn comes."""
     yield _of_broker(broker), {}, broker.started_ms
+    labels = PropertyLabels(broker.settings, broker.catalog.topic_properties)
     for topic in broker.engine.live_topics():
-        named = _of_topic(topic)
+        named = _of_topic(topic, labels)
         yield _readables_of_topic(broker, topic), named, topic.loaded_ms
         for producer in list(topic.producers.values()):
             readables = [(PRODUCER_INSTRUMENTS, producer)]
@@ -199,7 +201,8 @@ def _subscription(
         yield [(CONSUMER_INSTRUMENTS, same)], attributes, since_ms
 
 
-def _of_topic(topic: Topic) -> Attributes:
+def _of_topic(topic: Topic, labels: PropertyLabels) -> Attributes:
+    """The attributes of a topic; those of its properties are in small letters, as in Pulsar."""
     name = topic.name
     named: dict[str, str | int] = {
         "pulsar.domain": name.domain,
@@ -209,7 +212,7 @@ def _of_topic(topic: Topic) -> Attributes:
     }
     if name.partition >= 0:
         named["pulsar.partition.index"] = name.partition
-    return named
+    return named | {label.lower(): value for label, value in labels.of(name).items()}
 
 
 def _of_producer(topic: Attributes, producer: Producer) -> Attributes:

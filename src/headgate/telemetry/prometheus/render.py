@@ -68,6 +68,7 @@ from headgate.telemetry.prometheus.values import (
     topic_values,
     write_values,
 )
+from headgate.telemetry.property_labels import PropertyLabels
 from headgate.telemetry.records.subjects import cells_of
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class _Renderer:
         self._totals = Totals()
         self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
         self._splits_partitions = broker.settings.splitTopicAndPartitionLabelInPrometheus
+        self._property_labels = PropertyLabels(broker.settings, broker.catalog.topic_properties)
         lines_of = self._page.lines_of
         self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
         self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
@@ -214,10 +216,12 @@ class _Renderer:
         return f'{self._cluster},namespace="{escape(namespace)}"'
 
     def _topic_labels(self, name: TopicName) -> str:
+        labels = self._property_labels.of(name).items()
+        own = "".join(f',{label}="{escape(value)}"' for label, value in labels)
         if not self._splits_partitions:
-            return f',topic="{escape(name.full)}"'
+            return f',topic="{escape(name.full)}"{own}'
         topic = name.full if name.partition < 0 else name.full.rpartition(PARTITION_SUFFIX)[0]
-        return f',topic="{escape(topic)}",partition="{name.partition}"'
+        return f',topic="{escape(topic)}",partition="{name.partition}"{own}'
 
     def _broker_samples(self) -> None:
         broker, engine, cluster = self._broker, self._broker.engine, self._cluster

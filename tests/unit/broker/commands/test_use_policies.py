@@ -7,7 +7,9 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.metadata.policies import AutoSubscriptionCreation, AutoTopicCreation
 from headgate.testing import RefusedError, SimClient, World
-from headgate.wire.codes import ServerError, SubscriptionType
+from headgate.wire.codes import CommandType, ServerError, SubscriptionType
+from headgate.wire.frame import encode_frame
+from headgate.wire.messages import BaseCommand
 from tests.unit.broker.playing import TOPIC, played
 
 NAME = parse_topic(TOPIC)
@@ -99,3 +101,21 @@ async def test_a_changed_limit_on_unacknowledged_messages_acts_at_once(world: Wo
     await on_namespace(world, max_unacked_messages_per_subscription=None)
     for _ in range(5):
         await consumer.receive()
+
+
+def with_initial_subscription(request_id: int) -> bytes:
+    """The request of a producer that wants a subscription to be there before it sends."""
+    command = BaseCommand(type=CommandType.PRODUCER)
+    command.producer.request_id = command.producer.producer_id = request_id
+    command.producer.topic = TOPIC
+    command.producer.initial_subscription_name = "s"
+    return encode_frame(command)
+
+
+@played(settings={"allowAutoSubscriptionCreation": "false"})
+async def test_nor_do_producers_create_their_initial_subscription(world: World) -> None:
+    client = await world.connect()
+    with pytest.raises(RefusedError) as refusal:
+        await client.request(with_initial_subscription)
+    assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
+    assert "auto subscription creation is not allowed" in str(refusal.value)

@@ -84,7 +84,11 @@ def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServ
     assert newer_names - older_names == {"get-backlog-quota", "delete"} | {
         f"{verb}-{name}"
         for verb in ("get", "set", "remove")
-        for name in ("max-subscriptions-per-topic", "auto-subscription-creation")
+        for name in (
+            "max-subscriptions-per-topic",
+            "auto-subscription-creation",
+            "schema-compatibility-strategy",
+        )
     }
     words = ["set-dispatch-rate", "t/n/x", "--msg-dispatch-rate=10", "-bd=5"]
     admin("topics", *words)

@@ -107,3 +107,24 @@ def test_what_says_no_more_than_the_bound_is_left_alone() -> None:
     assert log.topics_bounded == 0
     assert times(log, 1) == before == [(NOW_MS, NOW_MS - 3), (NOW_MS, NOW_MS)]
     log.close()
+
+
+@pytest.mark.parametrize("before_segment", [1, 9])
+def test_a_topic_without_entries_keeps_its_time_if_no_segment_is_as_old(
+    before_segment: int,
+) -> None:
+    """Else the last message of a topic seems to be as old as the data directory."""
+    fs = MemFs()
+    log = opened(fs, ReceiveTimeBound(1, NOW_MS))
+    append(log, 1, b"x", received_ms=NOW_MS + 5)
+    topic = log.topic(1)
+    log.roll_ledger(topic, NOW_MS + 5)
+    log.stage_trim(topic, 1)
+    log.checkpoint()
+    log.close()
+    log = opened(fs, ReceiveTimeBound(before_segment, NOW_MS))
+    topic = log.topic(1)
+    assert (topic.first, topic.end) == (1, 1)
+    expected_ms = NOW_MS + 5 if before_segment == 1 else NOW_MS
+    assert topic.totals_near(topic.end)[0].received_ms == expected_ms
+    log.close()

@@ -63,6 +63,8 @@ def test_an_unused_topic_shows_nothing(world: World) -> None:
     assert stats.oldest_backlog_message_subscription_name is msgspec.UNSET
     assert stats.earliest_msg_publish_time_in_backlogs == 0
     assert stats.owner_broker == "127.0.0.1:8080"
+    assert stats.last_publish_time_stamp == 0
+    assert 0 <= world.wall_ms() - stats.topic_creation_time_stamp < 100
     assert stats.headgate["oldestAgeSeconds"] is None
 
 
@@ -85,7 +87,9 @@ def test_counters_backlog_and_ages(world: World) -> None:
     assert stats.oldest_backlog_message_age_seconds == 8
     assert stats.oldest_backlog_message_subscription_name == "s"
     assert abs(stats.earliest_msg_publish_time_in_backlogs - sent_ms) < 100
+    assert abs(stats.last_publish_time_stamp - sent_ms) < 100
     subscription = stats.subscriptions["s"]
+    assert subscription.oldest_backlog_message_age_seconds == 8
     assert (subscription.msg_backlog, subscription.msg_backlog_no_delayed) == (3, 3)
     assert subscription.backlog_size == stats.backlog_size
     assert (subscription.type, subscription.active_consumer_name) == ("Exclusive", "c")
@@ -130,6 +134,52 @@ def test_exclusive_access_and_termination_are_shown(world: World) -> None:
         task.cancel()
     world.broker.engine.topics[T].terminated = True
     assert shown(world).headgate["terminated"] is True
+
+
+def test_batches_of_which_a_part_is_acknowledged(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", kind=SubscriptionType.SHARED)
+        batch = [await producer.send(b"", batch=[b"a", b"b", b"c"]) for _ in range(3)]
+        await consumer.ack_part(batch[1], 0b110)
+        await consumer.ack(batch[2])
+
+    world.run(play())
+    subscription = shown(world).subscriptions["s"]
+    assert (subscription.msg_backlog, subscription.unacked_messages) == (2, 5)
+    assert subscription.consumers[0].unacked_messages == 5
+    account = subscription.headgate
+    assert account["backlogMessages"] == account["unackedMessages"] == 5
+    assert account["partlyAcknowledgedBatches"] == 1
+
+
+def test_the_last_publish_is_known_although_nothing_is_left(world: World) -> None:
+    """Forgotten topics are found by it, also after a restart."""
+
+    async def play() -> None:
+        client = await world.connect()
+        await client.subscribe(T, "s")
+        producer = await client.producer(T)
+        await producer.send(b"x")
+        await producer.close()
+        topic = world.broker.engine.topics[T]
+        topic.subscriptions["s"].skip_to(1)
+        await world.broker.trimming.trim_now(topic)
+        await world.broker.when_durable(topic)
+
+    world.run(play())
+    sent_ms = world.wall_ms()
+    world.advance(3_600)
+    before = shown(world)
+    assert (before.storage_size, before.subscriptions["s"].msg_backlog) == (0, 0)
+    assert before.subscriptions["s"].oldest_backlog_message_age_seconds == -1
+    assert abs(before.last_publish_time_stamp - sent_ms) < 100
+    world.crash()
+    world.run(world.start())
+    after = shown(world)
+    assert after.last_publish_time_stamp == before.last_publish_time_stamp
+    assert after.topic_creation_time_stamp == before.topic_creation_time_stamp
 
 
 def test_rates_cover_the_last_seconds(world: World) -> None:

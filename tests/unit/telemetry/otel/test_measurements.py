@@ -90,6 +90,21 @@ def test_a_partition_has_the_name_of_the_whole_and_its_number() -> None:
         world.run(scenario(world))
 
 
+def test_allowed_properties_of_a_topic_are_attributes_in_small_letters() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 1)
+        broker.settings.exposeCustomTopicMetricLabelsEnabled = True
+        broker.settings.allowedTopicPropertiesForMetrics = "SLA_tier"
+        properties = {"SLA_tier": "gold", "team": "red"}
+        await broker.commit(broker.catalog.plan_topic_properties(parse_topic(NAME), properties))
+        incoming = of_topic(await everything(broker), INCOMING)
+        assert incoming.attributes == OF_TOPIC | {"sla_tier": "gold"}
+
+    with World() as world:
+        world.run(scenario(world))
+
+
 def test_a_topic_that_is_loaded_again_counts_from_then() -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
