@@ -21,6 +21,7 @@ from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.grants import SubscriptionAuthMode
 from headgate.metadata.policies import (
     COUNT_NAMES,
+    DelayedDeliveryPolicy,
     DispatchRate,
     JavaInt,
     NamespacePolicies,
@@ -64,6 +65,7 @@ class PoliciesBody(Struct):
     max_consumers_per_subscription: JavaInt | None = None
     max_subscriptions_per_topic: JavaInt | None = None
     max_topics_per_namespace: JavaInt | None = None
+    delayed_delivery_policies: DelayedDeliveryPolicy | None = None
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -101,6 +103,7 @@ async def create_namespace(call: Call) -> Reply:
         backlog_quotas=decoded_quotas(
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
         ),
+        delayed_delivery=body.delayed_delivery_policies,
         **{field: _count(getattr(body, field)) for field in COUNT_NAMES},
     )
     bundles = _bundles(body.bundles)
@@ -165,6 +168,8 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     }
     if policies.retention is not None:
         view["retention_policies"] = policies.retention
+    if policies.delayed_delivery is not None:
+        view["delayed_delivery_policies"] = policies.delayed_delivery
     view |= {"deleted": False, "encryption_required": False, "subscription_auth_mode": "None"}
     counts = {field: getattr(policies, field) for field in COUNT_NAMES}
     view |= {field: count for field, count in counts.items() if count is not None}

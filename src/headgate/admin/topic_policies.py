@@ -37,6 +37,7 @@ from headgate.metadata.policies import (
     TOPIC_COUNT_NAMES,
     BacklogQuota,
     CountField,
+    DelayedDeliveryPolicy,
     DispatchRate,
     JavaInt,
     PublishRate,
@@ -188,11 +189,15 @@ def policy_topic(call: Call) -> TopicName:
     return topic
 
 
-def _applied(call: Call, topic: TopicName, field: str) -> DispatchRate | Retention:
+def _applied(
+    call: Call, topic: TopicName, field: str
+) -> DispatchRate | Retention | DelayedDeliveryPolicy:
     if field == "dispatch_rate":
         return call.facade.effective_dispatch_rate("topic", topic)
     if field == "subscription_dispatch_rate":
         return call.facade.effective_dispatch_rate("subscription", topic)
+    if field == "delayed_delivery":
+        return call.facade.effective_delayed_delivery(topic)
     return call.facade.effective_retention(topic)
 
 
@@ -213,6 +218,7 @@ ROUTES = (
     *_routes("dispatchRate", "dispatch_rate", DispatchRate),
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("retention", "retention", Retention),
+    *_routes("delayedDelivery", "delayed_delivery", DelayedDeliveryPolicy),
     *_routes("publishRate", "publish_rate", PublishRate, get_publish_rate),
     *chain.from_iterable(
         _routes(segment, field, JavaInt, count_getter(field))

@@ -31,7 +31,7 @@ class PolicyKinds(Flag):
     PUBLISH = auto()
     """Its publish limit."""
     OTHERS = auto()
-    """Its backlog quotas and its retention."""
+    """Its backlog quotas, its retention and its delayed delivery."""
     ALL = DISPATCH | PUBLISH | OTHERS
 
 
@@ -126,6 +126,7 @@ class PolicyRollout:
             if not topic.is_live:
                 return
             self._engine.may_release(topic)  # retention may have changed
+            self._engine.reload_delayed_delivery(topic)
         yield TOPIC_RESOLVED if kinds is PolicyKinds.ALL else TOPIC_LIMIT_RESOLVED
         if PolicyKinds.DISPATCH in kinds:
             for _ in self._engine.limits_in_steps(topic):

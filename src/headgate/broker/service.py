@@ -82,6 +82,7 @@ from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.paced_removal import PacedRemoval
 from headgate.storage.publish_buffer import PublishBuffer
 from headgate.storage.store_binding import MAIN_LOG
+from headgate.wire.delivery_time import due_time_ms_of
 
 logger = logging.getLogger("headgate.broker")
 
@@ -272,6 +273,8 @@ class Broker:
             limits_of=self.policies.applied_dispatch_limit,
             quotas_of=self.policies.enforced_quotas,
             publish_limit_of=self.policies.applied_publish_limit,
+            delayed_delivery_of=self.policies.applied_delayed_delivery,
+            due_time_of=due_time_ms_of,
         )
 
     def _make_adaptive(self, memory: MemorySource | None) -> AdaptiveThrottle | None:
@@ -472,6 +475,7 @@ class Broker:
         self.begin_turn()
         if has_jumped:
             self.engine.quotas.time_jumped()
+        self._arm_wake()  # due times of delayed messages follow the wall clock
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""

@@ -21,6 +21,9 @@ from headgate.base.units import MIB
 from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS, WOKEN_PER_UNIT
 from headgate.engine.admission import AdmissionControl
 from headgate.engine.cache import EntryCache
+from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.delayed_delivery import DEFAULT_DELAYED_DELIVERY, DelayedDelivery
+from headgate.engine.delayed_entries import DueTimeOf, never_delayed
 from headgate.engine.disk_full_hold import DiskFullHold
 from headgate.engine.effects import Effects
 from headgate.engine.engine_limits import EngineLimits
@@ -65,6 +68,14 @@ QuotasOf = Callable[[Topic], Quotas]
 """The backlog quotas that are set on a topic."""
 
 
+DelayedDeliveryOf = Callable[[Topic], DelayedDelivery]
+"""The policy of delayed delivery of a topic."""
+
+
+def _always_active(_: Topic) -> DelayedDelivery:
+    return DEFAULT_DELAYED_DELIVERY
+
+
 def _no_quotas(_: Topic) -> Quotas:
     return NO_QUOTAS
 
@@ -97,6 +108,8 @@ class Engine:
         limits_of: LimitsOf = _no_limits,
         quotas_of: QuotasOf = _no_quotas,
         publish_limit_of: PublishLimitOf = _no_publish_limit,
+        delayed_delivery_of: DelayedDeliveryOf = _always_active,
+        due_time_of: DueTimeOf = never_delayed,
         now_ns: int = 0,
         now_ms: int = 0,
         log_ms: int = 0,
@@ -129,6 +142,8 @@ class Engine:
         self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
+        self.due_time_of = due_time_of
+        self.delays = DelaySchedule()
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)
@@ -140,6 +155,7 @@ class Engine:
         self._limits_of = limits_of
         self._quotas_of = quotas_of
         self._publish_limit_of = publish_limit_of
+        self._delayed_delivery_of = delayed_delivery_of
         self._retired: dict[int, _RetiredLimits] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
@@ -201,6 +217,7 @@ class Engine:
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
             heappop(timers)[2]()
+        self.delays.wake_due(self.now_ms)
         budget = FLUSH_ENTRIES_MAX - self.quotas.work(WAITING_ENTRIES_MIN)
         budget -= self.admission.work(WAITING_ENTRIES_MIN)
         budget -= self._serve_waiting(WAITING_ENTRIES_MIN)
@@ -243,6 +260,7 @@ class Engine:
         wakes = [self.gate.next_wake_ns(), self.admission.gate.next_wake_ns()]
         if self._timers:
             wakes.append(self._timers[0][0])
+        wakes.append(self.delays.next_wake_ns(self.now_ns, self.now_ms))
         return min((wake_ns for wake_ns in wakes if wake_ns is not None), default=None)
 
     def wake_at(self, when_ns: int, action: Callable[[], None]) -> None:
@@ -296,6 +314,7 @@ class Engine:
         self.reload_limits(topic)
         self.reload_publish_limit(topic)
         self.reload_quotas(topic)
+        self.reload_delayed_delivery(topic)
         self.relative.loaded(topic, kept.publish_rate)
         self.may_release(topic)
         return topic
@@ -439,6 +458,11 @@ class Engine:
         """Ask again for the backlog quotas of a topic, and apply them within this turn."""
         for _ in self.quotas_in_steps(topic):
             pass
+
+    def reload_delayed_delivery(self, topic: Topic) -> None:
+        """Ask again for the policy of delayed delivery of a topic. Messages that are delayed stay
+        so until they are due, as in Pulsar."""
+        topic.delayed_delivery = self._delayed_delivery_of(topic)
 
     def quotas_in_steps(self, topic: Topic) -> Iterator[int]:
         """:meth:`reload_quotas` in steps, each of so many subscriptions, with pauses between; none

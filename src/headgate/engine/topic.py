@@ -10,6 +10,9 @@ from headgate.base.names import TopicName
 from headgate.base.work_units import WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
 from headgate.engine.cursor_order import CursorOrder
+from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.delayed_delivery import DEFAULT_DELAYED_DELIVERY
+from headgate.engine.delayed_entries import DueTimeOf
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import (
     DamagedError,
@@ -21,7 +24,13 @@ from headgate.engine.errors import (
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
-from headgate.engine.publishing import Admission, DiskFullParking, EntryAppender, TopicPublishing
+from headgate.engine.publishing import (
+    ALL_ENTRIES,
+    Admission,
+    DiskFullParking,
+    EntryAppender,
+    TopicPublishing,
+)
 from headgate.engine.rate_meter import RateMeter
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import ParkedSendBounds, QuotaSchedule, TopicQuota
@@ -63,6 +72,8 @@ class TopicEngine(Protocol):
     by_number: dict[int, Topic]
     throttle_counts_entries: bool
     throttle_spares_caught_up: bool
+    due_time_of: DueTimeOf
+    delays: DelaySchedule
 
     @property
     def effects(self) -> EntryAppender:
@@ -138,7 +149,9 @@ class Topic:
         "consumers_count",
         "created_ms",
         "cursors",
+        "delayed_delivery",
         "delays_ignored",
+        "delays_stop",
         "engine",
         "entries_in_before_load",
         "entries_read",
@@ -209,6 +222,11 @@ class Topic:
         self.messages_out_removed = self.bytes_out_removed = 0
         self.delays_ignored = 0
         """Messages that asked for delayed delivery and did not get it."""
+        self.delayed_delivery = DEFAULT_DELAYED_DELIVERY
+        """The effective policy of delayed delivery."""
+        self.delays_stop = log.end
+        """Entries below it may be delayed: all that are stored when the topic is loaded, and all
+        entries once a producer sent a delayed one."""
         self.rates = RateMeter(4)
         self.limit: RateLimit | None = None
         """The dispatch limit as it is set; the gate has the amounts in force."""
@@ -255,6 +273,10 @@ class Topic:
         """Raise :class:`DamagedError` if the topic lost data and nobody has accepted that."""
         if self.log.damage:
             raise DamagedError(str(self.name), self.log.damage)
+
+    def may_be_delayed(self) -> None:
+        """A producer sends a delayed message: subscriptions look at each entry from now on."""
+        self.delays_stop = ALL_ENTRIES
 
     def remove_producer(self, producer: Producer) -> None:
         """Disconnect a producer. What it staged is still stored, without receipts; what it parked

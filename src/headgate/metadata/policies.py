@@ -125,6 +125,20 @@ QUOTA_KINDS: tuple[QuotaKind, ...] = get_args(QuotaKind)
 """All types, in the order of responses."""
 
 
+class DelayedDeliveryPolicy(Struct, frozen=True, rename="camel"):
+    """Whether messages are delayed, and for how long at most.
+
+    A missing field is 0 or false, as in Pulsar.
+    """
+
+    tick_time: JavaLong = 0
+    """Milliseconds; stored and shown, without effect."""
+    active: bool = False
+    """Whether messages that ask for it are delayed."""
+    max_delivery_delay_in_millis: JavaLong = 0
+    """The longest delay that is accepted; 0 or less is no limit."""
+
+
 CountField = Literal[
     "max_producers_per_topic",
     "max_consumers_per_topic",
@@ -180,6 +194,7 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_consumers_per_subscription: int | None = None
     max_subscriptions_per_topic: int | None = None
     max_topics_per_namespace: int | None = None
+    delayed_delivery: DelayedDeliveryPolicy | None = None
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -196,6 +211,7 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_subscriptions_per_topic: int | None = None
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
+    delayed_delivery: DelayedDeliveryPolicy | None = None
 
 
 NO_TOPIC_POLICIES = TopicPolicies()

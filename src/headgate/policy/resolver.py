@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from headgate.base.names import TopicName
+from headgate.engine.delayed_delivery import DelayedDelivery
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
@@ -18,12 +19,14 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import (
     BacklogQuota,
     CountField,
+    DelayedDeliveryPolicy,
     DispatchRate,
     PublishRate,
     QuotaKind,
     Retention,
 )
 from headgate.policy.count_table import CountTable
+from headgate.policy.delayed_delivery_table import DelayedDeliveryTable
 from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
@@ -49,6 +52,7 @@ class PolicyResolver:
         self.quotas = QuotaTable(catalog, settings, system)
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
+        self.delayed_deliveries = DelayedDeliveryTable(catalog, settings)
 
     # -- what REST shows -------------------------------------------------------------------
 
@@ -76,6 +80,10 @@ class PolicyResolver:
         """The effective limit on a number of a topic; 0 for none. The broker applies the same."""
         return self.counts.of_topic(topic, field)
 
+    def applied_delayed_delivery_policy(self, topic: TopicName) -> DelayedDeliveryPolicy:
+        """The effective policy of delayed delivery of a topic, as it is stored."""
+        return self.delayed_deliveries.applied(topic)
+
     # -- what the engine applies -----------------------------------------------------------
 
     def applied_dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
@@ -87,6 +95,10 @@ class PolicyResolver:
     def applied_publish_limit(self, topic: Topic) -> RateLimit | None:
         """The effective publish limit of a topic."""
         return self.publish_limits.of_topic(topic.name).limit
+
+    def applied_delayed_delivery(self, topic: Topic) -> DelayedDelivery:
+        """The effective policy of delayed delivery of a topic."""
+        return self.delayed_deliveries.of_topic(topic.name)
 
     def enforced_quotas(self, topic: Topic) -> Quotas:
         """The backlog quotas that the engine enforces on a topic."""

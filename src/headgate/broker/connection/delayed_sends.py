@@ -1,17 +1,17 @@
-"""SENDs that ask for delayed delivery, which Headgate does not support.
+"""SENDs that ask for delayed delivery: admitted, or refused because the delay is too long.
 
-The answer depends on the client, because no error ends one send in every client (seen with Java
+A refusal is Pulsar's (``NotAllowedError``), and what clients do with it is theirs (seen with Java
 4.0.8, C++ 4.2 and Go 0.19):
 
 * Java ends the send with ``NotAllowedException`` and continues, if the answer comes in order: after
   the answers to the producer's earlier SENDs and before those to its later ones.
-* C++, and with it Python and Node.js, closes the connection and sends everything again, ten times a
-  second, without end. The one code that ends a send, ``ChecksumError``, would be wrong, and crashes
-  the process unless it answers the oldest send (which may have timed out).
-* Go does the same, or, after ``NotAllowedError``, processes no more receipts: the producer hangs.
+* C++, and with it Python and Node.js, closes the connection and sends everything again until the
+  send times out (30 s by default), as with Pulsar.
+* Go does the same, or processes no more receipts: the producer hangs, as with Pulsar.
 
-So the broker refuses only Java's client. It delivers the messages of others at once, like a Pulsar
-with ``delayedDeliveryEnabled=false``; a metric, ``explain`` and a log line report them.
+Without a limit on the delay, the default, the broker refuses none. If delayed delivery is switched
+off the messages are delivered at once, as in Pulsar; a metric, ``explain`` and a log line report
+them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,6 @@ from headgate.engine.topic import Topic
 from headgate.wire import encode
 from headgate.wire.codes import CommandType, ServerError
 
-ENDS_ONE_SEND: Final = "Pulsar-Java-v"
-"""Start of the client version of clients that take the refusal as the end of one send."""
-
-REASON: Final = "Delayed delivery is not supported: send the message without a delay"
-
 WAITING_MAX: Final = 10_000
 """How many refusals of one connection may wait. Beyond that a SEND gets no refusal and ends by its
 client's send timeout, so that a client which keeps sending takes no more memory."""
@@ -43,8 +38,9 @@ class _DeferredRefusals:
     def __init__(self) -> None:
         self.answers_count = 0
         """SENDs answered since the first refusal began to wait."""
-        self.waiting: deque[tuple[int, int]] = deque()
-        """For each refusal the answer count at which it is due, and its sequence id."""
+        self.waiting: deque[tuple[int, int, int]] = deque()
+        """For each refusal the answer count at which it is due, its sequence id, and the longest
+        delay that was allowed."""
 
 
 class DelayedSends:
@@ -62,18 +58,23 @@ class DelayedSends:
         """Refusals that wait, by producer id; nearly always empty."""
         self._waiting_count = 0
 
-    def admit(self, producer: Producer, topic: Topic, sequence_id: int, messages: int) -> bool:
-        """Admit a SEND that asks for a delay, and count the ignored delay; or refuse it (False)."""
-        connection = self._connection
-        client = "" if connection.peer is None else connection.peer.client_version
-        address, refusal_logger = connection.address, self._refusal_logger
-        if client.startswith(ENDS_ONE_SEND):
-            refusal_logger.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
-            self._refuse_in_turn(producer, sequence_id)
+    def admit(
+        self, producer: Producer, topic: Topic, sequence_id: int, messages: int, delay_ms: int
+    ) -> bool:
+        """Admit a SEND that asks for a delay, or refuse it (False) because that is too long. If
+        the topic's messages are not delayed, count the ignored delay."""
+        policy = topic.delayed_delivery
+        address, refusal_logger = self._connection.address, self._refusal_logger
+        if not policy.active:
+            topic.delays_ignored += messages
+            self._counts.delays_ignored += messages
+            refusal_logger.delay_ignored(address, producer.name, topic.name)
+        elif 0 < policy.delay_max_ms < delay_ms:
+            why = f"producer {producer.name[:80]!r} of {topic.name}: {_reason(policy.delay_max_ms)}"
+            refusal_logger.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, why)
+            self._refuse_in_turn(producer, sequence_id, policy.delay_max_ms)
             return False
-        topic.delays_ignored += messages
-        self._counts.delays_ignored += messages
-        refusal_logger.delay_ignored(address, producer.name, topic.name)
+        topic.may_be_delayed()
         return True
 
     def send_answered(self, producer_id: int) -> None:
@@ -85,7 +86,8 @@ class DelayedSends:
         waiting = deferred.waiting
         while waiting and waiting[0][0] <= deferred.answers_count:
             self._waiting_count -= 1
-            self._refuse(producer_id, waiting.popleft()[1])
+            _, sequence_id, delay_max_ms = waiting.popleft()
+            self._refuse(producer_id, sequence_id, delay_max_ms)
         if not waiting:
             del self.by_producer[producer_id]
 
@@ -95,16 +97,21 @@ class DelayedSends:
         if deferred is not None:
             self._waiting_count -= len(deferred.waiting)
 
-    def _refuse_in_turn(self, producer: Producer, sequence_id: int) -> None:
+    def _refuse_in_turn(self, producer: Producer, sequence_id: int, delay_max_ms: int) -> None:
         ahead = producer.pending_count + len(producer.parked or ())
         if not ahead:
-            self._refuse(producer.producer_id, sequence_id)
+            self._refuse(producer.producer_id, sequence_id, delay_max_ms)
             return
         deferred = self.by_producer.setdefault(producer.producer_id, _DeferredRefusals())
         if self._waiting_count < WAITING_MAX:
             self._waiting_count += 1
-            deferred.waiting.append((deferred.answers_count + ahead, sequence_id))
+            due = deferred.answers_count + ahead
+            deferred.waiting.append((due, sequence_id, delay_max_ms))
 
-    def _refuse(self, producer_id: int, sequence_id: int) -> None:
-        code = ServerError.NOT_ALLOWED_ERROR
-        self._connection.write(encode.send_error(producer_id, sequence_id, code, REASON))
+    def _refuse(self, producer_id: int, sequence_id: int, delay_max_ms: int) -> None:
+        code, reason = ServerError.NOT_ALLOWED_ERROR, _reason(delay_max_ms)
+        self._connection.write(encode.send_error(producer_id, sequence_id, code, reason))
+
+
+def _reason(delay_max_ms: int) -> str:
+    return f"Exceeds max allowed delivery delay of {delay_max_ms} milliseconds"

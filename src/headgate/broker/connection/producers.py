@@ -94,8 +94,10 @@ class ConnectionProducers:
             self._frames.write(encode.send_error(producer_id, sequence_id, code, text))
             return
         message_count = send.num_messages
-        is_delayed = check_message_count(message_count, body, self._message_bytes_max)
-        if is_delayed and not self.delays.admit(producer, topic, sequence_id, message_count):
+        delay_ms = check_message_count(message_count, body, self._message_bytes_max)
+        if delay_ms and not self.delays.admit(
+            producer, topic, sequence_id, message_count, delay_ms
+        ):
             return
         highest_sequence_id = send.highest_sequence_id
         maximum = self._settings.maxPendingPublishRequestsPerConnection

@@ -9,6 +9,7 @@ from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.output import as_lines
 from headgate.cli.admin.permissions import NAMESPACE_VERBS
 from headgate.cli.admin.policies import (
+    DELAY_OPTIONS,
     PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
@@ -18,6 +19,7 @@ from headgate.cli.admin.policies import (
     as_quotas,
     count_body,
     count_option,
+    delay_body,
     publish_rate_body,
     quota_body,
     rate_body,
@@ -175,6 +177,8 @@ GROUP: Final = VerbGroup(
                  "the publish limit of each topic of a namespace"),
         *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
                  "the retention of acknowledged messages in a namespace"),
+        *_policy("delayed-delivery", "delayedDelivery", DELAY_OPTIONS, delay_body,
+                 "whether and how long messages of a namespace may be delayed"),
         *_QUOTAS,
         *_counts(),
     ),

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.policies import (
+    DELAY_OPTIONS,
     PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
@@ -17,6 +18,7 @@ from headgate.cli.admin.policies import (
     as_quotas,
     count_body,
     count_option,
+    delay_body,
     older_quota_body,
     publish_rate_body,
     quota_body,
@@ -58,6 +60,8 @@ _PUBLISH_PATH: Final = f"{TOPIC_PATH}/publishRate"
 _TOPIC_RATE: Final = "the dispatch limit of a topic"
 _SUBSCRIPTION_RATE: Final = "the dispatch limit of each subscription of a topic"
 _PUBLISH_RATE: Final = "the publish limit of a topic"
+_DELAY_PATH: Final = f"{TOPIC_PATH}/delayedDelivery"
+_DELAY: Final = "whether and how long messages of a topic may be delayed"
 _RETENTION: Final = "the retention of a topic's acknowledged messages"
 
 
@@ -155,6 +159,7 @@ OLDER_VERBS: Final = (
                   _PUBLISH_RATE, applied=OUR_APPLIED),
     *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                   _RETENTION),
+    *policy_verbs("delayed-delivery", _DELAY_PATH, delay_body, DELAY_OPTIONS, _DELAY),
     *quota_verbs("get-backlog-quotas", older_quota_body),
     *count_verbs({
         "maxProducers": "maxProducers",
@@ -177,6 +182,8 @@ GROUP: Final = VerbGroup(
                       _PUBLISH_RATE, (GLOBAL,), applied=OUR_APPLIED),
         *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                       _RETENTION, (GLOBAL,)),
+        *policy_verbs("delayed-delivery", _DELAY_PATH, delay_body, DELAY_OPTIONS, _DELAY,
+                      (GLOBAL,)),
         *quota_verbs("get-backlog-quota", quota_body, (GLOBAL,)),
         *count_verbs({
             "max-producers": "maxProducers",

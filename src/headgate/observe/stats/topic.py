@@ -115,6 +115,7 @@ class TopicStatsReader:
             subscriptions=subscriptions,
             deduplication_status="Disabled",
             non_contiguous_deleted_messages_ranges=sums.ranges,
+            delayed_message_index_size_in_bytes=sums.delayed_index_bytes,
             owner_broker=self._owner,
             headgate=self._own_fields(topic, shared_limits, found),
         )
@@ -156,7 +157,7 @@ class _SubscriptionSums:
         self.throughput_out: float = 0
         # As of now: what a subscription counts that is removed later is added with itself, once.
         self.bytes_out, self.messages_out = topic.bytes_out_removed, topic.messages_out_removed
-        self.ranges = 0
+        self.ranges = self.delayed_index_bytes = 0
 
     def add(self, stats: SubscriptionStats) -> None:
         """Add one subscription."""
@@ -165,6 +166,7 @@ class _SubscriptionSums:
         self.bytes_out += stats.bytes_out_counter
         self.messages_out += stats.msg_out_counter
         self.ranges += stats.non_contiguous_deleted_messages_ranges
+        self.delayed_index_bytes += stats.delayed_message_index_size_in_bytes
 
     def add_removed(self, subscription: Subscription) -> None:
         """Add one that was removed before its turn came."""
@@ -273,7 +275,8 @@ def subscription_stats(
     events, throttled = gate.throttled_events, subscription.throttled_dispatch.counts
     of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
     of_broker = events[Level.BROKER]
-    backlog = subscription.backlog_entries
+    backlog, delayed = subscription.backlog_entries, dispatcher.delayed
+    delayed_entries = 0 if delayed is None else delayed.not_due.entries
     stats = SubscriptionStats(
         msg_rate_out=rate,
         msg_throughput_out=throughput,
@@ -283,7 +286,8 @@ def subscription_stats(
         message_ack_rate=acked,
         msg_backlog=backlog,
         backlog_size=subscription.backlog_bytes if options.backlog_size else -1,
-        msg_backlog_no_delayed=backlog,
+        msg_backlog_no_delayed=backlog - delayed_entries,
+        msg_delayed=delayed_entries,
         msg_in_replay=dispatcher.to_redeliver().messages,
         type=subscription.type.label if subscription.type_known else "None",
         msg_rate_expired=expired,
@@ -297,6 +301,7 @@ def subscription_stats(
         is_durable=subscription.is_durable,
         durable=subscription.is_durable,
         non_contiguous_deleted_messages_ranges=subscription.acks.ranges_count,
+        delayed_message_index_size_in_bytes=subscription.delayed_index_bytes,
         subscription_properties=subscription.properties,
         dispatch_throttled_msg_events_by_subscription_limit=of_subscription[Dimension.MESSAGES],
         dispatch_throttled_bytes_events_by_subscription_limit=of_subscription[Dimension.BYTES],
@@ -380,6 +385,7 @@ def _own_subscription_fields(
         "backlogMessages": subscription.backlog_messages,
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
+        "delayedMessages": subscription.delayed_messages,
         "oldestAgeSeconds": None if age_ms is None else age_ms / MS_PER_S,
         "limits": limits_view(dict(zip(_LEVELS, current, strict=True))),
     }

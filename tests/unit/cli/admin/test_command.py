@@ -74,6 +74,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
+            line += ["--enable" for each in command.verb.parameters if each.label == "enable"]
             admin(group, name, *line)
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
