@@ -16,9 +16,9 @@ from headgate.engine.delayed_index import CHUNK_ENTRIES, DelayedIndex
 from headgate.engine.ports import EntryLog
 from headgate.flow.quota.backlog import Amounts
 
-DUE_ENTRIES_MAX = 4 * CHUNK_ENTRIES
-"""Entries that a subscription moves from "not due" to "due" at once; a turn of the loop more if
-there are more. A chunk takes about 40 us."""
+DUE_ENTRIES_MAX = CHUNK_ENTRIES
+"""Entries that a subscription moves from "not due" to "due" at once, about; a turn of the loop more
+if there are more."""
 
 READ_SPAN_ENTRIES = 512
 """How far behind a due entry others are looked for, to be read with it."""
@@ -45,6 +45,7 @@ class DelayedEntries:
         "_age_ordinal",
         "_schedule",
         "_waker",
+        "ahead",
         "due",
         "due_since",
         "is_stalled",
@@ -62,6 +63,9 @@ class DelayedEntries:
         self.due_since: dict[int, int] = {}
         """When entries became due that were delayed and are delivered, until they are
         acknowledged."""
+        self.ahead: set[int] = set()
+        """Entries that were delivered because they became due while the dispatcher, which started
+        again at the first unacknowledged entry, has not come to them yet."""
         self.next_due_ms = NEVER_MS
         self.is_stalled = False
         """Whether an entry could not be put aside because the memory is full."""
@@ -131,12 +135,15 @@ class DelayedEntries:
                 return near[count - 1] + 1
         return ordinal + 1
 
-    def delivered(self, ordinal: int) -> bool:
-        """Account that an entry was sent, if it is one that was put aside."""
-        entry = self._remove_due(ordinal)
-        if entry is None:
+    def delivered(self, ordinal: int, read_ordinal: int) -> bool:
+        """Account that an entry was sent, if it is one that was put aside. The dispatcher comes to
+        ``read_ordinal`` next."""
+        since_ms = self._remove_due(ordinal)
+        if since_ms is None:
             return False
-        self.due_since[ordinal] = entry
+        self.due_since[ordinal] = since_ms
+        if ordinal >= read_ordinal:
+            self.ahead.add(ordinal)
         return True
 
     def _remove_due(self, ordinal: int) -> int | None:
@@ -163,6 +170,7 @@ class DelayedEntries:
                 yield count
         for ordinal in [each for each in self.due_since if acks.is_acked(each)]:
             del self.due_since[ordinal]
+        self.ahead = {each for each in self.ahead if not acks.is_acked(each)}
         self._age_ordinal = 0
         self._schedule_next()
 
@@ -170,7 +178,8 @@ class DelayedEntries:
         """The subscription is gone, or another dispatcher delivers to it."""
         self._schedule.count(-self.not_due.entries - self.due.entries)
         self._schedule.forget(self)
-        self.not_due, self.due, self.due_since = DelayedIndex(), DelayedIndex(), {}
+        self.not_due, self.due = DelayedIndex(), DelayedIndex()
+        self.due_since, self.ahead = {}, set()
         self.next_due_ms = NEVER_MS
 
     # -- what the dispatcher and reports read ----------------------------------------------
@@ -185,11 +194,23 @@ class DelayedEntries:
         """About the memory of the indexes."""
         return self.not_due.memory_bytes + self.due.memory_bytes
 
-    def skip(self, ordinal: int, stop: int) -> int:
-        """The first entry from ``ordinal`` on that is not put aside; at most ``stop``."""
-        if ordinal <= self.not_due.last:
-            ordinal = self.not_due.run_stop(ordinal, stop)
-        return ordinal
+    def next_unknown(self, first: int, stop: int) -> tuple[int, int]:
+        """The first run of entries from ``first`` to before ``stop`` that are neither put aside nor
+        delivered ahead; twice ``stop`` if there is none."""
+        not_due, ahead = self.not_due, self.ahead
+        while first < stop:
+            after = not_due.run_stop(first, stop) if first <= not_due.last else first
+            if after == first:
+                if first not in ahead:
+                    break
+                ahead.discard(first)
+                after += 1
+            first = after
+        if first <= not_due.last and (aside := not_due.within(first, stop)):
+            stop = aside[0]
+        if ahead:
+            stop = next(filter(ahead.__contains__, range(first, stop)), stop)
+        return first, stop
 
     def unread_amounts(self, ordinal: int) -> Amounts:
         """What is put aside of the entries from ``ordinal`` on, which are yet to be looked at, and
@@ -221,7 +242,9 @@ class DelayedEntries:
             if ordinal >= log.end:
                 self._age_ordinal = log.end
                 return None
-            after = self.skip(ordinal, log.end)
+            after = ordinal
+            if ordinal <= self.not_due.last:
+                after = self.not_due.run_stop(ordinal, log.end)
             if after == ordinal and (ordinal in self.due or ordinal in self.due_since):
                 after += 1
             self._age_ordinal = ordinal

@@ -187,18 +187,18 @@ class DelayedIndex:
         chunk = self._heap.top()
         if chunk is None or chunk.earliest_ms > time_ms:
             return []
-        number = bisect_right(self._firsts, chunk.ordinals[0]) - 1
-        rows = list(zip(chunk.ordinals, chunk.times, chunk.sizes, strict=True))
-        kept = [row for row in rows if row[1] > time_ms]
-        if kept:
-            ordinals, times, sizes = zip(*kept, strict=True)
-            chunk.ordinals, chunk.times = array("q", ordinals), array("q", times)
-            chunk.sizes = array("I", sizes)
-            chunk.earliest_ms = min(times)
-            self._firsts[number] = ordinals[0]
-        else:
+        ordinals, times, sizes = chunk.ordinals, chunk.times, chunk.sizes
+        number = bisect_right(self._firsts, ordinals[0]) - 1
+        places = [place for place, at_ms in enumerate(times) if at_ms <= time_ms]
+        taken = [self._counted_out(ordinals[p], times[p], sizes[p]) for p in places]
+        if len(places) == len(ordinals):
             self._drop(number)
-        return [self._counted_out(*row) for row in rows if row[1] <= time_ms]
+            return taken
+        for place in reversed(places):
+            del ordinals[place], times[place], sizes[place]
+        chunk.earliest_ms = min(times)
+        self._firsts[number] = ordinals[0]
+        return taken
 
     def remove_below(self, ordinal: int) -> Iterator[int]:
         """Remove the entries below ``ordinal``; yields after each chunk how many it removed."""

@@ -8,11 +8,11 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 
-from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
+from headgate.base.work_units import BECAME_DUE, JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.consumer import Consumer
-from headgate.engine.delayed_entries import DUE_ENTRIES_MAX, DelayedEntries
-from headgate.engine.dispatcher import READ_ALL, DispatchedSubscription, Dispatcher
-from headgate.engine.ports import IndexPart, RunningTotals
+from headgate.engine.dispatch_delayed import DelayingDispatcher
+from headgate.engine.dispatcher import DispatchedSubscription
+from headgate.engine.ports import IndexPart
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import Cell, is_hungry
 from headgate.flow.quota.backlog import Amounts
@@ -25,20 +25,7 @@ ROUND_ENTRIES = 20
 """Entries that one consumer takes before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 
 
-LOOKED_AT_MAX = 128
-"""Delayed entries that are put aside at once; if more follow one another, the next turns put them
-aside."""
-
-DELAYED_PER_UNIT = 8
-"""Delayed entries that count one unit when they are put aside, or become due."""
-
-DELAYS_FULL = (
-    "the memory for delayed messages is full (headgateDelayedIndexMemoryMB): messages behind them "
-    "wait until some are due"
-)
-
-
-class SharedDispatcher(Dispatcher):
+class SharedDispatcher(DelayingDispatcher):
     """Round robin among the ready consumers of the best priority level.
 
     Each consumer has the entries that it holds. What it gives back all at once passes through
@@ -54,14 +41,12 @@ class SharedDispatcher(Dispatcher):
         "_held_index",
         "_level_counts",
         "_levels",
-        "_looked_at",
         "_moved",
         "_ready",
         "_returned",
         "_returned_messages",
         "_to_redeliver",
         "_turn_entries",
-        "_undelayed_stop",
         "blocked_on_unacked",
         "replay",
         "replaying",
@@ -89,10 +74,6 @@ class SharedDispatcher(Dispatcher):
         """Whether the index of the next entry that a consumer gave back is being read."""
         self._held_index: Sequence[IndexPart] = ()
         """What was read for that; it stays in memory until it is used."""
-        self._looked_at = 0
-        """Entries that were put aside in this turn."""
-        self._undelayed_stop = 0
-        """The entries from the one that is delivered next to before this one are not delayed."""
 
     def next_run(self) -> tuple[int, int]:
         acks = self.subscription.acks
@@ -115,81 +96,9 @@ class SharedDispatcher(Dispatcher):
         self.read_ordinal = first
         if first < topic.delays_stop:
             if first >= self._undelayed_stop:
-                return self._after_delayed(first, stop)
+                return self._after_delayed(first, stop, left)
             stop = min(stop, self._undelayed_stop)
         return (first, stop) if first < stop else (-1, -1)
-
-    def _after_delayed(self, first: int, stop: int) -> tuple[int, int]:
-        """As :meth:`next_run`, from a run of unacknowledged entries on that may be delayed: put
-        aside those that are not due. An entry that is not in memory ends the search, to be read."""
-        subscription = self.subscription
-        acks, topic = subscription.acks, subscription.topic
-        log, cache = topic.log, topic.cache
-        while True:
-            if self.delayed is not None:
-                first = self.delayed.skip(first, stop)
-            self.read_ordinal = first
-            if first >= stop:
-                first, stop = acks.unacked_run(first, log.end, ROUND_ENTRIES)
-                if first >= stop:
-                    self.read_ordinal = first
-                    return -1, -1
-                continue
-            totals = log.running_totals(first, stop) if first in cache else None
-            if totals is None:
-                return first, stop
-            deliverable_stop = self._deliverable_stop(first, min(stop, totals[3]))
-            if deliverable_stop > first:
-                self._undelayed_stop = deliverable_stop
-                return first, deliverable_stop
-            if self._looked_at >= LOOKED_AT_MAX or not self._put_aside(first, totals):
-                return -1, -1
-            self._looked_at += 1
-            first += 1
-
-    def _deliverable_stop(self, first: int, stop: int) -> int:
-        """One past the last entry in memory that is due or not delayed, from ``first`` on."""
-        topic = self.subscription.topic
-        engine, cache = topic.engine, topic.cache
-        due_time_of, now_ms = engine.due_time_of, engine.now_ms
-        is_active = topic.delayed_delivery.active
-        for ordinal in range(first, stop):
-            body = cache.get(ordinal)
-            if body is None:
-                return ordinal
-            due_ms = due_time_of(body)
-            if due_ms and is_active:
-                if due_ms > now_ms:
-                    return ordinal
-                self._ensure_delayed().due_since[ordinal] = due_ms
-        return stop
-
-    def _put_aside(self, ordinal: int, totals: RunningTotals) -> bool:
-        """Put aside an entry that is not due; False if there is no memory for it."""
-        topic = self.subscription.topic
-        messages_before, bytes_before, base, _ = totals
-        place = ordinal - base
-        due_ms = topic.engine.due_time_of(topic.cache[ordinal])
-        messages = messages_before[place + 1] - messages_before[place]
-        size_bytes = bytes_before[place + 1] - bytes_before[place]
-        return self._ensure_delayed().put_aside(ordinal, due_ms, messages, size_bytes)
-
-    def _ensure_delayed(self) -> DelayedEntries:
-        if self.delayed is None:
-            engine = self.subscription.topic.engine
-            self.delayed = DelayedEntries(engine.delays, self.subscription)
-        return self.delayed
-
-    def cell_of_rest(self) -> Cell:
-        delayed = self.delayed
-        if delayed is not None and delayed.not_due.entries and not self.unacked_messages:
-            return Cell.NOT_DUE
-        return Cell.AWAITING_ACK
-
-    def entries_to_read(self, ordinal: int) -> int:
-        if self.delayed is None or ordinal not in self.delayed.due:
-            return READ_ALL
-        return self.delayed.read_stop(ordinal) - ordinal
 
     def pick(self) -> Consumer | NotReady:
         if not self.blocked_on_unacked:
@@ -228,7 +137,7 @@ class SharedDispatcher(Dispatcher):
         if first in self.replaying:
             heappop(self.replay)
             self._no_replay(first)
-        elif self.delayed is None or not self.delayed.delivered(first):
+        elif self.delayed is None or not self.delayed.delivered(first, self.read_ordinal):
             self.read_ordinal = stop
         held = consumer.held
         for ordinal in range(first, stop):
@@ -245,10 +154,8 @@ class SharedDispatcher(Dispatcher):
             self._next_turn(consumer)
 
     def pump(self, now_ns: int, entries_max: int) -> int:
-        returned = became_due = self._looked_at = 0
-        if self.delayed is not None:
-            became_due = self.delayed.take_due(self.subscription.topic.engine.now_ms)
-            returned = became_due // DELAYED_PER_UNIT
+        became_due = self._take_due()
+        returned = became_due * BECAME_DUE
         if self._moved is not None:
             returned += self._forget_passed(entries_max)
         if self._returned and returned < entries_max:
@@ -267,23 +174,8 @@ class SharedDispatcher(Dispatcher):
         else:
             self._held_index = ()
         if self.delayed is not None:
-            self._rest_of_delayed(became_due, now_ns)
-            returned += self._looked_at // DELAYED_PER_UNIT
+            returned += self._rest_of_delayed(became_due, now_ns)
         return sent + returned
-
-    def _rest_of_delayed(self, became_due: int, now_ns: int) -> None:
-        """Continue with delayed entries in the next turn, or say why that is not possible."""
-        subscription, account = self.subscription, self.subscription.account
-        is_idle = account.cell in (Cell.AWAITING_ACK, Cell.NOT_DUE)
-        if self.delayed is not None and self.delayed.is_stalled and is_idle:
-            subscription.read_failed = DELAYS_FULL
-            account.move(Cell.STORAGE, now_ns)
-        elif subscription.read_failed is DELAYS_FULL:
-            subscription.read_failed = ""
-        if self._looked_at >= LOOKED_AT_MAX or became_due >= DUE_ENTRIES_MAX:
-            if is_idle:
-                account.move(Cell.DISPATCHING, now_ns)
-            subscription.wake()
 
     def _next_turn(self, consumer: Consumer) -> None:
         self._turn_entries = 0
@@ -330,7 +222,7 @@ class SharedDispatcher(Dispatcher):
             self._released(consumer, messages)
         elif ordinal in self.replaying:
             self._no_replay(ordinal)
-        elif ordinal < self.read_ordinal and not self.subscription.acks.is_acked(ordinal):
+        elif self._is_delivered(ordinal) and not self.subscription.acks.is_acked(ordinal):
             self._acked_elsewhere(ordinal, messages)
 
     def _acked_elsewhere(self, ordinal: int, messages: int) -> None:
@@ -363,6 +255,8 @@ class SharedDispatcher(Dispatcher):
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
         holder.unacked_messages -= messages
         self.unacked_messages -= messages
+        if self.delayed is not None and not self.unacked_messages:
+            self.subscription.wake()  # what is left may not be due
         limits = self.subscription.topic.engine.limits
         if (
             holder.blocked_on_unacked
@@ -543,6 +437,8 @@ class SharedDispatcher(Dispatcher):
         self.blocked_on_unacked = False
         self.read_ordinal = self.subscription.acks.mark_delete + 1
         self._undelayed_stop = 0
+        if self.delayed is not None:
+            self.delayed.ahead.clear()
         if self._moved is not None:
             self._moved = self._passed()  # what it had yet to look at is no longer held
 
