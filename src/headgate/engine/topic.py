@@ -151,6 +151,7 @@ class Topic:
         "cursors",
         "delayed_delivery",
         "delays_ignored",
+        "delays_refused",
         "delays_stop",
         "engine",
         "entries_in_before_load",
@@ -222,6 +223,8 @@ class Topic:
         self.messages_out_removed = self.bytes_out_removed = 0
         self.delays_ignored = 0
         """Messages that asked for delayed delivery and did not get it."""
+        self.delays_refused = 0
+        """SENDs that were refused because they asked for too long a delay."""
         self.delayed_delivery = DEFAULT_DELAYED_DELIVERY
         """The effective policy of delayed delivery."""
         self.delays_stop = log.end

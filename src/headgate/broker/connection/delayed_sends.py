@@ -5,9 +5,9 @@ A refusal is Pulsar's (``NotAllowedError``), and what clients do with it is thei
 
 * Java ends the send with ``NotAllowedException`` and continues, if the answer comes in order: after
   the answers to the producer's earlier SENDs and before those to its later ones.
-* C++, and with it Python and Node.js, closes the connection and sends everything again until the
-  send times out (30 s by default), as with Pulsar.
-* Go does the same, or processes no more receipts: the producer hangs, as with Pulsar.
+* C++, and with it Python and Node.js, closes the connection and sends everything again, ten times a
+  second, until the limit allows it.
+* Go does the same, or processes no more receipts: the producer hangs.
 
 Without a limit on the delay, the default, the broker refuses none. If delayed delivery is switched
 off the messages are delivered at once, as in Pulsar; a metric, ``explain`` and a log line report
@@ -70,8 +70,15 @@ class DelayedSends:
             self._counts.delays_ignored += messages
             refusal_logger.delay_ignored(address, producer.name, topic.name)
         elif 0 < policy.delay_max_ms < delay_ms:
-            why = f"producer {producer.name[:80]!r} of {topic.name}: {_reason(policy.delay_max_ms)}"
-            refusal_logger.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, why)
+            topic.delays_refused += 1
+            if topic.delays_refused == 1:  # most clients send it again in a new connection
+                refusal_logger.refused(
+                    address,
+                    CommandType.SEND,
+                    ServerError.NOT_ALLOWED_ERROR,
+                    f"producer {producer.name[:80]!r} of {topic.name}, and perhaps others after"
+                    f" it: {_reason(policy.delay_max_ms)}",
+                )
             self._refuse_in_turn(producer, sequence_id, policy.delay_max_ms)
             return False
         topic.may_be_delayed()

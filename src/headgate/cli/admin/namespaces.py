@@ -178,7 +178,7 @@ GROUP: Final = VerbGroup(
         *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
                  "the retention of acknowledged messages in a namespace"),
         *_policy("delayed-delivery", "delayedDelivery", DELAY_OPTIONS, delay_body,
-                 "whether and how long messages of a namespace may be delayed"),
+                 "the delayed delivery of the messages of a namespace"),
         *_QUOTAS,
         *_counts(),
     ),

@@ -61,7 +61,7 @@ _TOPIC_RATE: Final = "the dispatch limit of a topic"
 _SUBSCRIPTION_RATE: Final = "the dispatch limit of each subscription of a topic"
 _PUBLISH_RATE: Final = "the publish limit of a topic"
 _DELAY_PATH: Final = f"{TOPIC_PATH}/delayedDelivery"
-_DELAY: Final = "whether and how long messages of a topic may be delayed"
+_DELAY: Final = "the delayed delivery of the messages of a topic"
 _RETENTION: Final = "the retention of a topic's acknowledged messages"
 
 
