@@ -14,7 +14,7 @@ import struct
 import sys
 import threading
 from queue import SimpleQueue
-from typing import cast
+from typing import Any, cast
 
 import uvloop
 
@@ -144,7 +144,7 @@ class Session(asyncio.BufferedProtocol):
 
     def _cold(self, command: BaseCommand) -> None:
         if command.type == CommandType.CONNECT:
-            limits = {"protocol_version": 21, "message_bytes_max": 5 << 20}
+            limits: Any = {"protocol_version": 21, "message_bytes_max": 5 << 20}
             self.write(encode.connected(server_version="peer", **limits))
         elif command.type == CommandType.PRODUCER:
             self._topics[command.producer.producer_id] = command.producer.topic

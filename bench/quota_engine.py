@@ -49,6 +49,9 @@ class _Port(UnboundedPort):
     ) -> None:
         """Taken."""
 
+    def end_reached(self, _id: int, /) -> None:
+        """Taken."""
+
     def active_consumer_changed(self, _id: int, _is_active: bool, /) -> None:
         """Taken."""
 
@@ -60,6 +63,9 @@ class _Effects:
 
     def append(self, log: EntryLog, message_count: int, _log_ms: int, body: bytes, /) -> int:
         return self._log.stage_entry(log, message_count, self.now_ms, 0, body)
+
+    def chunk_of(self, _body: bytes, /) -> None:
+        """There are no chunks."""
 
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
         raise RuntimeError("everything is in memory")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import struct
 import sys
-from typing import cast
+from typing import Any, cast
 
 import uvloop
 
@@ -62,7 +62,7 @@ class Session(asyncio.BufferedProtocol):
         while (frame := decoder.next_frame()) is not None:
             command = frame[0]
             if command.type == CommandType.CONNECT:
-                limits = {"protocol_version": 21, "message_bytes_max": 5 << 20}
+                limits: Any = {"protocol_version": 21, "message_bytes_max": 5 << 20}
                 self._transport.write(encode.connected(server_version="splitter", **limits))
             elif command.type == CommandType.PRODUCER:
                 request_id = command.producer.request_id

@@ -1,4 +1,5 @@
-"""What ``./dev test-peer`` plays: clients of Java and Go, Spark against a Pulsar, tables in S3."""
+"""What ``./dev test-peer`` plays: clients of Java and Go, Pulsar's tools, Spark against a Pulsar,
+tables in S3."""
 
 from __future__ import annotations
 
@@ -10,11 +11,13 @@ from pathlib import Path
 
 from tests.peer.apache_pulsar import ApachePulsar
 from tests.peer.full_disk import play_on_full_disk
+from tests.peer.pulsar_tools import play_tools
 from tests.peer.s3_server import PYTHON_VARIABLE
 from tests.service.process import BrokerProcess
 
 MAINS = tuple(
-    f"headgate.peer.{name}" for name in ("Schemas", "Delays", "Patterns", "BacklogQuotas")
+    f"headgate.peer.{name}"
+    for name in ("Schemas", "Delays", "Patterns", "NotSupported", "BacklogQuotas")
 )
 """The Java programs, in the order in which they share a broker: the last one changes settings."""
 FULL_DISK = "headgate.peer.FullDisk"
@@ -106,6 +109,7 @@ def run(java: str, classpath: str, jars: str, s3_python: str, go_program: str) -
         or play_on_full_disk([java, "-cp", classpath, FULL_DISK], JAVA_LIMIT_S)
         or play_go(go_program)
         or play_on_full_disk([go_program], GO_LIMIT_S)
+        or play_tools(java, Path(jars))
         or play_spark(java, Path(jars))
     )
 

@@ -111,13 +111,23 @@ class Neighbour:
 
 def figures(broker: BrokerProcess) -> dict[str, int]:
     """What the broker holds by kind, and ``limit``, ``slowed`` and ``closed``."""
-    page = broker.get("/metrics/")[1].decode()
+    page = _page(broker)
     start = r"^headgate_client_memory_"
     by_kind = re.findall(start + r'bytes{.*kind="(\w+)"} (\S+)$', page, re.MULTILINE)
     others = re.findall(start + r"(limit|slowed|closed)_\w+{.*} (\S+)$", page, re.MULTILINE)
     return {name: round(float(value)) for name, value in (*by_kind, *others)}
 
 
+def _page(broker: BrokerProcess) -> str:
+    """The page of metrics. Ten thousand sockets whose peers do not read can fill the memory that
+    the kernel has for TCP (tcp_mem): then it resets any connection, also a scrape's."""
+    for _ in range(SCRAPES_MAX - 1):
+        with contextlib.suppress(ConnectionResetError):
+            return broker.get("/metrics/")[1].decode()
+    return broker.get("/metrics/")[1].decode()
+
+
+SCRAPES_MAX = 3
 OVER_BYTES = 64 * KIB
 """The crowd stands at the bound: as soon as one that holds much is closed, others go on, and one
 that goes on adds up to a buffer of answers before the broker looks again."""

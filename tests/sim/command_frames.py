@@ -56,6 +56,11 @@ def every_command(about: About, request_id: int = 100) -> dict[CommandType, byte
         CommandType.GET_OR_CREATE_SCHEMA: frames.get_or_create_schema(
             request_id + 12, topic, Schema(name="", type=SchemaType.STRING, schema_data=b"")
         ),
+        CommandType.CONSUMER_STATS: frames.consumer_stats(request_id + 13, consumer),
+        CommandType.WATCH_TOPIC_LIST: frames.watch_topic_list(
+            request_id + 14, 1, "public/default", ".*"
+        ),
+        CommandType.WATCH_TOPIC_LIST_CLOSE: frames.watch_topic_list_close(request_id + 15, 1),
     }
     chance = random.Random(1)
     for kind in COMMANDS:

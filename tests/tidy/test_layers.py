@@ -66,7 +66,7 @@ EXTERNAL: dict[str, set[str]] = {
     "security": {"jwt", "cryptography", "bcrypt"},
     "policy": {"msgspec"},
     "storage": {"msgspec"},
-    "broker": {"google_crc32c", "msgspec"},
+    "broker": {"google_crc32c", "msgspec", "re2"},
     "observe": {"msgspec"},
     "facade": {"msgspec"},
     "admin": {"starlette", "msgspec", "urllib3"},

@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 
 from devkit.audit import audit
 from devkit.bench import run_benches
+from devkit.client_suites import SUITES_WORD, play_suites
 from devkit.console import DevError, say
 from devkit.environment import Lane, ensure
 from devkit.lanes import LANES, LINT, run_lanes, wanted_lanes
@@ -107,9 +108,12 @@ def _test(arguments: Sequence[str]) -> int:
     return run_lanes(ensure(lane, java=spark), names, rest)
 
 
-def _test_peer(_arguments: Sequence[str]) -> int:
+def _test_peer(arguments: Sequence[str]) -> int:
+    if arguments[:1] == [SUITES_WORD]:
+        return play_suites(ensure(Lane.DEV), arguments[1:])
     ensure_packages(venv=False, java=False, maven=True)
-    return play_peer(ensure(Lane.DEV, java=True))
+    python = ensure(Lane.DEV, java=True)
+    return play_peer(python) or play_suites(python, ())
 
 
 def _test_tools(_arguments: Sequence[str]) -> int:
@@ -147,7 +151,12 @@ def _package(_arguments: Sequence[str]) -> int:
 COMMANDS: Final = (
     Command("demo", "", "builds ten kinds of backlog and explains each one", _demo),
     Command("test", "[LANE...] [-- PYTEST ARGS]", "runs lint and all tests, or some lanes", _test),
-    Command("test-peer", "", "tests with Java and Go clients, Apache Pulsar and S3", _test_peer),
+    Command(
+        "test-peer",
+        "[suites [TEST...]]",
+        "clients' own suites, Java, Apache Pulsar, S3",
+        _test_peer,
+    ),
     Command(
         "test-tools", "", "runs examples under Airflow and Dagster; Spark Connect", _test_tools
     ),

@@ -138,7 +138,11 @@ def _merge_subscription(into: SubscriptionStats, part: SubscriptionStats) -> Ite
 
 
 def _merge_publishers(into: list[PublisherStats], part: list[PublisherStats]) -> Iterator[None]:
-    """Add index by index if both lists are as long, else append."""
+    """Add by name, if the clients may leave out partitions; else index by index if both lists are
+    as long, else append."""
+    if any(publisher.supports_partial_producer for publisher in part):
+        yield from _merge_partial(into, part)
+        return
     same_size = len(into) == len(part)
     for index, publisher in enumerate(part):
         if not same_size:
@@ -149,6 +153,26 @@ def _merge_publishers(into: list[PublisherStats], part: list[PublisherStats]) ->
             (target.average_msg_size + publisher.average_msg_size) / 2
             if same_size
             else publisher.average_msg_size
+        )
+        if index % CLIENTS_PER_YIELD == CLIENTS_PER_YIELD - 1:
+            yield
+
+
+def _merge_partial(into: list[PublisherStats], part: list[PublisherStats]) -> Iterator[None]:
+    by_name = {publisher.producer_name: publisher for publisher in into}
+    for index, publisher in enumerate(part):
+        target = by_name.get(publisher.producer_name)
+        is_new = target is None
+        if target is None:
+            target = by_name[publisher.producer_name] = PublisherStats(
+                producer_name=publisher.producer_name, supports_partial_producer=True
+            )
+            into.append(target)
+        _add(target, publisher, _PUBLISHER_SUMS)
+        target.average_msg_size = (
+            publisher.average_msg_size
+            if is_new
+            else (target.average_msg_size + publisher.average_msg_size) / 2
         )
         if index % CLIENTS_PER_YIELD == CLIENTS_PER_YIELD - 1:
             yield

@@ -66,6 +66,7 @@ class PoliciesBody(Struct):
     max_subscriptions_per_topic: JavaInt | None = None
     max_topics_per_namespace: JavaInt | None = None
     delayed_delivery_policies: DelayedDeliveryPolicy | None = None
+    encryption_required: bool = False
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -105,6 +106,7 @@ async def create_namespace(call: Call) -> Reply:
         ),
         delayed_delivery=body.delayed_delivery_policies,
         **{field: _count(getattr(body, field)) for field in COUNT_NAMES},
+        encryption_required=body.encryption_required,
     )
     bundles = _bundles(body.bundles)
     await call.facade.commit(
@@ -170,7 +172,8 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         view["retention_policies"] = policies.retention
     if policies.delayed_delivery is not None:
         view["delayed_delivery_policies"] = policies.delayed_delivery
-    view |= {"deleted": False, "encryption_required": False, "subscription_auth_mode": "None"}
+    view |= {"deleted": False, "encryption_required": policies.encryption_required}
+    view["subscription_auth_mode"] = "None"
     counts = {field: getattr(policies, field) for field in COUNT_NAMES}
     view |= {field: count for field, count in counts.items() if count is not None}
     return view | {

@@ -15,10 +15,11 @@ from urllib.parse import unquote
 import msgspec
 
 from headgate.admin import body as bodies
+from headgate.admin.not_supported import refusal_of
 from headgate.admin.operations import Operation
 from headgate.base.clock import Clock
 from headgate.base.identity import NOBODY, Identity
-from headgate.base.names import NON_PERSISTENT, TopicName
+from headgate.base.names import TopicName
 from headgate.base.units import INT64_MAX, NS_PER_MS
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError
@@ -219,9 +220,7 @@ class RouteTable:
         if found:
             allowed = ", ".join(_methods(found))
             raise RefusalError(405, f"Method {method} is not allowed here. Allowed: {allowed}")
-        if segments[2:3] == [NON_PERSISTENT]:
-            raise RefusalError(404, "Non-persistent topics are not supported")
-        raise RefusalError(404, f"No such resource: {raw_path[:200]}")
+        raise refusal_of(raw_path, segments)
 
     def methods(self, raw_path: str) -> list[str]:
         """The methods that some route has for this path, sorted; empty for an unknown path."""

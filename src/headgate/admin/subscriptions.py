@@ -270,7 +270,8 @@ def _at_position(data: ResetCursorData | str) -> AtPosition:
     return AtPosition(position, data.excluded or data.is_excluded, data.batch_index)
 
 
-_S = f"{TOPIC_PATH}/subscription/{{subscription}}"
+SUBSCRIPTION_PATH: Final = f"{TOPIC_PATH}/subscription/{{subscription}}"
+_S = SUBSCRIPTION_PATH
 _SKIP, _RESET = Operation.SUBSCRIPTION_SKIP, Operation.SUBSCRIPTION_RESET
 _EXPIRE = Operation.SUBSCRIPTION_EXPIRE
 _FORCE = Query("force", bool, False, "Also if it has consumers, which are disconnected")

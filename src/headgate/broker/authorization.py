@@ -127,6 +127,7 @@ _TEXTS: Final[dict[int, str]] = {
     CommandType.PRODUCER: "Produce",
     CommandType.SUBSCRIBE: "subscribe",
     CommandType.GET_TOPICS_OF_NAMESPACE: "GetTopicsOfNamespace",
+    CommandType.WATCH_TOPIC_LIST: "WatchTopicList",
 }
 """Pulsar's words for what a client may not do, which clients compare."""
 
@@ -159,8 +160,11 @@ def _consumers(id_of: Callable[[BaseCommand], int]) -> _Demands:
 
 
 def _topics_of_namespace(_: ClientConnection, command: BaseCommand) -> Iterable[Demand]:
-    namespace = NamespaceName.parse(command.getTopicsOfNamespace.namespace)
-    yield _operation(command), str(namespace), ""
+    if command.type == CommandType.WATCH_TOPIC_LIST:
+        text = command.watchTopicList.namespace
+    else:
+        text = command.getTopicsOfNamespace.namespace
+    yield _operation(command), str(NamespaceName.parse(text)), ""
 
 
 def _subscribe(_: ClientConnection, command: BaseCommand) -> Iterable[Demand]:
@@ -182,12 +186,14 @@ DEMANDS: dict[int, _Demands] = {
     CommandType.PARTITIONED_METADATA: _topic(lambda c: c.partitionMetadata.topic),
     CommandType.LOOKUP: _topic(lambda c: c.lookupTopic.topic),
     CommandType.GET_TOPICS_OF_NAMESPACE: _topics_of_namespace,
+    CommandType.WATCH_TOPIC_LIST: _topics_of_namespace,
     CommandType.GET_SCHEMA: _topic(lambda c: c.getSchema.topic),
     CommandType.GET_OR_CREATE_SCHEMA: _topic(lambda c: c.getOrCreateSchema.topic),
     CommandType.PRODUCER: _producer,
     CommandType.SUBSCRIBE: _subscribe,
     CommandType.GET_LAST_MESSAGE_ID: _consumers(lambda c: c.getLastMessageId.consumer_id),
     CommandType.UNSUBSCRIBE: _consumers(lambda c: c.unsubscribe.consumer_id),
+    CommandType.CONSUMER_STATS: _consumers(lambda c: c.consumerStats.consumer_id),
     CommandType.SEEK: _consumers(lambda c: c.seek.consumer_id),
 }
 """The commands that need permission, each with what it needs (nothing if its consumer does not

@@ -6,6 +6,9 @@ are connected stay when a limit is lowered below their number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from headgate.broker.connection.address_counts import host_of
 from headgate.engine.errors import ConsumerBusyError, ProducerBusyError, TooManySubscriptionsError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -28,6 +31,31 @@ class CountLimits:
         count_max = self._table.of_topic(topic.name, "max_producers_per_topic")
         if 0 < count_max <= len(topic.producers):
             raise ProducerBusyError(f"Topic '{topic.name}' reached max producers limit")
+
+    def check_producer_address(self, topic: Topic, address: str) -> None:
+        """Check that a topic may have one more producer from the host of ``address``.
+
+        Raises:
+            ProducerBusyError: it may not.
+        """
+        count_max = self._table.of_address(topic.name, "Producers")
+        if 0 < count_max <= _count_of(address, (p.address for p in topic.producers.values())):
+            raise ProducerBusyError(
+                f"Topic '{topic.name}' reached max same address producers limit"
+            )
+
+    def check_consumer_address(self, topic: Topic, address: str) -> None:
+        """Check that a topic may have one more consumer from the host of ``address``.
+
+        Raises:
+            ConsumerBusyError: it may not.
+        """
+        count_max = self._table.of_address(topic.name, "Consumers")
+        if count_max <= 0:
+            return
+        present = (c.address for s in topic.subscriptions.values() for c in s.consumers)
+        if _count_of(address, present) >= count_max:
+            raise ConsumerBusyError("Topic reached max same address consumers limit")
 
     def check_consumer(
         self, topic: Topic, subscription: Subscription | None, kind: SubscriptionType
@@ -62,3 +90,9 @@ class CountLimits:
             raise TooManySubscriptionsError(
                 f"Exceed the maximum number of subscriptions of the topic: {topic.name}"
             )
+
+
+def _count_of(address: str, others: Iterable[str]) -> int:
+    """How many of ``others`` are from the host of ``address``."""
+    host = f"/{host_of(address)}:"
+    return sum(other.startswith(host) for other in others)

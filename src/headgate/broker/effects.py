@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from headgate.base.chunk import Chunk
 from headgate.base.log_time import published_in_log_ms
 from headgate.broker.quota_logger import QuotaLogger
 from headgate.engine.eviction import Eviction
@@ -14,6 +15,7 @@ from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota
 from headgate.storage.log_clock import LogClock
 from headgate.storage.managed_logs import ManagedLogs
+from headgate.wire.chunks import chunk_of
 from headgate.wire.publish_time import publish_time_ms_of
 
 
@@ -51,6 +53,10 @@ class EngineEffects:
             publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
         stage = self.logs.numbered(log.number).log.stage_entry
         return stage(log, message_count, log_ms, publish_ms, body)
+
+    def chunk_of(self, body: bytes) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
+        return chunk_of(body)
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Read entries into the topic's cache, off the loop."""

@@ -8,6 +8,7 @@ from enum import Flag, auto
 from typing import Final
 
 from headgate.base.work_units import (
+    CLIENT_CLOSED,
     PRODUCER_RESOLVED,
     SLICE_UNITS,
     SUBSCRIPTION_LOOKED_AT,
@@ -125,6 +126,8 @@ class PolicyRollout:
                 yield count * SUBSCRIPTION_LOOKED_AT
             if not topic.is_live:
                 return
+            for _ in self._engine.send_rules_in_steps(topic):
+                yield CLIENT_CLOSED
             self._engine.may_release(topic)  # retention may have changed
             self._engine.reload_delayed_delivery(topic)
         yield TOPIC_RESOLVED if kinds is PolicyKinds.ALL else TOPIC_LIMIT_RESOLVED

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
@@ -34,6 +35,7 @@ from headgate.storage.metadata_writer import MetadataWriter, OutcomeUnknownError
 
 logger = logging.getLogger("headgate.topics")
 
+T = TypeVar("T")
 
 CREATE_TRIES = 3
 """How often the registry creates a topic again that is deleted as soon as it exists."""
@@ -202,6 +204,8 @@ class TopicRegistry:
             incarnation=row.number,
             created_ms=row.created_ms,
             is_system=self.is_system(name),
+            epoch=row.epoch,
+            terminated=row.terminated,
         )
         for cursor in log.cursors_of(row.number):
             subscription = topic.add_subscription(
@@ -250,6 +254,11 @@ class TopicRegistry:
             await self._unload(topic)
             return held
 
+        return await self._mutex.run_alone(name.base.full, work)
+
+    async def run_alone(self, name: TopicName, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run ``work`` on a topic while nothing unloads or deletes it; to its end even if the
+        caller is cancelled. Raises what ``work`` raises."""
         return await self._mutex.run_alone(name.base.full, work)
 
     async def _load_index_at_cursors(self, topic: Topic) -> object:

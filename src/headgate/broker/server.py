@@ -12,14 +12,18 @@ from headgate.base.units import KIB
 from headgate.broker.authorization import check_command
 from headgate.broker.commands.acknowledging import Acknowledgements
 from headgate.broker.commands.auditing import CommandAudit
+from headgate.broker.commands.consumer_stats import consumer_stats
 from headgate.broker.commands.consuming import ConsumerCommands, close_consumer, redeliver
 from headgate.broker.commands.lookups import LookupCommands
+from headgate.broker.commands.producer_access import ProducerAccess
 from headgate.broker.commands.producing import ProducerCommands
 from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
+from headgate.broker.commands.topic_lists import TopicListCommands
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import Connection
 from headgate.broker.connection.connection_host import CommandHandlers
 from headgate.broker.service import Broker
+from headgate.broker.topic_epochs import TopicEpochs
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand
 
@@ -34,14 +38,19 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     registry, catalog = broker.registry, broker.catalog
     schemas = TopicSchemas(registry, catalog, broker.writer, broker.begin_turn)
     lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info)
+    lists = TopicListCommands(
+        catalog, registry.system_topics, broker.settings, broker.topic_watchers,
+        broker.client_memory.admit,
+    )  # fmt: skip
     schema_commands = SchemaCommands(schemas, registry, catalog)
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, broker.counts, connection, command)
 
     producers = ProducerCommands(
-        broker, registry, schemas, broker.subscriptions, broker.count_limits, check
-    )
+        broker, registry, schemas, broker.subscriptions, broker.count_limits,
+        ProducerAccess(broker, TopicEpochs(catalog, broker.writer)), check,
+    )  # fmt: skip
     consumers = ConsumerCommands(
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
         broker.logs, check,
@@ -53,7 +62,9 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         by_type={
             CommandType.LOOKUP: lookups.lookup,
             CommandType.PARTITIONED_METADATA: lookups.partition_metadata,
-            CommandType.GET_TOPICS_OF_NAMESPACE: lookups.topics_of_namespace,
+            CommandType.GET_TOPICS_OF_NAMESPACE: lists.topics_of_namespace,
+            CommandType.WATCH_TOPIC_LIST: lists.watch,
+            CommandType.WATCH_TOPIC_LIST_CLOSE: lists.close_watcher,
             CommandType.GET_SCHEMA: schema_commands.get_schema,
             CommandType.GET_OR_CREATE_SCHEMA: schema_commands.get_or_create_schema,
             CommandType.PRODUCER: audit.noted(producers.create_producer),
@@ -65,6 +76,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
                 redeliver, broker.logs, broker.work
             ),
             CommandType.CLOSE_CONSUMER: close_consumer,
+            CommandType.CONSUMER_STATS: consumer_stats,
             CommandType.GET_LAST_MESSAGE_ID: consumers.last_message_id,
         },
     )

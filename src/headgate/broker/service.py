@@ -53,6 +53,7 @@ from headgate.broker.sweeps.topic_growth import TopicGrowthSweep
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
 from headgate.broker.tls_status import TlsStatus
+from headgate.broker.topic_watchers import TopicWatchers
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.broker.work.turn_meter import NOTED_NS_MIN, TurnMeter
 from headgate.control.adaptive import AdaptiveThrottle
@@ -158,6 +159,7 @@ class Broker:
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
         self.identity_writer = self._make_identity_writer(logs)
         self.registry = self._make_registry()
+        self.topic_watchers = TopicWatchers(self)
         self.subscriptions = self._make_subscriptions()
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
@@ -275,6 +277,7 @@ class Broker:
             publish_limit_of=self.policies.applied_publish_limit,
             delayed_delivery_of=self.policies.applied_delayed_delivery,
             due_time_of=due_time_ms_of,
+            send_rules_of=self.policies.applied_send_rules,
         )
 
     def _make_adaptive(self, memory: MemorySource | None) -> AdaptiveThrottle | None:
@@ -466,6 +469,7 @@ class Broker:
         if self._policy_updates.apply_settings(change) and self.adaptive is not None:
             self.adaptive.settings_changed()
         self._policy_updates.apply_policies(change)
+        self.topic_watchers.applied(change)
 
     # -- the turn --------------------------------------------------------------------------
 

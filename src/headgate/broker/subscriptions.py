@@ -12,20 +12,28 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import StorageError
-from headgate.base.units import NS_PER_S
+from headgate.base.errors import InputError, StorageError
+from headgate.base.units import KIB, NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.engine import Engine
-from headgate.engine.errors import NotAllowedError, SubscriptionBusyError, TopicFencedError
+from headgate.engine.errors import (
+    DamagedError,
+    NotAllowedError,
+    SubscriptionBusyError,
+    TopicFencedError,
+)
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.storage.committer import NO_ROOM_REASON, Committer
 from headgate.storage.managed_logs import ManagedLogs
 
 T = TypeVar("T")
+
+PROPERTIES_CHARACTERS_MAX = 64 * KIB
+"""Most characters of a subscription's properties, which stay in memory."""
 
 READER_RETURN_NS = 60 * NS_PER_S
 """A seek disconnects a reader. If the reader does not reconnect within this time, its subscription
@@ -185,6 +193,42 @@ class Subscriptions:
                     subscription.fenced = False
                     subscription.wake()
                     self._expect_reader(subscription)
+
+        await self._alone(subscription.topic, subscription.name, work)
+
+    async def set_properties(
+        self, subscription: Subscription, properties: Mapping[str, str]
+    ) -> None:
+        """Replace the properties of a subscription.
+
+        Raises:
+            TopicFencedError: it was deleted or unloaded meanwhile.
+            DamagedError: acknowledgements of it are lost, and no administrator has accepted that.
+            NotAllowedError: it is a reader's, which is not stored.
+            StorageError: the change is not stored yet; it still holds until a restart.
+            InputError: the properties are too long to be stored.
+        """
+
+        async def work() -> None:
+            self._begin_turn()
+            topic = subscription.topic
+            _check_usable(topic)
+            if subscription.removed:
+                raise TopicFencedError(f"Subscription {subscription.name} was closed")
+            if subscription.cursor_id is None:
+                raise NotAllowedError(f"Subscription {subscription.name} is non-durable")
+            if subscription.damage:
+                raise DamagedError(str(topic.name), subscription.damage)
+            size_bytes = sum(len(key) + len(value) for key, value in properties.items())
+            if size_bytes > PROPERTIES_CHARACTERS_MAX:
+                raise InputError(
+                    f"The properties of a subscription have {size_bytes} characters: "
+                    f"{PROPERTIES_CHARACTERS_MAX} are allowed"
+                )
+            managed = self._logs.of(topic)
+            managed.log.restate_cursor(subscription.cursor_id, properties)
+            subscription.properties = dict(properties)
+            await _when_stored(managed.committer, "the properties have changed")
 
         await self._alone(subscription.topic, subscription.name, work)
 

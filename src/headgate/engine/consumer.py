@@ -34,6 +34,9 @@ class ConsumerPort(Protocol):
     def active_consumer_changed(self, consumer_id: int, is_active: bool, /) -> None:
         """Notify the client that a failover subscription made this consumer active or inactive."""
 
+    def end_reached(self, consumer_id: int, /) -> None:
+        """Notify the client that the topic is terminated and everything in it acknowledged."""
+
 
 class Consumer:
     """State of one connected consumer.
@@ -67,7 +70,9 @@ class Consumer:
         "port",
         "priority_level",
         "rates",
+        "ring_distance",
         "told_active",
+        "told_end",
         "unacked_messages",
         "window",
     )
@@ -106,6 +111,11 @@ class Consumer:
         self.in_ready = False
         self.told_active: bool | None = None
         """The last notice on whether it is the active consumer; None before the first."""
+        self.told_end = False
+        """Whether its client knows that it has acknowledged all of a terminated topic."""
+        self.ring_distance = -1
+        """Of a failover subscription: how far behind the topic its first place on the hash ring is;
+        -1 while nobody has asked."""
         self.messages_sent = 0
         self.bytes_sent = 0
         self.entries_sent = 0

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from headgate.base.ack_set import AckSet
 from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
-from headgate.engine.delayed_index import CHUNK_ENTRIES, DelayedIndex
+from headgate.engine.delayed_index import CHUNK_ENTRIES, DelayedIndex, TimedEntry
 from headgate.engine.ports import EntryLog
 from headgate.flow.quota.backlog import Amounts
 
@@ -120,39 +120,33 @@ class DelayedEntries:
 
     # -- delivery and acknowledgement ------------------------------------------------------
 
-    def next_due(self, acks: AckSet) -> int:
-        """The first entry that is due and waits for a consumer; -1 if there is none."""
-        while (ordinal := self.due.first) >= 0 and acks.is_acked(ordinal):
-            self._remove_due(ordinal)  # the cursor has just passed it
-        return ordinal
+    def take(self, acks: AckSet, read_ordinal: int) -> TimedEntry | None:
+        """Take the first entry that is due and waits for a consumer, to deliver it; None if there
+        is none. The dispatcher comes to ``read_ordinal`` next."""
+        while (ordinal := self.due.first) >= 0:
+            entry = self._remove_due(ordinal)
+            if entry is None or acks.is_acked(ordinal):
+                continue  # the cursor has just passed it
+            self.due_since[ordinal] = entry.time_ms
+            if ordinal >= read_ordinal:
+                self.ahead.add(ordinal)
+            return entry
+        return None
 
     def read_stop(self, ordinal: int) -> int:
         """One past the last entry to read together with a due entry: the others that are due are
         near, or it is read alone."""
-        near = self.due.within(ordinal, ordinal + READ_SPAN_ENTRIES)
+        near = [ordinal, *self.due.within(ordinal + 1, ordinal + READ_SPAN_ENTRIES)]
         for count in range(len(near), 1, -1):
             if near[count - 1] - ordinal < DENSE_SHARE * count:
                 return near[count - 1] + 1
         return ordinal + 1
 
-    def delivered(self, ordinal: int, read_ordinal: int) -> bool:
-        """Account that an entry was sent, if it is one that was put aside. The dispatcher comes to
-        ``read_ordinal`` next."""
-        since_ms = self._remove_due(ordinal)
-        if since_ms is None:
-            return False
-        self.due_since[ordinal] = since_ms
-        if ordinal >= read_ordinal:
-            self.ahead.add(ordinal)
-        return True
-
-    def _remove_due(self, ordinal: int) -> int | None:
-        """Remove an entry that is due; returns since when it is."""
+    def _remove_due(self, ordinal: int) -> TimedEntry | None:
         entry = self.due.remove(ordinal)
-        if entry is None:
-            return None
-        self._schedule.count(-1)
-        return entry.time_ms
+        if entry is not None:
+            self._schedule.count(-1)
+        return entry
 
     def forget(self, ordinal: int) -> bool:
         """An entry was acknowledged; returns whether it had been put aside and not delivered."""

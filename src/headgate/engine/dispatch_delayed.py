@@ -6,6 +6,8 @@ without delayed messages pays one comparison for each run of entries.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from headgate.base.work_units import PUT_ASIDE
 from headgate.engine.delayed_entries import DUE_ENTRIES_MAX, DelayedEntries
 from headgate.engine.dispatcher import READ_ALL, DispatchedSubscription, Dispatcher
@@ -41,9 +43,27 @@ class DelayingDispatcher(Dispatcher):
             return 0
         return self.delayed.take_due(self.subscription.topic.engine.now_ms)
 
+    @abstractmethod
+    def _queue_again(self, ordinal: int, messages: int, size_bytes: int) -> None:
+        """Queue an entry for delivery although later ones were delivered."""
+
+    def _queue_due(self) -> bool:
+        """Queue the next delayed entry that is due; False if there is none."""
+        delayed = self.delayed
+        entry = None if delayed is None else delayed.take(self.subscription.acks, self.read_ordinal)
+        if entry is None:
+            return False
+        self._queue_again(entry.ordinal, entry.messages, entry.size_bytes)
+        return True
+
+    def _undelayed(self, first: int, stop: int, length_max: int) -> tuple[int, int]:
+        """The first run, from a run of unacknowledged entries on, that is due, not delayed or not
+        in memory; twice -1 if there is none. It puts aside the entries before it."""
+        if first < self._undelayed_stop:
+            return first, min(stop, self._undelayed_stop)
+        return self._after_delayed(first, stop, length_max)
+
     def _after_delayed(self, first: int, stop: int, length_max: int) -> tuple[int, int]:
-        """As :meth:`next_run`, from a run of unacknowledged entries on that may be delayed: put
-        aside those that are not due. An entry that is not in memory ends the search, to be read."""
         subscription = self.subscription
         acks, topic = subscription.acks, subscription.topic
         log, cache = topic.log, topic.cache
@@ -108,7 +128,7 @@ class DelayingDispatcher(Dispatcher):
         return Cell.AWAITING_ACK
 
     def entries_to_read(self, ordinal: int) -> int:
-        if self.delayed is None or ordinal not in self.delayed.due:
+        if self.delayed is None or ordinal not in self.delayed.due_since:
             return READ_ALL
         return self.delayed.read_stop(ordinal) - ordinal
 

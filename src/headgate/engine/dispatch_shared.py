@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 
 from headgate.base.work_units import BECAME_DUE, JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
+from headgate.engine.chunk_holders import ASIDE_MAX, ChunkHolders
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_delayed import DelayingDispatcher
 from headgate.engine.dispatcher import DispatchedSubscription
@@ -38,10 +40,13 @@ class SharedDispatcher(DelayingDispatcher):
 
     __slots__ = (
         "_awaits_index",
+        "_chosen",
+        "_chunks",
         "_held_index",
         "_level_counts",
         "_levels",
         "_moved",
+        "_no_chunks_stop",
         "_ready",
         "_returned",
         "_returned_messages",
@@ -70,24 +75,32 @@ class SharedDispatcher(DelayingDispatcher):
         self._level_counts: dict[int, int] = {}
         """Connected consumers by priority level."""
         self._turn_entries = 0
+        self._chunks = ChunkHolders()
+        self._chosen: Consumer | None = None
+        """The consumer of the entry that :meth:`next_run` found, if that is a chunk."""
+        self._no_chunks_stop = 0
+        """The entries from the next one on to before this one are no chunks."""
         self._awaits_index = False
         """Whether the index of the next entry that a consumer gave back is being read."""
         self._held_index: Sequence[IndexPart] = ()
         """What was read for that; it stays in memory until it is used."""
 
     def next_run(self) -> tuple[int, int]:
-        acks = self.subscription.acks
+        acks, topic = self.subscription.acks, self.subscription.topic
         replay = self.replay
-        while replay:
-            ordinal = replay[0]
-            if ordinal in self.replaying:
-                if not acks.is_acked(ordinal):
-                    return ordinal, ordinal + 1
-                self._no_replay(ordinal)  # the cursor has just passed it
-            heappop(replay)
-        if self.delayed is not None and (ordinal := self.delayed.next_due(acks)) >= 0:
-            return ordinal, ordinal + 1
-        topic = self.subscription.topic
+        self._chosen = None
+        while True:
+            while replay:
+                ordinal = replay[0]
+                if ordinal in self.replaying:
+                    if not acks.is_acked(ordinal):
+                        if ordinal >= topic.chunks_stop or self._is_deliverable(ordinal):
+                            return ordinal, ordinal + 1
+                    else:
+                        self._no_replay(ordinal)  # the cursor has just passed it
+                heappop(replay)
+            if self.delayed is None or not self._queue_due():
+                break
         log = topic.log
         if self.read_ordinal < log.first:
             self.read_ordinal = log.first
@@ -95,12 +108,85 @@ class SharedDispatcher(DelayingDispatcher):
         first, stop = acks.unacked_run(self.read_ordinal, log.end, left)
         self.read_ordinal = first
         if first < topic.delays_stop:
-            if first >= self._undelayed_stop:
-                return self._after_delayed(first, stop, left)
-            stop = min(stop, self._undelayed_stop)
+            first, stop = self._undelayed(first, stop, left)
+        if first < topic.chunks_stop:
+            return self._next_with_chunks(first, stop)
         return (first, stop) if first < stop else (-1, -1)
 
+    def _next_with_chunks(self, first: int, stop: int) -> tuple[int, int]:
+        """As :meth:`next_run`, from a run of unacknowledged entries on that may be chunks: put
+        aside those whose consumers are not ready. An entry that is not in memory ends the search,
+        to be read."""
+        acks, topic = self.subscription.acks, self.subscription.topic
+        while first < stop:
+            if first < self._no_chunks_stop:
+                return first, min(stop, self._no_chunks_stop)
+            if first not in topic.cache:
+                return first, first + 1
+            found = self._look_for_chunk(first)
+            if found is _Found.CHUNK:
+                return first, first + 1
+            if found is _Found.NO_CHUNK:
+                self._no_chunks_stop = self._stop_before_chunk(first, stop)
+                return first, self._no_chunks_stop
+            first, stop = acks.unacked_run(first + 1, topic.log.end, ROUND_ENTRIES)
+            self.read_ordinal = first
+            if first < topic.delays_stop:
+                first, stop = self._undelayed(first, stop, ROUND_ENTRIES)
+        waiting = self._chunks.first_aside(self.replaying)
+        if waiting is None:
+            return -1, -1
+        # Only for the reason why it waits: an event of its consumer queues it for delivery.
+        ordinal, self._chosen = waiting
+        return ordinal, ordinal + 1
+
+    def _stop_before_chunk(self, first: int, stop: int) -> int:
+        """The first entry behind ``first`` that is a chunk or not in memory, at most ``stop``."""
+        topic = self.subscription.topic
+        for ordinal in range(first + 1, stop):
+            body = topic.cache.get(ordinal)
+            if body is None or topic.chunk_of(body) is not None:
+                return ordinal
+        return stop
+
+    def _is_deliverable(self, ordinal: int) -> bool:
+        """Whether an entry that is queued for redelivery can be delivered or read next. Else it is
+        a chunk that is put aside, and no longer queued."""
+        if ordinal not in self.subscription.topic.cache:
+            return True
+        return self._look_for_chunk(ordinal) is not _Found.PUT_ASIDE
+
+    def _look_for_chunk(self, ordinal: int) -> _Found:
+        """Look at an entry in memory. If it is a chunk, choose its consumer for :meth:`pick`, or
+        put it aside because that is not ready."""
+        topic, chunks = self.subscription.topic, self._chunks
+        body = topic.cache[ordinal]
+        chunk = topic.chunk_of(body)
+        if chunk is None:
+            return _Found.NO_CHUNK
+        holder = None
+        if not (chunk.is_first and ordinal in self.replaying):  # that begins the message anew
+            holder = chunks.holder_of(chunk.message, self.subscription.consumers)
+        if holder is None:
+            picked = self.pick()
+            if isinstance(picked, Consumer):
+                chunks.assign(chunk.message, picked)
+                self._chosen = picked
+        elif holder.is_ready or chunks.aside_count >= ASIDE_MAX:
+            self._chosen = holder
+        else:
+            if ordinal not in self.replaying:
+                self._queue(ordinal, 1, len(body))
+            chunks.put_aside(ordinal, holder)
+            topic.may_have_chunks()  # so that later runs look at what is aside, too
+            return _Found.PUT_ASIDE
+        return _Found.CHUNK
+
     def pick(self) -> Consumer | NotReady:
+        if self._chosen is not None:
+            chosen, self._chosen = self._chosen, None
+            if not self.blocked_on_unacked:
+                return chosen if chosen.is_ready else _not_ready_why(chosen)
         if not self.blocked_on_unacked:
             for level in self._levels:
                 ready = self._ready[level]
@@ -137,7 +223,7 @@ class SharedDispatcher(DelayingDispatcher):
         if first in self.replaying:
             heappop(self.replay)
             self._no_replay(first)
-        elif self.delayed is None or not self.delayed.delivered(first, self.read_ordinal):
+        else:
             self.read_ordinal = stop
         held = consumer.held
         for ordinal in range(first, stop):
@@ -196,6 +282,8 @@ class SharedDispatcher(DelayingDispatcher):
         if consumer.in_ready:
             self._ready[consumer.priority_level].remove(consumer)
             consumer.in_ready = False
+        if self._chunks.aside_count:
+            self._requeue_chunks(consumer)
         level = consumer.priority_level
         self._level_counts[level] -= 1
         if not self._level_counts[level]:
@@ -208,9 +296,17 @@ class SharedDispatcher(DelayingDispatcher):
             self._recover()
 
     def consumer_ready(self, consumer: Consumer) -> None:
+        if self._chunks.aside_count:
+            self._requeue_chunks(consumer)
         if not consumer.in_ready and consumer in self.subscription.consumers:
             consumer.in_ready = True
             self._ready[consumer.priority_level].append(consumer)
+
+    def _requeue_chunks(self, consumer: Consumer) -> None:
+        """Queue the chunks again that waited for a consumer, which may be ready or is gone."""
+        for ordinal in self._chunks.take(consumer):
+            if ordinal in self.replaying:  # else it was acknowledged meanwhile
+                heappush(self.replay, ordinal)
 
     def acked(self, consumer: Consumer | None, ordinal: int, messages: int) -> None:
         if self.redelivery_counts:
@@ -361,10 +457,17 @@ class SharedDispatcher(DelayingDispatcher):
             return messages  # the cursor passed it: it is forgotten, not queued
         if counted:
             self.redelivery_counts[ordinal] = self.redelivery_counts.get(ordinal, 0) + 1
-        self.replaying[ordinal] = messages, size
-        self._to_redeliver = self._to_redeliver[0] + messages, self._to_redeliver[1] + size
-        heappush(self.replay, ordinal)
+        self._queue_again(ordinal, messages, size)
         return messages
+
+    def _queue_again(self, ordinal: int, messages: int, size_bytes: int) -> None:
+        self._queue(ordinal, messages, size_bytes)
+        heappush(self.replay, ordinal)
+
+    def _queue(self, ordinal: int, messages: int, size_bytes: int) -> None:
+        """Count an entry that waits to be delivered although later ones were."""
+        self.replaying[ordinal] = messages, size_bytes
+        self._to_redeliver = self._to_redeliver[0] + messages, self._to_redeliver[1] + size_bytes
 
     def _no_replay(self, ordinal: int) -> None:
         """An entry no longer waits for redelivery."""
@@ -433,6 +536,9 @@ class SharedDispatcher(DelayingDispatcher):
         self.replay.clear()
         self.replaying.clear()
         self._to_redeliver = (0, 0)
+        self._chunks.clear()
+        self._chosen = None
+        self._no_chunks_stop = 0
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self.read_ordinal = self.subscription.acks.mark_delete + 1
@@ -455,6 +561,14 @@ class SharedDispatcher(DelayingDispatcher):
             due = self.delayed.due
             return Amounts(entries + due.entries, messages + due.messages, size + due.size_bytes)
         return Amounts(entries, messages, size)
+
+
+class _Found(Enum):
+    """What a look at an entry found."""
+
+    NO_CHUNK = 0
+    CHUNK = 1
+    PUT_ASIDE = 2
 
 
 class _Returned:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
+from typing import Final
 
+from headgate.base.murmur3 import HASH_MAX, murmur3_32
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import (
     NO_AMOUNTS,
@@ -16,11 +18,14 @@ from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import is_hungry
 from headgate.flow.quota.backlog import Amounts
 
+PLACES_ON_RING: Final = 100
+"""Places that each consumer has on the hash ring; Pulsar's number."""
+
 
 class SingleActiveDispatcher(Dispatcher):
     """Delivers to the active consumer, from the first unacknowledged entry on."""
 
-    __slots__ = ("_ranked", "active", "type")
+    __slots__ = ("_rank", "_ranked", "_share", "active", "type")
 
     def __init__(
         self, subscription: DispatchedSubscription, subscription_type: SubscriptionType
@@ -29,7 +34,16 @@ class SingleActiveDispatcher(Dispatcher):
         self.type = subscription_type
         self.active: Consumer | None = None
         self._ranked: list[Consumer] = []
-        """The consumers of a failover subscription, by priority level and name."""
+        """The consumers of a failover subscription, by priority level and then by name, or by their
+        distance on the hash ring."""
+        topic = subscription.topic
+        self._share = topic.partition
+        """Which of the best consumers is active, if not the first one on the ring: -1."""
+        if topic.partition >= 0 and topic.engine.limits.failover_hashes_partitions:
+            self._share = -1
+        self._rank: Callable[[Consumer], tuple[int, int, str, int, int]] = _rank_by_name
+        if self._share < 0:
+            self._rank = _RankOnRing(topic.name.full)
 
     def next_run(self) -> tuple[int, int]:
         subscription = self.subscription
@@ -66,36 +80,39 @@ class SingleActiveDispatcher(Dispatcher):
 
     def consumer_added(self, consumer: Consumer) -> None:
         if self.type is SubscriptionType.FAILOVER:
-            insort(self._ranked, consumer, key=_rank)
+            if self._ranked:
+                insort(self._ranked, consumer, key=self._rank)
+            else:
+                self._ranked.append(consumer)  # alone it needs no rank
         self._choose_active()
         if consumer.told_active is None:
             self._tell(consumer)
 
     def consumer_removed(self, consumer: Consumer) -> None:
         ranked = self._ranked
-        if ranked:
-            place = bisect_left(ranked, _rank(consumer), key=_rank)
+        if len(ranked) == 1:
+            ranked.clear()
+        elif ranked:
+            place = bisect_left(ranked, self._rank(consumer), key=self._rank)
             while ranked[place] is not consumer:
                 place += 1
             del ranked[place]
         self._choose_active()
 
     def _choose_active(self) -> None:
-        """Pulsar's order: priority level, then name; a partition takes its share of the best
-        level, any other topic a place given by its name."""
+        """Pulsar's order: priority level, then name; a partition takes its share of the best level,
+        any other topic the consumer that follows it on a hash ring of the names."""
         consumers, ranked = self.subscription.consumers, self._ranked
         previous = self.active
         if not consumers:
             self.active = None
         elif self.type is SubscriptionType.EXCLUSIVE:
             self.active = next(iter(consumers))
+        elif self._share < 0:
+            self.active = ranked[0]
         else:
             best_count = bisect_right(ranked, ranked[0].priority_level, key=_level)
-            topic = self.subscription.topic
-            place = topic.partition
-            if place < 0:
-                place = zlib.crc32(topic.name.full.encode())
-            self.active = ranked[place % best_count]
+            self.active = ranked[self._share % best_count]
         if self.active is not previous:
             self._activate(previous)
 
@@ -166,8 +183,27 @@ class SingleActiveDispatcher(Dispatcher):
         return NO_AMOUNTS
 
 
-def _rank(consumer: Consumer) -> tuple[int, str, int, int]:
-    return consumer.priority_level, consumer.name, consumer.connection_key, consumer.consumer_id
+def _rank_by_name(consumer: Consumer) -> tuple[int, int, str, int, int]:
+    return consumer.priority_level, 0, consumer.name, consumer.connection_key, consumer.consumer_id
+
+
+class _RankOnRing:
+    """Ranks consumers by priority level, and then by how far they are behind a topic on a ring of
+    hashes on which each has :data:`PLACES_ON_RING` places. So a consumer that comes or goes changes
+    the active consumer of few topics."""
+
+    __slots__ = ("_topic",)
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def __call__(self, consumer: Consumer) -> tuple[int, int, str, int, int]:
+        level, _, name, connection, number = _rank_by_name(consumer)
+        if consumer.ring_distance < 0:
+            topic = murmur3_32(self._topic.encode())
+            places = (murmur3_32(f"{name}{at}".encode()) for at in range(PLACES_ON_RING))
+            consumer.ring_distance = min((place - topic) & HASH_MAX for place in places)
+        return level, consumer.ring_distance, name, connection, number
 
 
 def _level(consumer: Consumer) -> int:

@@ -15,6 +15,7 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.ack_set import AckSet
+from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
 from headgate.engine.consumer import Consumer
@@ -76,6 +77,14 @@ class DispatchedTopic(Protocol):
     is_system: bool
     delays_stop: int
     delayed_delivery: DelayedDelivery
+    terminated: bool
+    chunks_stop: int
+
+    def may_have_chunks(self) -> None:
+        """Later entries may be chunks, or wait for one."""
+
+    def chunk_of(self, body: bytes, /) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
 
     @property
     def engine(self) -> DispatchEngine:
@@ -239,6 +248,8 @@ class Dispatcher(ABC):
             if first < 0:
                 done = subscription.done_entries >= subscription.topic.log.end
                 self._rest(Cell.CAUGHT_UP if done else self.cell_of_rest(), now_ns)
+                if done and subscription.topic.terminated:
+                    self._report_end()
                 if subscription.topic.engine.throttle_spares_caught_up and not gate.exempt:
                     gate.set_exempt(self.is_exempt(), now_ns)
                 return sent
@@ -324,6 +335,13 @@ class Dispatcher(ABC):
         """The subscription is gone, or another dispatcher delivers to it."""
         if self.delayed is not None:
             self.delayed.close()
+
+    def _report_end(self) -> None:
+        """Everything is acknowledged and nothing follows: notify each consumer once."""
+        for consumer in self.subscription.consumers:
+            if not consumer.told_end:
+                consumer.told_end = True
+                consumer.port.end_reached(consumer.consumer_id)
 
     def is_exempt(self) -> bool:
         """Whether no limit applies: on the broker's own topics, and for caught-up subscriptions if

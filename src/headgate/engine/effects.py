@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.base.chunk import Chunk
 from headgate.engine.publishing import EntryAppender
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 class Effects(EntryAppender, Protocol):
     """Everything that the engine asks of the shell."""
+
+    def chunk_of(self, body: bytes, /) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
 
     def read(self, subscription: Subscription, ordinal: int, /) -> None:
         """Read entries of the topic, from ``ordinal`` on, into its cache, then call

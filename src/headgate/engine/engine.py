@@ -33,6 +33,7 @@ from headgate.engine.parked_bounds import ParkedBounds
 from headgate.engine.ports import EntryLog
 from headgate.engine.quota_scheduler import QuotaScheduler
 from headgate.engine.relative import RelativeLimits
+from headgate.engine.send_rules import SendRules
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
@@ -71,9 +72,16 @@ QuotasOf = Callable[[Topic], Quotas]
 DelayedDeliveryOf = Callable[[Topic], DelayedDelivery]
 """The policy of delayed delivery of a topic."""
 
+SendRulesOf = Callable[[Topic], SendRules | None]
+"""The rules that are set for the SENDs of a topic."""
+
 
 def _always_active(_: Topic) -> DelayedDelivery:
     return DEFAULT_DELAYED_DELIVERY
+
+
+def _no_send_rules(_: Topic) -> SendRules | None:
+    return None
 
 
 def _no_quotas(_: Topic) -> Quotas:
@@ -110,6 +118,7 @@ class Engine:
         publish_limit_of: PublishLimitOf = _no_publish_limit,
         delayed_delivery_of: DelayedDeliveryOf = _always_active,
         due_time_of: DueTimeOf = never_delayed,
+        send_rules_of: SendRulesOf = _no_send_rules,
         now_ns: int = 0,
         now_ms: int = 0,
         log_ms: int = 0,
@@ -156,6 +165,7 @@ class Engine:
         self._quotas_of = quotas_of
         self._publish_limit_of = publish_limit_of
         self._delayed_delivery_of = delayed_delivery_of
+        self._send_rules_of = send_rules_of
         self._retired: dict[int, _RetiredLimits] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
@@ -290,6 +300,8 @@ class Engine:
         incarnation: int = 0,
         created_ms: int = 0,
         is_system: bool = False,
+        epoch: int | None = None,
+        terminated: bool = False,
     ) -> Topic:
         """Load a stored topic. The caller adds its subscriptions."""
         kept = self._retired.pop(log.number, _RetiredLimits(None, None, None))
@@ -301,6 +313,8 @@ class Engine:
             incarnation=incarnation,
             created_ms=created_ms,
             is_system=is_system,
+            epoch=epoch,
+            terminated=terminated,
         )
         self.topics[name.full] = topic
         topic.chunk = self.loaded.add(topic)
@@ -315,6 +329,7 @@ class Engine:
         self.reload_publish_limit(topic)
         self.reload_quotas(topic)
         self.reload_delayed_delivery(topic)
+        topic.send_rules = self._send_rules_of(topic)
         self.relative.loaded(topic, kept.publish_rate)
         self.may_release(topic)
         return topic
@@ -477,6 +492,17 @@ class Engine:
         yield from topic.quota.index_in_steps()
         if topic.is_live:
             topic.quota.set_quotas(self._quotas_of(topic))
+
+    def send_rules_in_steps(self, topic: Topic) -> Iterator[None]:
+        """Ask again for the rules for the SENDs of a topic, and apply them. If messages must be
+        encrypted, this closes the producers that do not encrypt, one in each step."""
+        rules = topic.send_rules = self._send_rules_of(topic)
+        if rules is None or not rules.encrypted:
+            return
+        for producer in list(topic.producers.values()):
+            if not producer.is_encrypting and not producer.closed:
+                topic.publishing.close_when_answered(producer)
+                yield
 
     def reload_subscription_limit(self, subscription: Subscription) -> None:
         """Ask again for the limit of one subscription, and apply it."""

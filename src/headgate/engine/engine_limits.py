@@ -26,3 +26,6 @@ class EngineLimits:
     last bound on memory."""
     parked_send_bytes: int = 160
     """About what a parked SEND takes beside its entry: for small entries nearly all of it."""
+    failover_hashes_partitions: bool = False
+    """activeConsumerFailoverConsistentHashing: also partitions choose the active consumer of a
+    failover subscription on the hash ring."""

@@ -14,7 +14,12 @@ class ProducerBusyError(EngineError):
 
 
 class ProducerFencedError(EngineError):
-    """Exclusive access is refused because the topic has producers."""
+    """Exclusive access is refused: the topic has producers, or had others since the topic epoch
+    that the producer brings."""
+
+
+class TopicTerminatedError(EngineError):
+    """The topic is terminated: it takes no more messages."""
 
 
 class ProducersHeldError(EngineError):
@@ -57,3 +62,11 @@ class NotAllowedError(EngineError):
 
 class TooManySubscriptionsError(NotAllowedError):
     """The topic has as many durable subscriptions as it may."""
+
+
+class ConsumerNotFoundError(EngineError):
+    """The connection has no such consumer."""
+
+
+class UnsupportedVersionError(EngineError):
+    """The client's protocol version is too old for what the topic has."""

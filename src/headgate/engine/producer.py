@@ -127,6 +127,8 @@ class Producer:
         "ending",
         "epoch",
         "gate",
+        "is_encrypting",
+        "is_partial",
         "is_paused",
         "is_paused_for_parked",
         "messages_published",
@@ -157,6 +159,8 @@ class Producer:
         address: str = "",
         client_version: str = "",
         connected_ms: int = 0,
+        is_partial: bool = False,
+        is_encrypting: bool = False,
     ) -> None:
         self.producer_id = producer_id
         self.name = name
@@ -167,6 +171,10 @@ class Producer:
         self.address = address
         self.client_version = client_version
         self.connected_ms = connected_ms
+        self.is_partial = is_partial
+        """Whether its client may leave out partitions, so that statistics match by name."""
+        self.is_encrypting = is_encrypting
+        """Whether its client encrypts messages."""
         self.closed = False
         self.pending_count = 0
         """SENDs staged and not yet answered."""

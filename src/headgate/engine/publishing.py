@@ -367,6 +367,13 @@ class TopicPublishing:
     # -- ending a producer -----------------------------------------------------------------
 
     def end_producer(self, producer: Producer) -> None:
+        """:meth:`close_when_answered`, because of what its SENDs wait for."""
+        quota = self.topic.quota
+        if not producer.ending and quota is not None and quota.exceeded is not None:
+            quota.stopping().closed_count += 1
+        self.close_when_answered(producer)
+
+    def close_when_answered(self, producer: Producer) -> None:
         """Close a producer as soon as its staged entries are answered.
 
         No receipt is lost, so its client sends nothing again that is stored. What the producer
@@ -375,9 +382,6 @@ class TopicPublishing:
         if producer.ending:
             return
         producer.ending = True
-        quota = self.topic.quota
-        if quota is not None and quota.exceeded is not None:
-            quota.stopping().closed_count += 1
         self.discard_parked(producer)
         if producer.pending_count:
             self.ending = [*(self.ending or ()), producer]

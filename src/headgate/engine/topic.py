@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
+from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.base.work_units import WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
@@ -17,11 +18,12 @@ from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import (
     DamagedError,
     ProducerBusyError,
-    ProducerFencedError,
     SubscriptionBusyError,
     TopicFencedError,
+    TopicTerminatedError,
 )
 from headgate.engine.eviction import Eviction
+from headgate.engine.exclusive_access import ExclusiveAccess
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.publishing import (
@@ -32,6 +34,7 @@ from headgate.engine.publishing import (
     TopicPublishing,
 )
 from headgate.engine.rate_meter import RateMeter
+from headgate.engine.send_rules import SendRules
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import ParkedSendBounds, QuotaSchedule, TopicQuota
 from headgate.engine.types import AccessMode
@@ -50,6 +53,13 @@ class RelativeLimitListener(Protocol):
 
     def limits_set(self, topic: Topic, /) -> None:
         """Limits that concern the topic were set or removed."""
+
+
+class TopicEffects(EntryAppender, Protocol):
+    """The shell, as far as a topic needs it."""
+
+    def chunk_of(self, body: bytes, /) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
 
 
 _UNAVAILABLE: Final = "Topic is temporarily unavailable"
@@ -76,8 +86,8 @@ class TopicEngine(Protocol):
     delays: DelaySchedule
 
     @property
-    def effects(self) -> EntryAppender:
-        """Where entries are appended."""
+    def effects(self) -> TopicEffects:
+        """Where entries are appended, and what knows their content."""
 
     @property
     def admission(self) -> Admission:
@@ -142,10 +152,12 @@ class Topic:
     """One loaded topic (one partition, if it is partitioned)."""
 
     __slots__ = (
+        "access",
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
         "chunk",
+        "chunks_stop",
         "consumers_count",
         "created_ms",
         "cursors",
@@ -156,7 +168,6 @@ class Topic:
         "engine",
         "entries_in_before_load",
         "entries_read",
-        "exclusive",
         "fenced",
         "gate",
         "idle_since_ns",
@@ -174,7 +185,10 @@ class Topic:
         "publishing",
         "quota",
         "rates",
+        "send_rules",
         "subscriptions",
+        "terminated",
+        "terminating",
     )
 
     def __init__(
@@ -187,6 +201,8 @@ class Topic:
         incarnation: int = 0,
         created_ms: int = 0,
         is_system: bool = False,
+        epoch: int | None = None,
+        terminated: bool = False,
     ) -> None:
         self.engine = engine
         self.name = name
@@ -204,8 +220,12 @@ class Topic:
         """Its place in the engine's order of topics."""
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
-        self.exclusive: Producer | None = None
-        """The producer that has exclusive access."""
+        self.access = None if epoch is None else ExclusiveAccess(epoch)
+        """Exclusive access; created when a producer first asks for it."""
+        self.terminated = terminated
+        """Whether it takes no more messages, for good."""
+        self.terminating = False
+        """Whether it is being terminated, and takes no producers meanwhile."""
         self.subscriptions: dict[str, Subscription] = {}
         self.cursors = CursorOrder(self.subscriptions)
         self.consumers_count = 0
@@ -221,6 +241,9 @@ class Topic:
         self.entries_read = 0
         """Entries read from disk since the topic was loaded."""
         self.messages_out_removed = self.bytes_out_removed = 0
+        self.chunks_stop = log.end
+        """Entries below it may be chunks of messages: all that are stored when the topic is loaded,
+        and all entries once a producer sent a chunk."""
         self.delays_ignored = 0
         """Messages that asked for delayed delivery and did not get it."""
         self.delays_refused = 0
@@ -230,6 +253,8 @@ class Topic:
         self.delays_stop = log.end
         """Entries below it may be delayed: all that are stored when the topic is loaded, and all
         entries once a producer sent a delayed one."""
+        self.send_rules: SendRules | None = None
+        """What is asked of its messages; None for nothing."""
         self.rates = RateMeter(4)
         self.limit: RateLimit | None = None
         """The dispatch limit as it is set; the gate has the amounts in force."""
@@ -243,24 +268,43 @@ class Topic:
 
         Raises:
             TopicFencedError: the topic is being closed; the client may try again.
+            TopicTerminatedError: the topic takes no more messages.
             DamagedError: the topic lost data, and nobody has accepted that.
             ProducerFencedError: it wants exclusive access, and the topic has producers.
             ProducerBusyError: its name is taken, or another producer has exclusive access.
         """
-        self.check_not_fenced()
-        self.check_not_damaged()
-        if producer.access_mode is AccessMode.EXCLUSIVE and self.producers:
-            raise ProducerFencedError("Topic has other connected producers")
-        if self.exclusive is not None:
-            raise ProducerBusyError("Topic has an existing exclusive producer")
+        self.check_takes_messages()
+        if producer.access_mode is not AccessMode.SHARED:
+            self.exclusive_access().confirm(producer, self.producers)
+        elif self.access is not None:
+            self.access.check_shared()
         if producer.name in self.producers:
             raise ProducerBusyError(
                 f"Producer with name '{producer.name}' is already connected to topic"
             )
         self.producers[producer.name] = producer
-        if producer.access_mode is AccessMode.EXCLUSIVE:
-            self.exclusive = producer
         producer.publishing = self.publishing
+
+    def exclusive_access(self) -> ExclusiveAccess:
+        """Exclusive access to the topic; created when a producer first asks for it."""
+        if self.access is None:
+            self.access = ExclusiveAccess()
+        return self.access
+
+    def check_takes_messages(self) -> None:
+        """Check that the topic is not being closed, and that producers may join it.
+
+        Raises:
+            TopicFencedError: the topic is being closed or terminated; the client may try again.
+            TopicTerminatedError: it is terminated.
+            DamagedError: it lost data, and nobody has accepted that.
+        """
+        self.check_not_fenced()
+        if self.terminated:
+            raise TopicTerminatedError("Topic was already terminated")
+        if self.terminating:
+            raise TopicFencedError(_UNAVAILABLE)
+        self.check_not_damaged()
 
     def check_not_fenced(self) -> None:
         """Raise :class:`TopicFencedError` if the topic is being closed."""
@@ -281,6 +325,15 @@ class Topic:
         """A producer sends a delayed message: subscriptions look at each entry from now on."""
         self.delays_stop = ALL_ENTRIES
 
+    def may_have_chunks(self) -> None:
+        """A producer sends a chunk, or one waits for its consumer: subscriptions look at each
+        entry from now on."""
+        self.chunks_stop = ALL_ENTRIES
+
+    def chunk_of(self, body: bytes) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
+        return self.engine.effects.chunk_of(body)
+
     def remove_producer(self, producer: Producer) -> None:
         """Disconnect a producer. What it staged is still stored, without receipts; what it parked
         is dropped."""
@@ -289,8 +342,8 @@ class Topic:
         producer.publishing = None
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
-            if producer is self.exclusive:
-                self.exclusive = None
+            if self.access is not None:
+                self.access.left(producer, self.producers)
             self._touch_idle()
 
     def entries_visible(self, first: int) -> None:
@@ -410,6 +463,8 @@ class Topic:
 
     def is_unused(self) -> bool:
         """Whether it has no producer and no subscription, so that it may be deleted as inactive."""
+        if self.access is not None and not self.access.is_idle:
+            return False
         return not self.producers and not self.subscriptions and not self.publishing.pending_count
 
     def _touch_idle(self) -> None:
@@ -424,6 +479,8 @@ class Topic:
 
     def disconnect_clients(self) -> Iterator[int]:
         """Close all producers and consumers of a fenced topic, in steps; each yields how many."""
+        if self.access is not None:
+            self.access.refuse_waiters(TopicFencedError(_UNAVAILABLE))
         for producer in list(self.producers.values()):
             if not producer.closed:
                 producer.port.close_producer(producer.producer_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
+from typing import Final
 
 
 class SubscriptionType(IntEnum):
@@ -27,7 +28,26 @@ class AccessMode(IntEnum):
     """How a producer shares its topic (ProducerAccessMode)."""
 
     SHARED = 0
+    """Beside other producers."""
     EXCLUSIVE = 1
+    """Alone, or refused."""
+    WAIT_FOR_EXCLUSIVE = 2
+    """Alone, when the others are gone."""
+    EXCLUSIVE_WITH_FENCING = 3
+    """Alone: the others are closed."""
+
+    @property
+    def label(self) -> str:
+        """Its name in the admin API."""
+        return _ACCESS_LABELS[self]
+
+
+_ACCESS_LABELS: Final = {
+    AccessMode.SHARED: "Shared",
+    AccessMode.EXCLUSIVE: "Exclusive",
+    AccessMode.WAIT_FOR_EXCLUSIVE: "WaitForExclusive",
+    AccessMode.EXCLUSIVE_WITH_FENCING: "ExclusiveWithFencing",
+}
 
 
 class NotReady(Enum):

@@ -24,9 +24,11 @@ from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
+from headgate.broker.termination import TopicTermination
 from headgate.engine.errors import (
     DamagedError,
     EngineError,
+    NotAllowedError,
     SubscriptionBusyError,
     TooManySubscriptionsError,
 )
@@ -259,6 +261,11 @@ class AdminFacade:
         self._registry.get(topic)
         del held
 
+    async def terminate_topic(self, topic: TopicName) -> Position:
+        broker = self._broker
+        termination = TopicTermination(broker, self._registry, self.catalog, broker.writer)
+        return await termination.terminate(topic)
+
     async def accept_damage(self, topic: TopicName) -> None:
         await accept_damage(self._broker.logs, self._topic(topic))
 
@@ -319,6 +326,20 @@ class AdminFacade:
         ordinal = await self._ordinal(found, at)
         with _refusals():
             await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
+
+    def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
+        return self._subscription(topic, name).properties
+
+    async def set_subscription_properties(
+        self, topic: TopicName, name: str, properties: Mapping[str, str]
+    ) -> None:
+        await self._when_idle(topic, name)
+        subscription = self._subscription(topic, name)
+        with _refusals():
+            try:
+                await self._subscriptions.set_properties(subscription, properties)
+            except (InputError, NotAllowedError) as error:
+                raise not_allowed(str(error)) from error
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         await self._when_idle(topic, name)

@@ -243,6 +243,14 @@ class Facade(Protocol):
     async def unload_topic(self, topic: TopicName) -> None:
         """Disconnect its producers and consumers, which reconnect, and drop it from memory."""
 
+    async def terminate_topic(self, topic: TopicName) -> Position:
+        """Have it take no more messages, for good; returns the id of its last message, with the
+        entry -1 if it has none. Consumers may read what it has.
+
+        Raises:
+            RefusalError: 412 for the broker's own topic.
+        """
+
     async def accept_damage(self, topic: TopicName) -> None:
         """Serve a damaged topic without its lost data: its subscriptions skip lost entries and
         continue at their last known positions."""
@@ -285,6 +293,18 @@ class Facade(Protocol):
         Raises:
             RefusalError: 409 ``Subscription already exists for topic``; 412 if the topic has as
                 many as it may.
+        """
+
+    def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
+        """The properties of a subscription."""
+
+    async def set_subscription_properties(
+        self, topic: TopicName, name: str, properties: Mapping[str, str]
+    ) -> None:
+        """Replace the properties of a durable subscription.
+
+        Raises:
+            RefusalError: 412 if they are too long, or the subscription is a reader's.
         """
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:

@@ -84,6 +84,8 @@ class Catalog(OwnRows):
         self.limit_topics = topics.limit_topics
         self.plan_create_topic = topics.plan_create_topic
         self.plan_move_topic = topics.plan_move_topic
+        self.plan_topic_epoch = topics.plan_topic_epoch
+        self.plan_terminate = topics.plan_terminate
         self.plan_create_partitioned = topics.plan_create_partitioned
         self.plan_grow_partitioned = topics.plan_grow_partitioned
         self.plan_subscriptions_complete = topics.plan_subscriptions_complete

@@ -195,6 +195,8 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_subscriptions_per_topic: int | None = None
     max_topics_per_namespace: int | None = None
     delayed_delivery: DelayedDeliveryPolicy | None = None
+    encryption_required: bool = False
+    """Whether producers must encrypt messages."""
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -212,6 +214,8 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
     delayed_delivery: DelayedDeliveryPolicy | None = None
+    max_message_size: int | None = None
+    """Bytes of the largest entry; 0 is no limit but the broker's."""
 
 
 NO_TOPIC_POLICIES = TopicPolicies()

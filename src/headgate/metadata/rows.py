@@ -110,6 +110,10 @@ class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A new partition that may not have all subscriptions of the older ones."""
     log: str = ""
     """The log that holds its messages; empty for the main one."""
+    epoch: int | None = None
+    """The topic epoch of its last exclusive producer."""
+    terminated: bool = False
+    """Whether it takes no more messages."""
 
     @property
     def incarnation(self) -> int:

@@ -84,6 +84,31 @@ class TopicPlans:
         moved = msgspec.structs.replace(cast(TopicRow, row), log=log)
         return self._state.stage([(Kind.TOPIC, topic.full, moved)])
 
+    def plan_topic_epoch(self, number: int, epoch: int) -> Change:
+        """Record the topic epoch of a new exclusive producer of the topic with this number.
+
+        Raises:
+            RefusalError: 404 if there is no such topic any more.
+        """
+        row = msgspec.structs.replace(self._staged_topic(number), epoch=epoch)
+        return self._state.stage([(Kind.TOPIC, row.name, row)])
+
+    def plan_terminate(self, number: int) -> Change:
+        """Record that the topic with this number takes no more messages.
+
+        Raises:
+            RefusalError: 404 if there is no such topic any more.
+        """
+        row = msgspec.structs.replace(self._staged_topic(number), terminated=True)
+        return self._state.stage([(Kind.TOPIC, row.name, row)])
+
+    def _staged_topic(self, number: int) -> TopicRow:
+        topic = self._topic_by_number(number)
+        row = None if topic is None else self._state.staged(Kind.TOPIC, topic.name)
+        if not isinstance(row, TopicRow) or row.number != number:
+            raise not_found("Topic not found")
+        return row
+
     def plan_create_partitioned(
         self,
         topic: TopicName,

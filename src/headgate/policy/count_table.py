@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import cast
+from typing import Literal, cast
 
 from headgate.base.names import TopicName
 from headgate.metadata.catalog import Catalog
@@ -21,6 +21,12 @@ class CountTable:
         self._catalog = catalog
         self._settings = settings
         self._system_topics = system_topics
+
+    def of_address(self, topic: TopicName, kind: Literal["Producers", "Consumers"]) -> int:
+        """The most clients of a topic from one IP address; 0 is no limit."""
+        if topic.full in self._system_topics:
+            return 0
+        return cast(int, getattr(self._settings, f"maxSameAddress{kind}PerTopic"))
 
     def of_topic(self, topic: TopicName, field: CountField) -> int:
         """One limit of a topic or partition: its topic policy, else its namespace policy, else the

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 
 from headgate.base.names import TopicName
 from headgate.engine.delayed_delivery import DelayedDelivery
+from headgate.engine.send_rules import SendRules
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
@@ -31,6 +32,7 @@ from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
 from headgate.policy.retention_table import RetentionTable
+from headgate.policy.send_rules_table import SendRulesTable
 from headgate.policy.settings import Settings
 
 
@@ -53,6 +55,7 @@ class PolicyResolver:
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
         self.delayed_deliveries = DelayedDeliveryTable(catalog, settings)
+        self.send_rules = SendRulesTable(catalog, settings, system)
 
     # -- what REST shows -------------------------------------------------------------------
 
@@ -99,6 +102,10 @@ class PolicyResolver:
     def applied_delayed_delivery(self, topic: Topic) -> DelayedDelivery:
         """The effective policy of delayed delivery of a topic."""
         return self.delayed_deliveries.of_topic(topic.name)
+
+    def applied_send_rules(self, topic: Topic) -> SendRules | None:
+        """The rules for the SENDs of a topic."""
+        return self.send_rules.of_topic(topic.name)
 
     def enforced_quotas(self, topic: Topic) -> Quotas:
         """The backlog quotas that the engine enforces on a topic."""

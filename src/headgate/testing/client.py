@@ -47,6 +47,8 @@ class SimClient(asyncio.Protocol):
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
         self._connecting: asyncio.Future[BaseCommand] | None = None
         self._token: Callable[[], bytes] | None = None
+        self.queued_producers: list[str] = []
+        """Names of the producers that had to wait for exclusive access."""
         self.challenges_count = 0
         """AUTH_CHALLENGEs so far."""
         self._producers: dict[int, SimProducer] = {}
@@ -173,16 +175,28 @@ class SimClient(asyncio.Protocol):
         *,
         name: str | None = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.SHARED,
+        epoch: int = 0,
+        topic_epoch: int | None = None,
         schema: Schema | None = None,
+        encrypted: bool = False,
     ) -> SimProducer:
-        """Create a producer. Raises as :meth:`request`."""
+        """Create a producer, when its turn comes if it waits for exclusive access. Raises as
+        :meth:`request`."""
         producer_id = self.new_id()
         producer = SimProducer(self, producer_id, topic)
         self._producers[producer_id] = producer
         try:
             answer = await self.request(
                 lambda i: frames.producer(
-                    i, producer_id, topic, name=name, access_mode=access_mode, schema=schema
+                    i,
+                    producer_id,
+                    topic,
+                    name=name,
+                    epoch=epoch,
+                    access_mode=access_mode,
+                    topic_epoch=topic_epoch,
+                    schema=schema,
+                    encrypted=encrypted,
                 )
             )
         except HeadgateError:
@@ -190,6 +204,8 @@ class SimClient(asyncio.Protocol):
             raise
         producer.name = answer.producer_success.producer_name
         producer.schema_version = answer.producer_success.schema_version
+        if answer.producer_success.HasField("topic_epoch"):
+            producer.topic_epoch = answer.producer_success.topic_epoch
         return producer
 
     async def subscribe(
@@ -275,6 +291,10 @@ class SimClient(asyncio.Protocol):
             self._consumers.pop(command.close_consumer.consumer_id).ended(
                 ConnectionLostError("the broker closed the consumer")
             )
+        elif kind == CommandType.REACHED_END_OF_TOPIC:
+            ended = self._consumers.get(command.reachedEndOfTopic.consumer_id)
+            if ended is not None:
+                ended.ends_count += 1
         elif kind == CommandType.ACTIVE_CONSUMER_CHANGE:
             consumer = self._consumers.get(command.active_consumer_change.consumer_id)
             if consumer is not None:
@@ -298,6 +318,9 @@ class SimClient(asyncio.Protocol):
         if future is None:
             self.unexpected.append(command)
             return
+        if command.type == CommandType.PRODUCER_SUCCESS and not answer.producer_ready:
+            self.queued_producers.append(answer.producer_name)
+            return  # a second answer follows
         _settle(future, error, command)
 
     def forget_producer(self, producer_id: int) -> None:

@@ -30,6 +30,8 @@ class ReceivedMessage:
     partition: int
     producer_name: str
     publish_time_ms: int
+    body: bytes
+    """The entry as it arrived."""
 
     @property
     def payload(self) -> bytes:
@@ -63,6 +65,8 @@ class SimConsumer:
         """Arrived and not yet taken out."""
         self.active_changes: list[bool] = []
         """Each change of being the active consumer, in order."""
+        self.ends_count = 0
+        """How often the broker reported that the topic is terminated and acknowledged."""
         self.on_arrival: Callable[[ReceivedMessage], None] | None = None
         """Called with every entry as it arrives."""
         self.permits = 0
@@ -172,6 +176,7 @@ class SimConsumer:
             delivery.message_id.partition,
             metadata.producer_name,
             metadata.publish_time,
+            body,
         )
         self.queue.append(message)
         if self.on_arrival is not None:

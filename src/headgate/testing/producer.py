@@ -28,6 +28,8 @@ class SimProducer:
         self.name = ""
         self.schema_version = b""
         """The schema version that the broker sent; empty without a schema."""
+        self.topic_epoch: int | None = None
+        """The topic epoch that the broker sent."""
         self.is_open = True
         self.sequence_id = -1
         """Of the last message that was sent."""
@@ -42,21 +44,29 @@ class SimProducer:
         The future gives the position of the receipt. It fails with :class:`RefusedError` or, if the
         outcome stays unknown, with :class:`ConnectionLostError`.
         """
-        client = self._client
         if not self.is_open:
             raise ConnectionLostError("the producer is closed")
         self.sequence_id += 1
         body = self.entry(payload, batch=batch, delay_ms=delay_ms)
+        return self.send_entry_nowait(self.sequence_id, body, message_count=len(batch) or None)
+
+    def send_entry_nowait(
+        self,
+        sequence_id: int,
+        body: bytes,
+        *,
+        message_count: int | None = None,
+        is_chunk: bool = False,
+    ) -> asyncio.Future[Position]:
+        """Publish an entry as it is. As :meth:`send_nowait`."""
+        client = self._client
         client.write(
             frames.send(
-                self.producer_id,
-                self.sequence_id,
-                body,
-                message_count=len(batch) or None,
+                self.producer_id, sequence_id, body, message_count=message_count, is_chunk=is_chunk
             )
         )
         future: asyncio.Future[Position] = client.loop.create_future()
-        self._waiting.append((self.sequence_id, future))
+        self._waiting.append((sequence_id, future))
         return future
 
     async def send(

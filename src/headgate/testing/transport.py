@@ -118,6 +118,10 @@ class SimTransport(asyncio.Transport):
         """Send several pieces as one."""
         self.write(b"".join(list_of_data))
 
+    def can_write_eof(self) -> bool:
+        """As a socket's transport."""
+        return True
+
     def close(self) -> None:
         """Send what was written, then end the connection."""
         if not self._closing:

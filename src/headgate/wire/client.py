@@ -30,6 +30,7 @@ __all__ = [
     "close_consumer",
     "close_producer",
     "connect",
+    "consumer_stats",
     "flow",
     "get_last_message_id",
     "get_or_create_schema",
@@ -46,6 +47,8 @@ __all__ = [
     "send_head",
     "subscribe",
     "unsubscribe",
+    "watch_topic_list",
+    "watch_topic_list_close",
 ]
 
 
@@ -114,14 +117,61 @@ def lookup(request_id: int, topic: str, *, authoritative: bool = False) -> bytes
 
 
 def get_topics_of_namespace(
-    request_id: int, namespace: str, mode: TopicListMode = TopicListMode.PERSISTENT
+    request_id: int,
+    namespace: str,
+    mode: TopicListMode = TopicListMode.PERSISTENT,
+    *,
+    pattern: str | None = None,
+    topics_hash: str | None = None,
 ) -> bytes:
-    """Ask for the topics of ``namespace`` (``tenant/name``)."""
+    """Ask for the topics of ``namespace`` (``tenant/name``): those that match ``pattern``, and none
+    if their hash is ``topics_hash``."""
     command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE)
     request = command.getTopicsOfNamespace
     request.request_id = request_id
     request.namespace = namespace
     request.mode = mode
+    if pattern is not None:
+        request.topics_pattern = pattern
+    if topics_hash is not None:
+        request.topics_hash = topics_hash
+    return encode_frame(command)
+
+
+def watch_topic_list(
+    request_id: int,
+    watcher_id: int,
+    namespace: str,
+    pattern: str,
+    *,
+    topics_hash: str | None = None,
+) -> bytes:
+    """Ask for the topics of ``namespace`` that match ``pattern``, and for their later changes.
+    ``topics_hash``: of the list that the client has."""
+    command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST)
+    request = command.watchTopicList
+    request.request_id = request_id
+    request.watcher_id = watcher_id
+    request.namespace = namespace
+    request.topics_pattern = pattern
+    if topics_hash is not None:
+        request.topics_hash = topics_hash
+    return encode_frame(command)
+
+
+def watch_topic_list_close(request_id: int, watcher_id: int) -> bytes:
+    """End a watcher."""
+    command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST_CLOSE)
+    command.watchTopicListClose.request_id = request_id
+    command.watchTopicListClose.watcher_id = watcher_id
+    return encode_frame(command)
+
+
+def consumer_stats(request_id: int, consumer_id: int) -> bytes:
+    """Ask for the statistics of a consumer."""
+    command = BaseCommand(type=CommandType.CONSUMER_STATS)
+    command.consumerStats.request_id = request_id
+    command.consumerStats.consumer_id = consumer_id
     return encode_frame(command)
 
 
@@ -154,9 +204,12 @@ def producer(
     name: str | None = None,
     epoch: int = 0,
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED,
+    topic_epoch: int | None = None,
     schema: Schema | None = None,
+    encrypted: bool = False,
 ) -> bytes:
-    """Create a producer; without ``name`` the broker chooses one."""
+    """Create a producer; without ``name`` the broker chooses one. ``topic_epoch`` is the one that
+    an exclusive producer was given before; ``encrypted`` announces that it encrypts."""
     command = BaseCommand(type=CommandType.PRODUCER)
     request = command.producer
     request.request_id = request_id
@@ -165,6 +218,10 @@ def producer(
     request.epoch = epoch
     request.producer_access_mode = access_mode
     request.user_provided_producer_name = name is not None
+    if topic_epoch is not None:
+        request.topic_epoch = topic_epoch
+    if encrypted:
+        request.encrypted = True
     if schema is not None:
         request.schema.CopyFrom(schema)
     if name is not None:
@@ -199,10 +256,23 @@ def send_head(
 
 
 def send(
-    producer_id: int, sequence_id: int, body: bytes, *, message_count: int | None = None
+    producer_id: int,
+    sequence_id: int,
+    body: bytes,
+    *,
+    message_count: int | None = None,
+    highest_sequence_id: int | None = None,
+    is_chunk: bool = False,
 ) -> bytes:
-    """Publish an entry from :func:`headgate.wire.entry.build_entry`."""
-    head = send_head(producer_id, sequence_id, len(body), message_count=message_count)
+    """Publish an entry from :func:`headgate.wire.entry.build_entry`. As :func:`send_head`."""
+    head = send_head(
+        producer_id,
+        sequence_id,
+        len(body),
+        message_count=message_count,
+        highest_sequence_id=highest_sequence_id,
+        is_chunk=is_chunk,
+    )
     return head + body
 
 

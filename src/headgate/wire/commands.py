@@ -62,6 +62,8 @@ _BUILT: tuple[_Row, ...] = (
     (_T.PARTITIONED_METADATA, "topic.lookup", "request_id", _T.PARTITIONED_METADATA_RESPONSE),
     (_T.LOOKUP, "topic.lookup", "request_id", _T.LOOKUP_RESPONSE),
     (_T.GET_TOPICS_OF_NAMESPACE, "namespace.topics", "request_id", _T.ERROR),
+    (_T.WATCH_TOPIC_LIST, "namespace.topics", "request_id", _T.ERROR),
+    (_T.WATCH_TOPIC_LIST_CLOSE, "namespace.topics", "request_id", _T.ERROR),
     (_T.PRODUCER, "topic.produce", "request_id", _T.ERROR),
     (_T.SEND, "topic.produce", "sequence_id", _T.SEND_ERROR),
     (_T.CLOSE_PRODUCER, "topic.produce", "request_id", _T.ERROR),
@@ -70,6 +72,7 @@ _BUILT: tuple[_Row, ...] = (
     (_T.ACK, "topic.consume", "request_id?", _T.ACK_RESPONSE),
     (_T.REDELIVER_UNACKNOWLEDGED_MESSAGES, "topic.consume", None, _T.ERROR),
     (_T.GET_LAST_MESSAGE_ID, "topic.consume", "request_id", _T.ERROR),
+    (_T.CONSUMER_STATS, "topic.consume", "request_id", _T.CONSUMER_STATS_RESPONSE),
     (_T.CLOSE_CONSUMER, "topic.consume", "request_id", _T.ERROR),
     (_T.UNSUBSCRIBE, "subscription.delete", "request_id", _T.ERROR),
     (_T.SEEK, "subscription.reset", "request_id", _T.ERROR),
@@ -78,9 +81,6 @@ _BUILT: tuple[_Row, ...] = (
 )
 
 _NOT_BUILT: tuple[_Row, ...] = (
-    (_T.CONSUMER_STATS, "topic.consume", "request_id", _T.CONSUMER_STATS_RESPONSE),
-    (_T.WATCH_TOPIC_LIST, "namespace.topics", "request_id", _T.ERROR),
-    (_T.WATCH_TOPIC_LIST_CLOSE, "namespace.topics", "request_id", _T.ERROR),
     (_T.TC_CLIENT_CONNECT_REQUEST, "transaction.use", "request_id", _T.TC_CLIENT_CONNECT_RESPONSE),
     (_T.NEW_TXN, "transaction.use", "request_id", _T.NEW_TXN_RESPONSE),
     (_T.ADD_PARTITION_TO_TXN, "transaction.use", "request_id", _T.ADD_PARTITION_TO_TXN_RESPONSE),

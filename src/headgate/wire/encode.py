@@ -33,6 +33,7 @@ from headgate.wire.replies import (
     close_consumer,
     close_producer,
     connected,
+    consumer_stats,
     error,
     last_message_id,
     lookup_connect,
@@ -40,13 +41,19 @@ from headgate.wire.replies import (
     partition_metadata,
     partition_metadata_failed,
     producer_success,
+    reached_end_of_topic,
     schema,
     schema_known,
     send_error,
     success,
+)
+from headgate.wire.topic_lists import (
     topic_names,
     topics_of_namespace,
     topics_of_namespace_in_parts,
+    watch_topic_list_success,
+    watch_topic_update,
+    watched_names,
 )
 from headgate.wire.varint import varint
 
@@ -57,6 +64,7 @@ __all__ = [
     "close_consumer",
     "close_producer",
     "connected",
+    "consumer_stats",
     "error",
     "last_message_id",
     "lookup_connect",
@@ -67,6 +75,7 @@ __all__ = [
     "ping",
     "pong",
     "producer_success",
+    "reached_end_of_topic",
     "schema",
     "schema_known",
     "send_error",
@@ -75,6 +84,9 @@ __all__ = [
     "topic_names",
     "topics_of_namespace",
     "topics_of_namespace_in_parts",
+    "watch_topic_list_success",
+    "watch_topic_update",
+    "watched_names",
 ]
 
 _pack_sizes = struct.Struct(">II").pack

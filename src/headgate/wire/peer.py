@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from headgate.wire.messages import CommandConnect
 
 PROTOCOL_VERSION_MAX = 21
 """The newest version of the protocol that Headgate speaks."""
+
+JAVA_CLIENT: Final = "Pulsar-Java-v"
+"""Start of the client version of Java's client."""
 
 CLIENT_VERSION_CHARACTERS_MAX = 256
 """Longer names that clients give themselves are cut: statistics repeat them for each producer."""
@@ -29,15 +33,30 @@ class Peer:
     refreshes_credentials: bool
     """Whether it answers AUTH_CHALLENGE with new credentials."""
 
+    leaves_out_partitions: bool = False
+    """Whether its producers may be connected to some partitions of a topic only."""
+
     @property
     def knows_ping(self) -> bool:
         """Whether the broker may send PING."""
         return self.version >= 1
 
     @property
+    def knows_batches(self) -> bool:
+        """Whether it takes entries of several messages; otherwise it gets none."""
+        return self.version >= 4
+
+    @property
     def knows_close(self) -> bool:
         """Whether it takes CLOSE_PRODUCER and CLOSE_CONSUMER; otherwise close the connection."""
         return self.version >= 5
+
+    @property
+    def knows_end_of_topic(self) -> bool:
+        """Whether the broker may send REACHED_END_OF_TOPIC. The released C++, Python, Node.js and
+        Go clients close their connection on it, whatever version they speak: only Java's knows it.
+        """
+        return self.version >= 9 and self.client_version.startswith(JAVA_CLIENT)
 
     @property
     def knows_checksums(self) -> bool:
@@ -60,4 +79,5 @@ def peer_of(connect: CommandConnect) -> Peer:
             version >= 18 and connect.feature_flags.supports_broker_entry_metadata
         ),
         refreshes_credentials=version >= 14 and connect.feature_flags.supports_auth_refresh,
+        leaves_out_partitions=connect.feature_flags.supports_partial_producer,
     )

@@ -6,27 +6,29 @@ Request, producer and consumer ids are the client's, unchanged; positions are si
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from headgate.base.positions import Position
 from headgate.wire.codes import CommandType, LookupResult, PartitionedMetadataResult, ServerError
-from headgate.wire.frame import encode_frame, frame_of
-from headgate.wire.ids import NO_REQUEST, message_id_of
-from headgate.wire.messages import BaseCommand, CommandGetTopicsOfNamespaceResponse, Schema
-from headgate.wire.varint import varint
-
-TOPIC_LIST_TAG = varint(33 << 3 | 2)
-"""The field of BaseCommand that holds the topics of a namespace."""
+from headgate.wire.frame import encode_frame
+from headgate.wire.ids import NO_REQUEST, message_id_of, to_unsigned
+from headgate.wire.messages import BaseCommand, Schema
 
 
-def connected(*, protocol_version: int, message_bytes_max: int, server_version: str) -> bytes:
+def connected(
+    *,
+    protocol_version: int,
+    message_bytes_max: int,
+    server_version: str,
+    watches_topics: bool = False,
+) -> bytes:
     """Accept a CONNECT.
 
     ``protocol_version`` is the highest that both sides speak; clients do not send messages above
-    ``message_bytes_max``. Of the optional features this announces the only one that is built:
-    PARTITIONED_METADATA that does not create the topic. The Java client watches topic lists and
-    uses other extensions as soon as a server announces them.
+    ``message_bytes_max``. Of the optional features this announces those that are built:
+    PARTITIONED_METADATA that does not create the topic and, with ``watches_topics``,
+    WATCH_TOPIC_LIST. The Java client uses an extension as soon as a server announces it.
     """
     command = BaseCommand(type=CommandType.CONNECTED)
     reply = command.connected
@@ -34,6 +36,8 @@ def connected(*, protocol_version: int, message_bytes_max: int, server_version: 
     reply.protocol_version = protocol_version
     reply.max_message_size = message_bytes_max
     reply.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
+    if watches_topics:
+        reply.feature_flags.supports_topic_watchers = True
     return encode_frame(command)
 
 
@@ -222,6 +226,14 @@ def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
     return encode_frame(command)
 
 
+def reached_end_of_topic(consumer_id: int) -> bytes:
+    """Report to a consumer that its topic is terminated and has nothing more for it. Many clients
+    close their connection on this: see :attr:`headgate.wire.peer.Peer.knows_end_of_topic`."""
+    command = BaseCommand(type=CommandType.REACHED_END_OF_TOPIC)
+    command.reachedEndOfTopic.consumer_id = consumer_id
+    return encode_frame(command)
+
+
 def last_message_id(
     request_id: int,
     last: Position,
@@ -245,42 +257,40 @@ def last_message_id(
     return encode_frame(command)
 
 
-def topic_names(names: Iterable[str]) -> bytes:
-    """A part of the topics of :func:`topics_of_namespace_in_parts`."""
-    encoded: bytes = CommandGetTopicsOfNamespaceResponse(topics=names).SerializePartialToString()
-    return encoded
-
-
-def topics_of_namespace_in_parts(request_id: int, parts: Iterable[bytes]) -> bytes:
-    """:func:`topics_of_namespace` of all topics, whose names :func:`topic_names` has encoded: the
-    parts of one message make the message when they are put behind each other."""
-    head = CommandGetTopicsOfNamespaceResponse(
-        request_id=request_id, filtered=False, changed=True
-    ).SerializeToString()
-    reply = b"".join([head, *parts])
-    command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE_RESPONSE).SerializeToString()
-    return frame_of(command + TOPIC_LIST_TAG + varint(len(reply)) + reply)
-
-
-def topics_of_namespace(
+def consumer_stats(
     request_id: int,
-    topics: Iterable[str],
     *,
-    filtered: bool = False,
-    topics_hash: str | None = None,
-    changed: bool = True,
+    name: str,
+    kind: str,
+    address: str,
+    connected_since: str,
+    permits: int,
+    unacked_messages: int,
+    is_blocked: bool,
+    backlog_entries: int,
+    rates: Sequence[float],
 ) -> bytes:
-    """Report the full names of a namespace's topics, with each partition.
+    """Report the statistics of a consumer, and the backlog of its subscription in entries.
 
-    ``filtered``: the broker applied the pattern of the request. ``changed=False``, without topics:
-    the client's list, known by its hash, is still valid.
+    ``kind`` is the subscription's type as Pulsar writes it. ``rates`` a second: messages and bytes
+    delivered, messages redelivered and acknowledged, messages of the subscription that expired.
     """
-    command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE_RESPONSE)
-    reply = command.getTopicsOfNamespaceResponse
+    command = BaseCommand(type=CommandType.CONSUMER_STATS_RESPONSE)
+    reply = command.consumerStatsResponse
     reply.request_id = request_id
-    reply.topics.extend(topics)
-    reply.filtered = filtered
-    reply.changed = changed
-    if topics_hash is not None:
-        reply.topics_hash = topics_hash
+    reply.consumerName = name
+    reply.type = kind
+    reply.address = address
+    reply.connectedSince = connected_since
+    reply.availablePermits = to_unsigned(permits)
+    reply.unackedMessages = to_unsigned(unacked_messages)
+    reply.blockedConsumerOnUnackedMsgs = is_blocked
+    reply.msgBacklog = backlog_entries
+    (
+        reply.msgRateOut,
+        reply.msgThroughputOut,
+        reply.msgRateRedeliver,
+        reply.messageAckRate,
+        reply.msgRateExpired,
+    ) = rates
     return encode_frame(command)

@@ -71,6 +71,7 @@ class FakeTopic:
     subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
     unloaded: int = 0
     accepted: int = 0
+    terminated: int = 0
 
 
 class FakeClock:
@@ -182,6 +183,7 @@ class FakeFacade:
         return {
             "clusterName": "standalone",
             "brokerServicePort": "6650",
+            "maxMessageSize": "5242880",
             "dispatchThrottlingRatePerTopicInMsg": "0",
         } | self.catalog.settings()
 
@@ -278,6 +280,10 @@ class FakeFacade:
 
     async def unload_topic(self, topic: TopicName) -> None:
         self.topic(topic).unloaded += 1
+
+    async def terminate_topic(self, topic: TopicName) -> Position:
+        self.topic(topic).terminated += 1
+        return Position(7, 41)
 
     async def accept_damage(self, topic: TopicName) -> None:
         self.topic(topic).accepted += 1
@@ -385,6 +391,14 @@ class FakeFacade:
         sub = FakeSubscription(properties=dict(properties))
         sub.next = self._entry(found, at)
         found.subscriptions[name] = sub
+
+    def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
+        return self._subscription(topic, name).properties
+
+    async def set_subscription_properties(
+        self, topic: TopicName, name: str, properties: Mapping[str, str]
+    ) -> None:
+        self._subscription(topic, name).properties = dict(properties)
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         if self._subscription(topic, name).consumers and not force:

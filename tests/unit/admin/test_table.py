@@ -19,8 +19,9 @@ def test_no_two_routes_answer_the_same_request() -> None:
     assert [key for key, count in counts.items() if count > 1] == []
 
 
-REPLIES_TO_POST = {"/admin/v2/headgate/backup"}
-"""What begins something that the client then names."""
+_TERMINATE = "/admin/v2/persistent/{tenant}/{namespace}/{topic}/terminate"
+REPLIES_TO_POST = {"/admin/v2/headgate/backup", _TERMINATE, f"{_TERMINATE}/partitions"}
+"""What begins something that the client then names, and what answers with the last message."""
 
 
 def test_every_operation_is_performed_by_some_route() -> None:

@@ -35,6 +35,8 @@ NO_PERMISSION_NEEDED = {
     CommandType.ACK,
     CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES,
     CommandType.CLOSE_CONSUMER,
+    # About a watcher of this connection.
+    CommandType.WATCH_TOPIC_LIST_CLOSE,
 }
 
 SUBSCRIPTIONS = {
@@ -42,6 +44,7 @@ SUBSCRIPTIONS = {
     CommandType.GET_LAST_MESSAGE_ID: "s",
     CommandType.UNSUBSCRIBE: "s",
     CommandType.SEEK: "s",
+    CommandType.CONSUMER_STATS: "s",
 }
 """The subscription that each of the requests concerns, where it concerns one."""
 
@@ -55,6 +58,9 @@ def requests(consumer: SimConsumer) -> dict[CommandType, Callable[[int], bytes]]
         CommandType.GET_TOPICS_OF_NAMESPACE: lambda i: frames.get_topics_of_namespace(
             i, "public/default"
         ),
+        CommandType.WATCH_TOPIC_LIST: lambda i: frames.watch_topic_list(
+            i, 92, "public/default", "x"
+        ),
         CommandType.GET_SCHEMA: lambda i: frames.get_schema(i, "orders"),
         CommandType.GET_OR_CREATE_SCHEMA: lambda i: frames.get_or_create_schema(
             i, "orders", Schema(name="", type=SchemaType.STRING, schema_data=b"")
@@ -62,6 +68,7 @@ def requests(consumer: SimConsumer) -> dict[CommandType, Callable[[int], bytes]]
         CommandType.PRODUCER: lambda i: frames.producer(i, 90, "orders"),
         CommandType.SUBSCRIBE: lambda i: frames.subscribe(i, 91, "orders", "other"),
         CommandType.GET_LAST_MESSAGE_ID: lambda i: frames.get_last_message_id(i, own),
+        CommandType.CONSUMER_STATS: lambda i: frames.consumer_stats(i, own),
         CommandType.UNSUBSCRIBE: lambda i: frames.unsubscribe(i, own),
         CommandType.SEEK: lambda i: frames.seek(i, own, position=EARLIEST),
     }
@@ -91,7 +98,7 @@ async def test_every_command_is_refused_by_the_operation_of_the_table(world: Wor
         with pytest.raises(RefusedError, match="not authorized") as refusal:
             await client.request(make)
         assert refusal.value.code == ServerError.AUTHORIZATION_ERROR, kind
-        namespace = kind == CommandType.GET_TOPICS_OF_NAMESPACE
+        namespace = kind in (CommandType.GET_TOPICS_OF_NAMESPACE, CommandType.WATCH_TOPIC_LIST)
         resource = "public/default" if namespace else TOPIC
         subscription = SUBSCRIPTIONS.get(kind, "")
         assert deny.asked == [("", COMMANDS[kind].operation, resource, subscription)]

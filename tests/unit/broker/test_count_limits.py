@@ -261,3 +261,26 @@ async def test_each_partition_has_its_own_count(world: World) -> None:
         assert (await refusal(client.producer(partition)))[0] == ServerError.PRODUCER_BUSY
         found = await refusal(client.subscribe(partition, "s", kind=SHARED))
         assert found == ON_TOPIC
+
+
+@played(settings={"maxSameAddressProducersPerTopic": "2", "maxSameAddressConsumersPerTopic": "1"})
+async def test_one_address_has_so_many_clients_of_a_topic(world: World) -> None:
+    client, other = await world.connect(), await world.connect()
+    first = await client.producer(TOPIC)
+    await other.producer(TOPIC)
+    assert await refusal(other.producer(TOPIC)) == (
+        ServerError.PRODUCER_BUSY,
+        f"Topic '{TOPIC}' reached max same address producers limit",
+    )
+    await client.producer(f"{TOPIC}-2")
+    topic = world.broker.engine.topics[TOPIC]
+    next(iter(topic.producers.values())).address = "/198.51.100.7:6000"
+    await other.producer(TOPIC)
+    assert first.is_open
+    await client.subscribe(TOPIC, "a")
+    assert await refusal(other.subscribe(TOPIC, "b")) == (
+        ServerError.CONSUMER_BUSY,
+        "Topic reached max same address consumers limit",
+    )
+    await set_dynamic(world, "maxSameAddressConsumersPerTopic", "0")
+    await other.subscribe(TOPIC, "b")

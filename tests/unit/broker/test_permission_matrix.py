@@ -187,6 +187,7 @@ def command_frame(name: str, topic: str, consumer_id: int) -> Callable[[int], by
         "PARTITIONED_METADATA": lambda i: frames.partitioned_metadata(i, topic),
         "LOOKUP": lambda i: frames.lookup(i, topic),
         "GET_TOPICS_OF_NAMESPACE": lambda i: frames.get_topics_of_namespace(i, namespace),
+        "WATCH_TOPIC_LIST": lambda i: frames.watch_topic_list(i, 93, namespace, "x"),
         "GET_SCHEMA": lambda i: frames.get_schema(i, topic),
         "GET_OR_CREATE_SCHEMA": lambda i: frames.get_or_create_schema(
             i, topic, Schema(name="", type=SchemaType.STRING, schema_data=b"")
@@ -195,6 +196,7 @@ def command_frame(name: str, topic: str, consumer_id: int) -> Callable[[int], by
         INITIAL: lambda i: initial_producer(i, topic),
         "SUBSCRIBE": lambda i: frames.subscribe(i, 91, topic, "s2"),
         "GET_LAST_MESSAGE_ID": lambda i: frames.get_last_message_id(i, consumer_id),
+        "CONSUMER_STATS": lambda i: frames.consumer_stats(i, consumer_id),
         "UNSUBSCRIBE": lambda i: frames.unsubscribe(i, consumer_id),
         "SEEK": lambda i: frames.seek(i, consumer_id, position=EARLIEST),
     }

@@ -8,11 +8,17 @@ from itertools import pairwise
 
 import pytest
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import InputError, StorageError
 from headgate.base.names import parse_topic
+from headgate.base.positions import Position
 from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.subscriptions import READER_RETURN_NS
-from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
+from headgate.engine.errors import (
+    DamagedError,
+    NotAllowedError,
+    SubscriptionBusyError,
+    TopicFencedError,
+)
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.ledger import Batch
@@ -287,3 +293,72 @@ def test_a_seek_and_a_deletion_disconnect_very_many_consumers_in_slices(world: W
         turns = world.run(story(act))
         assert turns[-1] == 0
         assert max(b - a for b, a in pairwise(turns)) <= SLICE_UNITS // CLIENT_CLOSED + 1
+
+
+def test_properties_are_replaced_and_survive_a_crash(world: World) -> None:
+    async def replaced() -> None:
+        topic = await topic_with(world, 3)
+        made = await create(world, topic, "s")
+        await world.broker.subscriptions.set_properties(made, {"a": "b", "c": ""})
+        assert made.properties == {"a": "b", "c": ""}
+
+    world.run(replaced())
+    world.crash()
+    world.run(world.start())
+    topic = world.broker.registry.get(parse_topic(T))
+    assert topic is not None
+    assert topic.subscriptions["s"].properties == {"a": "b", "c": ""}
+
+
+def test_properties_that_cannot_be_kept_are_refused(world: World) -> None:
+    async def story() -> None:
+        topic = await topic_with(world, 1)
+        made = await create(world, topic, "s")
+        change = world.broker.subscriptions.set_properties
+        with pytest.raises(InputError, match="65536 are allowed"):
+            await change(made, {"k": "v" * 65_536})
+        made.damage = "segment 1"
+        with pytest.raises(DamagedError):
+            await change(made, {})
+        made.damage = ""
+        client = await world.connect()
+        await client.reader(T, Position(-1, -1))
+        with pytest.raises(NotAllowedError, match="non-durable"):
+            await change(topic.subscriptions["reader"], {})
+        await world.broker.subscriptions.delete(made)
+        with pytest.raises(TopicFencedError, match="was closed"):
+            await change(made, {})
+        assert made.properties == {"k": "v"}
+
+    world.run(story())
+
+
+def test_properties_that_are_not_stored_yet_hold_and_are_stored_later(world: World) -> None:
+    async def story() -> Topic:
+        topic = await topic_with(world, 1)
+        made = await create(world, topic, "s")
+        fail_next_commit(world)
+        with pytest.raises(StorageError, match="the properties have changed"):
+            await world.broker.subscriptions.set_properties(made, {"a": "b"})
+        assert made.properties == {"a": "b"}
+        await world.broker.when_durable(topic)
+        return topic
+
+    world.run(story())
+    world.crash()
+    world.run(world.start())
+    topic = world.broker.registry.get(parse_topic(T))
+    assert topic is not None
+    assert topic.subscriptions["s"].properties == {"a": "b"}
+
+
+def test_a_subscription_without_properties_takes_those_of_a_consumer(world: World) -> None:
+    async def story() -> None:
+        topic = await topic_with(world, 1)
+        client = await world.connect()
+        for properties, held in (({}, {}), ({"a": "b"}, {"a": "b"}), ({"c": "d"}, {"a": "b"})):
+            consumer = await client.subscribe(T, "s", properties=properties)
+            assert topic.subscriptions["s"].properties == held
+            await consumer.close()
+
+    world.run(story())

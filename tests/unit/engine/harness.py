@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 
 from headgate.base.ack_set import AckSet
+from headgate.base.chunk import Chunk
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -106,6 +107,7 @@ class FakePort(UnboundedPort):
         """SENDs that were staged and wait again."""
         self.refusals: list[tuple[int, str]] = []
         self.active: list[tuple[int, bool]] = []
+        self.ends: list[int] = []
         self.engine: Engine | None = None
 
     def send_entry(
@@ -142,6 +144,9 @@ class FakePort(UnboundedPort):
     def send_failed(self, producer_id: int, sequence: int, reason: str) -> None:
         self.failures.append((sequence, reason))
 
+    def end_reached(self, consumer_id: int) -> None:
+        self.ends.append(consumer_id)
+
     def close_consumer(self, consumer_id: int) -> None:
         self.closed.append(consumer_id)
 
@@ -175,6 +180,13 @@ class FakeEffects:
         log.counts.append(message_count)
         log.times.append(self.now_ms)
         return len(log.bodies) - 1
+
+    def chunk_of(self, body: bytes) -> Chunk | None:
+        """``c7:0`` is the first chunk of message 7."""
+        if not body.startswith(b"c"):
+            return None
+        message, index = body[1:].split(b":")
+        return Chunk(int(message), is_first=index == b"0")
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         self.reads.append((subscription, ordinal))

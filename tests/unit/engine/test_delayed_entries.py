@@ -7,7 +7,7 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
 from headgate.engine.delayed_entries import DUE_ENTRIES_MAX, READ_SPAN_ENTRIES, DelayedEntries
-from headgate.engine.delayed_index import INDEXED_BYTES
+from headgate.engine.delayed_index import INDEXED_BYTES, TimedEntry
 
 
 class Wakes:
@@ -46,7 +46,7 @@ def test_it_is_woken_once_for_what_is_due(
     schedule.wake_due(10)
     assert wakes.count == 1
     assert delayed.take_due(10) == 2
-    assert delayed.next_due(AckSet(-1)) == 1
+    assert delayed.due.first == 1
     assert schedule.next_wake_ns(0, 20) == 0
     assert delayed.take_due(10) == 0
 
@@ -77,8 +77,8 @@ def test_what_is_delivered_ahead_is_not_found_again(delayed: DelayedEntries) -> 
     for ordinal in (2, 4, 5):
         delayed.put_aside(ordinal, 10 if ordinal == 4 else 99, 1, 100)
     delayed.take_due(10)
-    assert not delayed.delivered(3, 0)
-    assert delayed.delivered(4, 0)
+    assert delayed.take(AckSet(-1), 0) == TimedEntry(4, 10, 1, 100)
+    assert delayed.take(AckSet(-1), 0) is None
     assert delayed.next_unknown(0, 9) == (0, 2)
     assert delayed.next_unknown(2, 9) == (3, 4)
     assert delayed.next_unknown(4, 9) == (6, 9)
@@ -93,11 +93,12 @@ def test_a_move_of_the_cursor_forgets_what_it_passed(
     for ordinal in range(10):
         delayed.put_aside(ordinal, 10 + ordinal, 1, 100)
     delayed.take_due(14)
-    delayed.delivered(0, 20)
-    delayed.delivered(3, 20)
-    assert sum(delayed.passed(AckSet(2))) == 2
-    assert (delayed.due.within(0, 99), delayed.due_since) == ([4], {3: 13})
-    assert schedule.entries == delayed.entries == 6
+    for _ in range(4):
+        delayed.take(AckSet(-1), 20)
+    assert sum(delayed.passed(AckSet(5))) == 2
+    assert (delayed.due.within(0, 99), delayed.due_since) == ([], {})
+    assert delayed.not_due.within(0, 99) == [6, 7, 8, 9]
+    assert schedule.entries == delayed.entries == 4
 
 
 def test_the_memory_is_bounded(

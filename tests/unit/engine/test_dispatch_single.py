@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
+from headgate.base.murmur3 import murmur3_32
 from headgate.engine.consumer import Consumer
+from headgate.engine.dispatch_single import PLACES_ON_RING
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import Cell
 from tests.unit.engine.harness import FakePort, Rig
@@ -185,3 +189,60 @@ def test_of_equal_consumers_the_right_one_leaves() -> None:
     subscription.remove_consumer(twins[0])
     subscription.remove_consumer(twins[2])
     assert subscription.dispatcher.pick() is NotReady.NO_CONSUMER
+
+
+def pulsars_choice(topic: str, names: list[str]) -> str:
+    """Pulsar's ring as it builds it: the places of all consumers in a sorted map."""
+    ring = {murmur3_32(f"{n}{i}".encode()): n for n in sorted(names) for i in range(PLACES_ON_RING)}
+    places = sorted(ring)
+    at = bisect_left(places, murmur3_32(topic.encode()))
+    return ring[places[at % len(places)]]
+
+
+def test_a_topic_without_partitions_has_the_consumer_that_pulsar_chooses() -> None:
+    names = [f"consumer-{number}" for number in range(9)]
+    chosen = set()
+    for number in range(20):
+        topic = f"persistent://acme/ns/t{number}"
+        rig = Rig(name=topic)
+        subscription = rig.subscribe()
+        for place, name in enumerate(names):
+            rig.consumer(subscription, FAILOVER, consumer_id=place, name=name)
+        active = subscription.dispatcher.active  # type: ignore[attr-defined]
+        assert active.name == pulsars_choice(topic, names)
+        chosen.add(active.name)
+        left = [name for name in names if name != active.name]
+        subscription.remove_consumer(active)
+        assert subscription.dispatcher.active.name == pulsars_choice(topic, left)  # type: ignore[attr-defined]
+    assert len(chosen) > 4
+
+
+def test_the_best_level_comes_before_the_ring() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    for number in range(9):
+        rig.consumer(
+            subscription, FAILOVER, consumer_id=number, name=f"c{number}", priority_level=1
+        )
+    best, _ = rig.consumer(subscription, FAILOVER, consumer_id=10, name="z")
+    assert subscription.dispatcher.active is best  # type: ignore[attr-defined]
+
+
+def test_a_consumer_that_is_alone_needs_no_place_on_the_ring() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    alone, _ = rig.consumer(subscription, FAILOVER, consumer_id=1, name="a")
+    subscription.remove_consumer(alone)
+    assert alone.ring_distance == -1
+
+
+def test_partitions_use_the_ring_if_the_setting_says_so() -> None:
+    name = "persistent://acme/ns/t-partition-1"
+    rig = Rig(name=name)
+    rig.engine.limits.failover_hashes_partitions = True
+    subscription = rig.subscribe()
+    names = [f"c{number}" for number in range(5)]
+    for number, consumer in enumerate(names):
+        rig.consumer(subscription, FAILOVER, consumer_id=number, name=consumer)
+    active = subscription.dispatcher.active  # type: ignore[attr-defined]
+    assert active.name == pulsars_choice(name, names)

@@ -538,3 +538,15 @@ def test_the_estimate_covers_what_statistics_take(story: Story) -> None:
     facade = story.facade
     held_bytes, estimated_bytes = story.world.run(play())
     assert held_bytes <= estimated_bytes < 4 * held_bytes
+
+
+def test_properties_of_a_subscription(story: Story) -> None:
+    facade, run = story.facade, story.world.run
+    run(facade.set_subscription_properties(NAME, "s", {"owner": "team"}))
+    assert facade.subscription_properties(NAME, "s") == {"owner": "team"}
+    with pytest.raises(RefusalError) as refusal:
+        run(facade.set_subscription_properties(NAME, "s", {"k": "v" * 70_000}))
+    assert refusal.value.status == 412
+    with pytest.raises(RefusalError, match="not found") as refusal:
+        facade.subscription_properties(NAME, "other")
+    assert refusal.value.status == 404

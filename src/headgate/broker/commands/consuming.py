@@ -28,6 +28,7 @@ from headgate.engine.errors import (
     NotAllowedError,
     SubscriptionBusyError,
     TopicFencedError,
+    UnsupportedVersionError,
 )
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -87,6 +88,7 @@ class ConsumerCommands:
             check_subscription(request.subscription)
             _check_type(request)
             topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
+            _check_version(connection, topic)
             await self._check_counts(connection, topic, request)
             if request.HasField("schema"):
                 await self._schemas.define_or_check(name, request.schema)
@@ -101,6 +103,7 @@ class ConsumerCommands:
                 self._count_limits.check_consumer(
                     topic, subscription, SubscriptionType(request.subType)
                 )
+                self._count_limits.check_consumer_address(topic, connection.address)
             except (ConsumerBusyError, RefusalError):
                 _remove_unused(subscription)
                 raise
@@ -140,14 +143,15 @@ class ConsumerCommands:
             if request.start_message_rollback_duration_sec > 0 and not present.consumers:
                 ordinal = await self._rollback_ordinal(topic, request)
                 await self._subscriptions.seek(present, ordinal)
+            if request.subscription_properties and not present.properties and present.is_durable:
+                await self._subscriptions.set_properties(present, _properties(request))
             return present
         topic.check_not_fenced()
         ordinal = await self._start_ordinal(topic, request)
         if not request.durable:
             return await self._add_reader(topic, name, ordinal)
-        properties = {item.key: item.value for item in request.subscription_properties}
         return await self._subscriptions.create(
-            topic, name, at_ordinal=ordinal, properties=properties
+            topic, name, at_ordinal=ordinal, properties=_properties(request)
         )
 
     async def _add_reader(self, topic: Topic, name: str, ordinal: int) -> Subscription:
@@ -256,6 +260,17 @@ class ConsumerCommands:
                 mark_delete=marked,
             )
         )
+
+
+def _properties(request: CommandSubscribe) -> dict[str, str]:
+    return {item.key: item.value for item in request.subscription_properties}
+
+
+def _check_version(connection: ClientConnection, topic: Topic) -> None:
+    """Refuse a client that does not know batches, if the topic has had some."""
+    peer, log = connection.peer, topic.log
+    if peer is not None and not peer.knows_batches and log.messages_before(log.end) > log.end:
+        raise UnsupportedVersionError("Consumer doesn't support batch-message")
 
 
 def _check_type(request: CommandSubscribe) -> None:

@@ -1,14 +1,14 @@
-"""Answers LOOKUP, PARTITIONED_METADATA and GET_TOPICS_OF_NAMESPACE."""
+"""Answers LOOKUP and PARTITIONED_METADATA."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Final
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from headgate.base.errors import HeadgateError
-from headgate.base.names import NamespaceName, TopicName, parse_topic
-from headgate.base.work_units import TURN_UNITS
+from headgate.base.names import TopicName, parse_topic
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.registry import TopicRegistry, check_persistent
@@ -16,11 +16,8 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.wire import encode
-from headgate.wire.codes import ServerError, TopicListMode
+from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand
-
-SLICE_NAMES: Final = 8 * TURN_UNITS
-"""Names of topics that are listed in one turn."""
 
 
 class LookupCommands:
@@ -39,6 +36,7 @@ class LookupCommands:
         self._settings = settings
         self._counts = counts
         self._info = info
+        self._through_service_url = is_loopback(info.broker_url or info.broker_url_tls)
 
     def _check_namespace(self, name: TopicName) -> None:
         if self._catalog.namespace(name.namespace) is None:
@@ -81,6 +79,7 @@ class LookupCommands:
                 request.request_id,
                 broker_url=info.broker_url,
                 broker_url_tls=info.broker_url_tls,
+                through_service_url=self._through_service_url,
             )
         )
         self._counts.lookups_answered += 1
@@ -102,52 +101,15 @@ class LookupCommands:
                 partitions = await registry.create_partitions_on_demand(name)
         connection.write(encode.partition_metadata(request.request_id, partitions))
 
-    def topics_of_namespace(self, connection: ClientConnection, command: BaseCommand) -> None:
-        """List the topics of a namespace, with each partition but without the broker's own topics.
-        A namespace that does not exist has an empty list, because a client may subscribe by a
-        pattern before the namespace is created.
 
-        A short request can have a long answer, which one command of the protocol holds. It is made
-        in slices, and refused above ``maxMessageSize``: Java and Go clients end a connection that
-        brings a longer frame. Each connection gets one such answer at a time, and none while its
-        peer leaves earlier answers unread.
-        """
-        request = command.getTopicsOfNamespace
-        try:
-            namespace = NamespaceName.parse(request.namespace)
-        except HeadgateError as error:
-            connection.refuse(command, error)
-            return
-        if request.mode == TopicListMode.NON_PERSISTENT:
-            connection.write(encode.topics_of_namespace(request.request_id, []))
-        else:
-            connection.run_in_slices(self._list_topics(connection, command, namespace))
-
-    def _list_topics(
-        self, connection: ClientConnection, command: BaseCommand, namespace: NamespaceName
-    ) -> Iterator[int]:
-        hidden = self._registry.system_topics
-        after, size_bytes, parts = "", 0, []
-        while True:
-            names = self._catalog.topics_after(namespace, after, SLICE_NAMES)
-            part = encode.topic_names(name for name in names if name not in hidden)
-            size_bytes += len(part)
-            if size_bytes > self._settings.maxMessageSize:
-                connection.refuse(command, _too_many(namespace, self._settings.maxMessageSize))
-                return
-            parts.append(part)
-            if len(names) < SLICE_NAMES:
-                break
-            after = names[-1]
-            yield TURN_UNITS
-        request_id = command.getTopicsOfNamespace.request_id
-        connection.write(encode.topics_of_namespace_in_parts(request_id, parts))
-        yield TURN_UNITS
-
-
-def _too_many(namespace: NamespaceName, bytes_max: int) -> RefusalError:
-    return RefusalError(
-        429,
-        f"The names of the topics in {namespace} have more than {bytes_max} bytes "
-        "(maxMessageSize): use more namespaces, or list the topics with the admin API",
-    )
+def is_loopback(url: str) -> bool:
+    """Whether only the broker's own machine reaches the address of a URL. Then lookups tell clients
+    to stay with the URL that they use, as Pulsar's standalone does: it may lead through a port that
+    is forwarded, of a container for example."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

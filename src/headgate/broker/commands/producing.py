@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from typing import Final
 
 from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
+from headgate.base.units import INT64_MAX
 from headgate.broker.commands.command_host import CommandHost
+from headgate.broker.commands.producer_access import ProducerAccess
 from headgate.broker.commands.schemas import NO_VERSION, TopicSchemas
 from headgate.broker.connection.bounds import check_room
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
@@ -18,9 +22,16 @@ from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFenc
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.engine.types import AccessMode
+from headgate.metadata.errors import not_allowed
 from headgate.wire import encode
-from headgate.wire.codes import ProducerAccessMode
 from headgate.wire.messages import BaseCommand, CommandProducer
+
+TOPIC_EPOCH_MAX: Final = INT64_MAX // 2
+"""Far above every topic epoch that the broker gave; the rest of Pulsar's range stays free, so that
+no client can use it up."""
+
+_OTHERS_LEAVE: Final = (AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING)
+"""The modes of producers that are connected after the topic's others are gone."""
 
 
 class ProducerCommands:
@@ -33,10 +44,12 @@ class ProducerCommands:
         schemas: TopicSchemas,
         subscriptions: Subscriptions,
         count_limits: CountLimits,
+        access: ProducerAccess,
         check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
         """``check`` raises a refusal unless a client may have a command carried out."""
         self._check = check
+        self._access = access
         self._host = host
         self._registry = registry
         self._schemas = schemas
@@ -50,7 +63,7 @@ class ProducerCommands:
         present = connection.producers.get(producer_id)
         if present is not None:
             version = await self._schema_version(present[1].name, request)
-            _answer(connection, request.request_id, present[0], version)
+            _answer(connection, request.request_id, *present, version)
             return
         key = ("producer", producer_id)
         if key in connection.creating:
@@ -63,28 +76,53 @@ class ProducerCommands:
             name = parse_topic(request.topic)
             self._check_supported(request, name)
             topic = await self._registry.get_or_create(name, create=True)
-            if request.producer_name not in topic.producers:
+            topic.check_takes_messages()
+            if topic.send_rules is not None and topic.send_rules.encrypted:
+                _check_encrypts(request)
+            mode = AccessMode(request.producer_access_mode)
+            if request.producer_name not in topic.producers and mode not in _OTHERS_LEAVE:
                 self._count_limits.check_producer(topic)
             version = await self._schema_version(name, request)
             if request.initial_subscription_name:
                 await self._create_initial_subscription(topic, request.initial_subscription_name)
             producer = self._make_producer(connection, topic, request)
             holder = topic.producers.get(producer.name)
-            if holder is not None:
+            if holder is not None and mode is not AccessMode.EXCLUSIVE_WITH_FENCING:
                 await _take_over(connection, topic, holder, producer)
-            self._host.begin_turn()
-            if not connection.is_open or connection.creating.get(key) is not request:
+            if connection.creating.get(key) is not request:
                 return
-            self._check(connection, command)  # its permissions may have changed meanwhile
-            self._count_limits.check_producer(topic)
-            topic.publishing.check_newcomer(connection.producer_port)
-            topic.add_producer(producer)
-            connection.producers[producer_id] = (producer, topic)
-            connection.described_bytes[key] = held_bytes
-            _answer(connection, request.request_id, producer, version)
+            attempt = connection.creating[key] = ProducerAttempt(
+                connection, command, topic, producer, self._connect,
+                schema_version=version, held_bytes=held_bytes,
+            )  # fmt: skip
+            await self._connect(attempt)
         finally:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
+
+    async def _connect(self, attempt: ProducerAttempt) -> None:
+        """Connect a producer when it has the access that it asks for. If it has to wait for that,
+        this is called again at its turn."""
+        connection, topic, producer = attempt.connection, attempt.topic, attempt.producer
+        try:
+            self._host.begin_turn()
+            topic.publishing.check_newcomer(connection.producer_port)
+            if not await self._access.obtain(attempt):
+                return
+            self._host.begin_turn()
+            if not attempt.is_wanted:
+                return
+            self._check(connection, attempt.command)  # its permissions may have changed meanwhile
+            self._count_limits.check_producer(topic)
+            self._count_limits.check_producer_address(topic, connection.address)
+            topic.publishing.check_newcomer(connection.producer_port)
+            topic.add_producer(producer)
+            connection.producers[producer.producer_id] = (producer, topic)
+            connection.described_bytes[attempt.key] = attempt.held_bytes
+            _answer(connection, attempt.request.request_id, producer, topic, attempt.schema_version)
+        finally:
+            if not attempt.is_waiting:
+                attempt.end()
 
     def _check_supported(self, request: CommandProducer, name: TopicName) -> None:
         """Refuse a request that is not supported or not allowed, before anything is created."""
@@ -92,12 +130,8 @@ class ProducerCommands:
             raise NotAllowedError(f"{name} belongs to the broker: only it may produce there")
         if request.initial_subscription_name:
             check_subscription(request.initial_subscription_name)
-        if request.producer_access_mode not in (
-            ProducerAccessMode.SHARED,
-            ProducerAccessMode.EXCLUSIVE,
-        ):
-            mode = ProducerAccessMode(request.producer_access_mode).name
-            raise NotAllowedError(f"Access mode {mode} is not supported: Shared and Exclusive are")
+        if request.topic_epoch > TOPIC_EPOCH_MAX:
+            raise NotAllowedError(f"Topic epoch {request.topic_epoch} is above {TOPIC_EPOCH_MAX}")
 
     def _make_producer(
         self, connection: ClientConnection, topic: Topic, request: CommandProducer
@@ -113,6 +147,8 @@ class ProducerCommands:
             address=connection.address,
             client_version=connection.peer.client_version if connection.peer else "",
             connected_ms=topic.now_ms,
+            is_encrypting=request.encrypted,
+            is_partial=connection.peer is not None and connection.peer.leaves_out_partitions,
         )
 
     async def _create_initial_subscription(self, topic: Topic, name: str) -> None:
@@ -127,7 +163,9 @@ class ProducerCommands:
     async def close_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Disconnect a producer once its SENDs are durable and answered."""
         request = command.close_producer
-        connection.creating.pop(("producer", request.producer_id), None)
+        attempt = connection.creating.pop(("producer", request.producer_id), None)
+        if isinstance(attempt, ProducerAttempt):
+            attempt.end()
         connected = connection.producers.get(request.producer_id)
         if connected is not None:
             producer, topic = connected
@@ -143,6 +181,11 @@ class ProducerCommands:
         connection.write(encode.success(request.request_id))
 
 
+def _check_encrypts(request: CommandProducer) -> None:
+    if not request.encrypted:
+        raise not_allowed(f"Encryption is required in {request.topic}")
+
+
 async def _take_over(
     connection: ClientConnection, topic: Topic, holder: Producer, newcomer: Producer
 ) -> None:
@@ -150,23 +193,33 @@ async def _take_over(
     connection, holds it.
 
     Raises:
-        ProducerBusyError: a producer on a live connection holds the name.
+        ProducerBusyError: a producer on a live connection holds the name, and the newcomer wants
+            to share the topic; else the access modes decide.
     """
     port = holder.port
     if port is connection.producer_port and holder.producer_id == newcomer.producer_id:
         topic.remove_producer(holder)
         return
     if await port.is_alive():
+        if newcomer.access_mode is not AccessMode.SHARED:
+            return
         raise ProducerBusyError(f"Producer with name '{holder.name}' is already connected to topic")
     if not holder.closed:  # its connection has ended, and disconnects its many clients in slices
         topic.remove_producer(holder)
 
 
 def _answer(
-    connection: ClientConnection, request_id: int, producer: Producer, schema_version: bytes
+    connection: ClientConnection,
+    request_id: int,
+    producer: Producer,
+    topic: Topic,
+    schema_version: bytes,
 ) -> None:
     connection.write(
         encode.producer_success(
-            request_id, producer_name=producer.name, schema_version=schema_version
+            request_id,
+            producer_name=producer.name,
+            schema_version=schema_version,
+            topic_epoch=None if topic.access is None else topic.access.epoch,
         )
     )

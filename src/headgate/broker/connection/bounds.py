@@ -72,6 +72,8 @@ SLICE_REDELIVERED_IDS = TURN_UNITS // REDELIVER_ID
 
 OBJECTS_MAX = 10_000
 """Most producers and consumers of one connection, with those that are being created."""
+WATCHERS_MAX = 1_000
+"""Most watchers of topics of one connection: a client has one for each pattern."""
 DESCRIPTION_BYTES_MAX = 64 * KIB
 """Most bytes of the names, metadata and properties of one producer or consumer, which stay in
 memory with it."""
@@ -87,6 +89,18 @@ UNREAD_BYTES_MAX = MIB
 FORGET_CLOSED_NS = 30 * NS_PER_S
 """For this time the broker drops SENDs to a producer that it closed. Later they break the
 protocol."""
+
+
+def check_watchers(connection: ClientConnection) -> None:
+    """Check that the connection may have one more watcher of topics.
+
+    Raises:
+        NotAllowedError: it has too many.
+    """
+    if len(connection.watchers) >= WATCHERS_MAX:
+        raise NotAllowedError(
+            f"This connection has {WATCHERS_MAX} watchers of topics: no more are allowed"
+        )
 
 
 def check_room(connection: ClientConnection, request: CommandProducer | CommandSubscribe) -> int:

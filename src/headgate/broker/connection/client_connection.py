@@ -15,6 +15,13 @@ from headgate.wire.messages import BaseCommand
 from headgate.wire.peer import Peer
 
 
+class Watcher(Protocol):
+    """Something that tells the client of changes until it is ended."""
+
+    def end(self) -> None:
+        """Tell nothing more. A second call does nothing."""
+
+
 class ClientConnection(Protocol):
     """One client's connection, as its parts and the handlers of its commands use it."""
 
@@ -30,17 +37,19 @@ class ClientConnection(Protocol):
     carried out and the memory of clients has room."""
     producers: dict[int, tuple[Producer, Topic]]
     consumers: dict[int, tuple[Consumer, Subscription]]
+    watchers: dict[int, Watcher]
+    """Watchers of topics by their ids, also those that have no answer yet."""
     creating: dict[tuple[str, int], object]
     """Producers and consumers that are being created, by kind (``producer`` or ``consumer``) and
     id, with the command that creates each. A CLOSE removes the entry and cancels the creation."""
 
     described_bytes: dict[tuple[str, int], int]
-    """Memory of its producers and consumers, by kind and id. Those of closed ones may remain for a
-    while."""
+    """Memory of its producers, consumers and watchers, by kind and id. Those of closed ones may
+    remain for a while."""
 
     @property
     def objects_count(self) -> int:
-        """Its producers and consumers."""
+        """Its producers, consumers and watchers."""
 
     @property
     def producer_port(self) -> ProducerPort:

@@ -36,6 +36,7 @@ from headgate.broker.connection.bounds import (
     UNREAD_BYTES_MAX,
     work_expected,
 )
+from headgate.broker.connection.client_connection import Watcher
 from headgate.broker.connection.command_budget import LaterEnd
 from headgate.broker.connection.connection_host import CommandHandlers, ConnectionHost
 from headgate.broker.connection.connection_limits import memory_units_of
@@ -102,6 +103,7 @@ class Connection(asyncio.BufferedProtocol):
         self.identity: Identity = NOBODY
         self.producers: dict[int, tuple[Producer, Topic]] = {}
         self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
+        self.watchers: dict[int, Watcher] = {}
         self.creating: dict[tuple[str, int], object] = {}
         self.described_bytes: dict[tuple[str, int], int] = {}
         self.memory_units = 1
@@ -222,6 +224,9 @@ class Connection(asyncio.BufferedProtocol):
         self.keep_alive.stop()
         self._handshake.stop()
         self._waiting_commands.cancel()
+        for watcher in self.watchers.values():
+            watcher.end()
+        self.watchers.clear()
         self._disconnect_clients()
         self._unfinished = None
 
@@ -420,12 +425,13 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder.set_limits(self._frame_bytes_max, self._settings.headgateMaxCommandBytes)
         self.peer = peer
         self._connections.authenticated(self)
-        self.consumer_port.strips_checksums = not peer.knows_checksums
+        self.consumer_port.is_old = not peer.knows_checksums
         self.write(
             encode.connected(
                 protocol_version=peer.version,
                 message_bytes_max=self._settings.maxMessageSize,
                 server_version=self._host.info.version,
+                watches_topics=self._settings.enableBrokerSideSubscriptionPatternEvaluation,
             )
         )
         self.keep_alive.begin()
@@ -510,8 +516,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def objects_count(self) -> int:
-        """Producers and consumers of this connection."""
-        return len(self.producers) + len(self.consumers)
+        """Producers, consumers and watchers of this connection."""
+        return len(self.producers) + len(self.consumers) + len(self.watchers)
 
     def _buffer_grew(self, size_bytes: int) -> None:
         work = max(size_bytes, 0) // GROWN_BYTES_PER_UNIT
@@ -533,8 +539,13 @@ class Connection(asyncio.BufferedProtocol):
             present: dict[str, Mapping[int, object]] = {
                 "producer": self.producers,
                 "consumer": self.consumers,
+                "watcher": self.watchers,
             }
-            described = {key: size for key, size in described.items() if key[1] in present[key[0]]}
+            described = {
+                key: size
+                for key, size in described.items()
+                if key[1] in present[key[0]] or key in self.creating
+            }
             self.described_bytes = described
         return HeldMemory(
             CONNECTION_BYTES * self.memory_units,

@@ -13,7 +13,7 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
 from headgate.engine.subscription import Subscription
 from headgate.wire import encode
-from headgate.wire.entry import strip_checksum
+from headgate.wire.entry import batch_size, parse_metadata, strip_checksum
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import BaseCommand
 
@@ -22,15 +22,15 @@ class ConnectionConsumers:
     """Delivers messages to the consumers of one connection. Implements
     :class:`headgate.engine.consumer.ConsumerPort`."""
 
-    __slots__ = ("_connection", "_frames", "by_id", "strips_checksums", "writable")
+    __slots__ = ("_connection", "_frames", "by_id", "is_old", "writable")
 
     def __init__(self, connection: ClientConnection, frames: FrameWriter) -> None:
         self._connection = connection
         self._frames = frames
         self.by_id = connection.consumers
         self.writable = True
-        self.strips_checksums = False
-        """Whether the client is too old to know checksums."""
+        self.is_old = False
+        """Whether the client is too old to know checksums, or even batches."""
 
     def flow(self, command: BaseCommand) -> None:
         """Carry out a FLOW: grant a consumer permits for more messages.
@@ -71,7 +71,12 @@ class ConnectionConsumers:
         redelivery_count: int,
         body: bytes,
     ) -> None:
-        if self.strips_checksums:
+        if self.is_old:
+            if not self._takes(body):
+                # Its connection ends; another consumer, or a newer client, gets the entry.
+                self.writable = False
+                self._connection.close_at_client(encode.close_consumer(consumer.consumer_id))
+                return
             body = strip_checksum(body)
         ledger_id, entry_id = position
         head = encode.message_frame_head(
@@ -87,6 +92,12 @@ class ConnectionConsumers:
         if not self._frames.write_entry(head, body):
             self.writable = False
 
+    def _takes(self, body: bytes) -> bool:
+        """Whether the client knows entries like this one."""
+        peer = self._connection.peer
+        knows_batches = peer is not None and peer.knows_batches
+        return knows_batches or batch_size(parse_metadata(body)) is None
+
     def close_consumer(self, consumer_id: int) -> None:
         if self.by_id.pop(consumer_id, None) is not None:
             self._connection.close_at_client(encode.close_consumer(consumer_id))
@@ -96,6 +107,11 @@ class ConnectionConsumers:
         if peer is not None and peer.knows_active_consumer_change:
             frame = encode.active_consumer_change(consumer_id, is_active=is_active)
             self._frames.write(frame)
+
+    def end_reached(self, consumer_id: int) -> None:
+        peer = self._connection.peer
+        if peer is not None and peer.knows_end_of_topic:
+            self._frames.write(encode.reached_end_of_topic(consumer_id))
 
     def flushed(self) -> None:
         """Deliver more if only the bound for one turn stopped delivery and the peer still reads."""

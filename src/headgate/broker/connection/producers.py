@@ -13,6 +13,7 @@ from headgate.broker.connection.bounds import FORGET_CLOSED_NS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.work.scheduler import Steps
 from headgate.engine.engine import Engine
@@ -21,10 +22,10 @@ from headgate.engine.topic import Topic
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 from headgate.wire.codes import ServerError
-from headgate.wire.entry import checksum_ok
+from headgate.wire.entry import checksum_ok, parse_metadata
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.message_counts import check_message_count
-from headgate.wire.messages import BaseCommand
+from headgate.wire.messages import BaseCommand, CommandSend
 
 
 class ConnectionProducers:
@@ -43,6 +44,7 @@ class ConnectionProducers:
         "delays",
         "parked_bytes",
         "pending_count",
+        "refusals",
         "throttle",
         "waiting",
     )
@@ -59,6 +61,7 @@ class ConnectionProducers:
         self._connection = connection
         self._frames = frames
         self.delays = delays
+        self.refusals = delays.refusals
         self.throttle = throttle
         self._engine = engine
         self._settings = settings
@@ -99,10 +102,13 @@ class ConnectionProducers:
             producer, topic, sequence_id, message_count, delay_ms
         ):
             return
+        if topic.send_rules is not None and not self._keeps_rules(producer, topic, send, body):
+            return
         highest_sequence_id = send.highest_sequence_id
         maximum = self._settings.maxPendingPublishRequestsPerConnection
         if send.is_chunk:
             producer.chunks_published += 1
+            topic.may_have_chunks()
         if 0 < maximum <= self.pending_count:
             topic.publishing.park(producer, sequence_id, highest_sequence_id, message_count, body)
             return
@@ -114,6 +120,22 @@ class ConnectionProducers:
         except StorageError as error:
             self.send_refused(producer_id, sequence_id, str(error))
 
+    def _keeps_rules(
+        self, producer: Producer, topic: Topic, send: CommandSend, body: bytes
+    ) -> bool:
+        """Whether a SEND keeps the rules of its topic; else it is refused."""
+        rules = topic.send_rules
+        if rules is None:
+            return True
+        if rules.encrypted and not parse_metadata(body).encryption_keys:
+            code, text = ServerError.METADATA_ERROR, "Messages must be encrypted"
+        elif 0 < rules.message_bytes_max < len(body) and not send.is_chunk:
+            code, text = ServerError.NOT_ALLOWED_ERROR, "Exceed maximum message size"
+        else:
+            return True
+        self.refusals.refuse(producer, send.sequence_id, code, text)
+        return False
+
     def send_receipt(
         self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
     ) -> None:
@@ -123,8 +145,8 @@ class ConnectionProducers:
         self._frames.write(
             encode.send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest_sequence_id)
         )
-        if self.delays.by_producer:
-            self.delays.send_answered(producer_id)
+        if self.refusals.by_producer:
+            self.refusals.send_answered(producer_id)
 
     def send_staged(self) -> None:
         self.pending_count += 1
@@ -201,7 +223,7 @@ class ConnectionProducers:
         if connected is None:
             return False
         self.pending_count -= connected[0].pending_count
-        self.delays.forget(producer_id)
+        self.refusals.forget(producer_id)
         self._engine.admission.recheck_pending_limits()
         self._connection.resume()
         return True
@@ -209,6 +231,9 @@ class ConnectionProducers:
     def disconnect_all(self) -> Steps:
         """Disconnect all producers, because the connection has ended: it answers nothing more."""
         self.throttle.stop()
+        for attempt in list(self._connection.creating.values()):
+            if isinstance(attempt, ProducerAttempt):
+                attempt.end()
         connected = list(self.by_id.values())
         self.by_id.clear()
         return self._disconnect(connected)

@@ -35,9 +35,12 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (InvalidNameError, ServerError.INVALID_TOPIC_NAME),
     (errors.ProducerBusyError, ServerError.PRODUCER_BUSY),
     (errors.ProducerFencedError, ServerError.PRODUCER_FENCED),
+    (errors.TopicTerminatedError, ServerError.TOPIC_TERMINATED_ERROR),
     (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
     (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
+    (errors.ConsumerNotFoundError, ServerError.CONSUMER_NOT_FOUND),
+    (errors.UnsupportedVersionError, ServerError.UNSUPPORTED_VERSION_ERROR),
     # Clients retry after this one, so they reconnect once an administrator accepts the loss.
     (errors.DamagedError, ServerError.PERSISTENCE_ERROR),
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from headgate.cli.admin import producer_policies
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.output import as_lines
 from headgate.cli.admin.permissions import NAMESPACE_VERBS
@@ -181,5 +182,6 @@ GROUP: Final = VerbGroup(
                  "the delayed delivery of the messages of a namespace"),
         *_QUOTAS,
         *_counts(),
+        *producer_policies.NAMESPACE_VERBS,
     ),
 )  # fmt: skip

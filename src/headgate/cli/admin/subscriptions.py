@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from headgate.base.units import MS_PER_S
 from headgate.cli.admin.errors import AdminUsageError, RefusedError
-from headgate.cli.admin.output import as_lines
+from headgate.cli.admin.output import as_lines, as_map
 from headgate.cli.admin.values import int64, message_id, pairs, time_s
 from headgate.cli.admin.verbs import (
     TOPIC_NAME,
@@ -83,6 +83,24 @@ def create_subscription(server: Server, values: Values) -> None:
     server.ask("PUT", target(_PATH, values, ("replicated={replicated}",)), body)
 
 
+def update_properties(server: Server, values: Values) -> None:
+    """Replace the properties of a subscription, or remove them all."""
+    properties = {key: text for one in values["properties"] for key, text in one.items()}
+    if not properties and not values["clear"]:
+        raise AdminUsageError("If you want to clear the properties you have to use --clear")
+    if properties and values["clear"]:
+        raise AdminUsageError("If you set --clear then you should not pass any property")
+    server.ask("PUT", target(f"{_PATH}/properties", values), properties)
+
+
+def set_replicated(server: Server, values: Values) -> None:
+    """Switch the replication of a subscription on or off."""
+    if values["enable"] == values["disable"]:
+        raise AdminUsageError("Need to specify either --enable or --disable")
+    path = target(f"{_PATH}/replicatedSubscriptionStatus", values)
+    server.ask("POST", path, values["enable"])
+
+
 def place_body(
     place: tuple[int, int], partition: int = -1, *, excluded: bool = False
 ) -> dict[str, Any]:
@@ -110,6 +128,29 @@ VERBS: Final = (
                    multiple=True),
         ),
         create_subscription,
+    ),
+    Verb("get-subscription-properties", "Show the properties of a subscription.",
+         (TOPIC_NAME, _NAME), show(f"{_PATH}/properties")),
+    Verb(
+        "update-subscription-properties", "Replace the properties of a subscription.",
+        (
+            TOPIC_NAME, _NAME,
+            option("--property -p", "properties", pairs, "A property, key=value; may be repeated.",
+                   multiple=True),
+            switch("--clear -c", "clear", "Remove all properties."),
+        ),
+        update_properties,
+    ),
+    Verb("get-replicated-subscription-status", "Show whether a subscription is replicated.",
+         (TOPIC_NAME, _NAME), show(f"{_PATH}/replicatedSubscriptionStatus", as_map)),
+    Verb(
+        "set-replicated-subscription-status", "Switch the replication of a subscription off.",
+        (
+            TOPIC_NAME, _NAME,
+            switch("--enable -e", "enable", "Refused: there is one cluster."),
+            switch("--disable -d", "disable", "No replication."),
+        ),
+        set_replicated,
     ),
     Verb(
         "unsubscribe", "Delete a subscription without consumers.",

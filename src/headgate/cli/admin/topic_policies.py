@@ -25,6 +25,7 @@ from headgate.cli.admin.policies import (
     rate_body,
     retention_body,
 )
+from headgate.cli.admin.producer_policies import message_size_verbs
 from headgate.cli.admin.verbs import (
     TOPIC_NAME,
     TOPIC_PATH,
@@ -168,6 +169,7 @@ OLDER_VERBS: Final = (
         "max-consumers-per-subscription": "maxConsumersPerSubscription",
         "max-subscriptions": "maxSubscriptionsPerTopic",
     }),
+    *message_size_verbs(),
 )  # fmt: skip
 """As ``topics`` has them: without ``--global`` and ``--subscription``, and one other name."""
 
@@ -191,5 +193,6 @@ GROUP: Final = VerbGroup(
             "max-consumers-per-subscription": "maxConsumersPerSubscription",
             "max-subscriptions-per-topic": "maxSubscriptionsPerTopic",
         }, (GLOBAL,)),
+        *message_size_verbs((GLOBAL,)),
     ),
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.cli.admin import messages, permissions, subscriptions, topic_policies
+from headgate.cli.admin import messages, permissions, subscriptions, termination, topic_policies
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.errors import RefusedError
 from headgate.cli.admin.output import as_lines, as_map
@@ -200,7 +200,7 @@ GROUP: Final = VerbGroup(
     "topics",
     "Manage topics, subscriptions and messages.",
     (
-        *_TOPICS, *_STATISTICS, *subscriptions.VERBS, *messages.VERBS, *topic_policies.OLDER_VERBS,
-        *permissions.TOPIC_VERBS,
+        *_TOPICS, *termination.VERBS, *_STATISTICS, *subscriptions.VERBS, *messages.VERBS,
+        *topic_policies.OLDER_VERBS, *permissions.TOPIC_VERBS,
     ),
 )  # fmt: skip

@@ -44,7 +44,7 @@ Batch numbers only grow, and no number is used twice. Payloads::
     ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (ms) | u32 publish lag
              (ms), from publish to receive time (see topic_log.py) | body
     TRIM     u32 topic | u32 zero | u64 first ordinal that is kept
-    CREATE   a cursor: see cursors.py
+    CREATE   a cursor: see cursors.py. A later one of the same cursor replaces its whole state
     DELETE   u64 cursor id
     ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_changes)
     ACCEPT   u32 topic | u32 n | n * (u64 first ordinal, u64 one past the last): an operator accepts

@@ -113,7 +113,7 @@ class Redo:
                     self._assessment.cursor_is_complete(cursor_id)
         elif kind == KIND_CREATE:
             made = decode_cursor(payload)
-            self.cursors_made += 1
+            self.cursors_made += made.cursor_id >= state.next_cursor_id  # else it is restated
             state.next_cursor_id = max(state.next_cursor_id, made.cursor_id + 1)
             state.orphans.note_number(made.topic_number)
             if made.topic_number in self._known:

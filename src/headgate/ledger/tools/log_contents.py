@@ -185,7 +185,7 @@ class LogContents:
         """Apply a record about cursors or damage from the replayed part."""
         if kind == KIND_CREATE:
             made = decode_cursor(payload)
-            self.cursors_made += 1
+            self.cursors_made += made.cursor_id not in self._cursors  # else it is restated
             self._cursors[made.cursor_id] = _Cursor(made.name, made.topic_number, place)
         elif kind == KIND_DELETE:
             (cursor_id,) = CURSOR_ID.unpack(payload)

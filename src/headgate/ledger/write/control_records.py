@@ -7,6 +7,7 @@ from the state of that time. So deferring loses and reorders nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import invariant
@@ -25,7 +26,7 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.cursors import CursorState, encode_cursor
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import NumberedTopic
-from headgate.ledger.write.deferred_controls import Control, DeferredControls
+from headgate.ledger.write.deferred_controls import RESTATED, Control, DeferredControls
 from headgate.ledger.write.health import LogHealth
 from headgate.ledger.write.staging import Staging
 
@@ -62,6 +63,21 @@ class ControlRecords:
         ack_set.take_changes()
         self._stage(Control(KIND_CREATE, cursor_id), payload)
         return cursor_id
+
+    def restate_cursor(self, cursor_id: int, properties: Mapping[str, str]) -> None:
+        """Stage the whole state of a cursor with other properties. An unknown cursor is ignored.
+
+        If its batch fails, the record is staged again. Raises :class:`LogFailedError` and
+        :class:`InputError`.
+        """
+        if self._health.failure is not None:
+            raise self._health.failure
+        cursor = self._state.cursors.get(cursor_id)
+        if cursor is not None:
+            payload = encode_cursor(replace(cursor, properties=dict(properties)))
+            cursor.properties = dict(properties)
+            cursor.ack_set.take_changes()
+            self._stage(Control(RESTATED, cursor_id), payload)
 
     def delete_cursor(self, cursor_id: int) -> None:
         """Stage a cursor's deletion. An unknown cursor is ignored."""
@@ -154,6 +170,6 @@ class ControlRecords:
             return None
         acks = cursor.ack_set
         acks.take_changes()
-        if kind == KIND_CREATE:
+        if kind in (KIND_CREATE, RESTATED):
             return encode_cursor(cursor)
         return CURSOR_ID.pack(key) + acks.whole().to_bytes()

@@ -6,20 +6,31 @@ with the number of cursors and topics, not with what clients do while the disk i
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, KIND_TRIM
+
+RESTATED: Final = 0x100 | KIND_CREATE
+"""A CREATE record of a cursor that has one already: it replaces the whole state. In distinction to
+the first one, the log may hold an earlier record, which a deletion has to undo."""
+
+_RECORD_KIND_MASK: Final = 0xFF
 
 
 class Control(NamedTuple):
     """The subject of a control record: enough to build the record again."""
 
     kind: int
-    """``KIND_CREATE``, ``KIND_ACKS``, ``KIND_DELETE`` or ``KIND_TRIM``."""
+    """``KIND_CREATE``, ``RESTATED``, ``KIND_ACKS``, ``KIND_DELETE`` or ``KIND_TRIM``."""
     key: int
     """The cursor's id; a trim's topic number."""
     first_ordinal: int = 0
     """The first entry that a trim keeps."""
+
+    @property
+    def record_kind(self) -> int:
+        """The kind of its record."""
+        return self.kind & _RECORD_KIND_MASK
 
 
 class DeferredControls:
@@ -45,6 +56,8 @@ class DeferredControls:
             self._trims[key] = max(first_ordinal, self._trims.get(key, 0))
         elif {kind, known} == {KIND_CREATE, KIND_DELETE}:
             del self._cursors[key]  # no record of it was ever stored
+        elif kind == RESTATED and known in (KIND_CREATE, KIND_DELETE):
+            pass  # the creation has its present state; the deletion ends it
         elif kind != KIND_ACKS:
             self._cursors[key] = kind
         elif known is None:

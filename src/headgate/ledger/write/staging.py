@@ -140,7 +140,7 @@ class Staging:
     def append_control(self, control: Control, payload: bytes) -> None:
         """Stage a control record, which :meth:`fail` returns if its batch fails."""
         self.make_room(PREFIX_BYTES + len(payload))
-        self.append_record(control.kind, payload)
+        self.append_record(control.record_kind, payload)
         self._chunk.controls.append(control)
         if control.kind == KIND_TRIM:
             topic = self._topics.get(control.key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from heapq import nlargest
+from typing import Final
 
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
@@ -15,13 +16,17 @@ from headgate.control.adaptive import AdaptiveThrottle
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import LARGEST_WAITERS
-from headgate.flow.sentences.publish import ParkSummary, publish_sentence
+from headgate.flow.sentences.access import access_sentence
+from headgate.flow.sentences.publish import NOTHING_HOLDS, ParkSummary, publish_sentence
 from headgate.observe.explain.reports import Publishing, TopicPublishingReport, WaitingProducer
 from headgate.observe.states.adaptive import adaptive_state
 from headgate.observe.states.fields import AdaptiveState, ParkedState
 from headgate.observe.states.limits import publish_limits
 from headgate.observe.states.parked import ParkedStates
 from headgate.policy.current_limits import CurrentPublishLimits
+
+_NAME_SHOWN: Final = 80
+"""Characters of a producer's name in a sentence."""
 
 
 class PublishingReports:
@@ -56,6 +61,9 @@ class PublishingReports:
             parked=parked,
             longest_waiting=waiting,
             limits=publish_limits(self._limits, topics),
+            waiting_for_access=sum(
+                topic.access.waiting_count for topic in topics if topic.access is not None
+            ),
             delays_ignored=sum(topic.delays_ignored for topic in topics),
             sentence=_sentence(parked, topics),
             last_publish=iso_time(last_ms) if last_ms else None,
@@ -121,8 +129,24 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
     ]
     stopped = any(topic.quota is not None and topic.quota.exceeded is not None for topic in topics)
     disk_full = any(topic.publishing.is_disk_full for topic in topics)
-    return publish_sentence(
+    sentence = publish_sentence(
         causes, partitions=max(1, len(topics)), stopped=stopped, disk_full=disk_full
+    )
+    access = _access_sentence(topics)
+    if not access:
+        return sentence
+    return access if sentence == NOTHING_HOLDS else f"{sentence}; {access}"
+
+
+def _access_sentence(topics: Sequence[Topic]) -> str:
+    found = [topic.access for topic in topics if topic.access is not None]
+    holders = (access.holder for access in found if access.waiting_count)
+    names = [holder.name[:_NAME_SHOWN] for holder in holders if holder is not None]
+    return access_sentence(
+        waiting=sum(access.waiting_count for access in found),
+        holder=names[0] if names else "",
+        terminated=sum(topic.terminated for topic in topics),
+        partitions=len(topics),
     )
 
 

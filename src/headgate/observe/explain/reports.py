@@ -183,6 +183,8 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     """The producers with most waiting messages, at most five."""
     limits: list[LimitState]
     """Publish limits of the topic (one for each partition) and of the broker."""
+    waiting_for_access: int
+    """Producers that wait for exclusive access; nothing of theirs waits in the broker."""
     delays_ignored: int
     """Messages that asked to be delivered later and were delivered at once, since the topic was
     loaded: delayed delivery is not supported."""

@@ -165,6 +165,8 @@ class TopicStats(Struct, rename="camel", kw_only=True):
     replication: dict[str, Any] = field(default_factory=dict)
     deduplication_status: str | UnsetType = UNSET
     """``Disabled`` for one topic; left out of the sum over partitions."""
+    topic_epoch: int | UnsetType = UNSET
+    """Left out before the first exclusive producer, and of the sum over partitions."""
     non_contiguous_deleted_messages_ranges: int = 0
     non_contiguous_deleted_messages_ranges_serialized_size: int = 0
     delayed_message_index_size_in_bytes: int = 0

@@ -38,7 +38,7 @@ def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Sliced[
         yield
     ledgers = log.ledgers()
     last = log.position(log.end - 1) if ledgers else EARLIEST
-    return InternalStats(
+    stats = InternalStats(
         entries_added_counter=log.end,
         number_of_entries=log.end - log.first,
         total_size=topic.storage_bytes(),
@@ -56,6 +56,9 @@ def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Sliced[
         ],
         cursors=cursors,
     )
+    if topic.terminated:
+        stats.state = "Terminated"
+    return stats
 
 
 def cursor_stats(subscription: Subscription) -> CursorStats:

@@ -94,7 +94,6 @@ class TopicStatsReader:
                 publishers.append(publisher_stats(producer, topic.now_ns))
                 if len(publishers) % CLIENTS_PER_YIELD == 0:
                     yield
-        log_ms = topic.log_ms
         rate_in, throughput_in, *_ = topic.current_rates()
         oldest = found.oldest
         stats = TopicStats(
@@ -119,13 +118,17 @@ class TopicStatsReader:
             owner_broker=self._owner,
             headgate=self._own_fields(topic, shared_limits, found),
         )
+        if topic.access is not None:
+            stats.waiting_publishers = topic.access.waiting_count
+            if topic.access.epoch is not None:
+                stats.topic_epoch = topic.access.epoch
         quotas = self._quotas(topic)
         if quotas.size is not None:
             stats.backlog_quota_limit_size = quotas.size.limit
         if quotas.time is not None:
             stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
         if oldest is not None:
-            stats.oldest_backlog_message_age_seconds = max(log_ms - oldest[0], 0) // MS_PER_S
+            stats.oldest_backlog_message_age_seconds = max(topic.log_ms - oldest[0], 0) // MS_PER_S
             stats.oldest_backlog_message_subscription_name = oldest[1]
             if options.earliest_time:
                 stats.earliest_msg_publish_time_in_backlogs = oldest[0] + skew_ms
@@ -140,6 +143,7 @@ class TopicStatsReader:
             "oldestAgeSeconds": _age_s(topic, None if found.oldest is None else found.oldest[0]),
             "storage": _storage_fields(topic),
             "publishesPending": topic.publishing.pending_count,
+            "terminated": topic.terminated,
             "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
             "publishLimits": limits_view(
                 dict(zip(_LEVELS[1:], self._publish_limits.limits_of(topic), strict=True))
@@ -213,12 +217,13 @@ def publisher_stats(producer: Producer, now_ns: int) -> PublisherStats:
     """One connected producer, now."""
     rate, throughput, chunks = producer.rates.per_second(producer.counters(), now_ns)
     return PublisherStats(
-        access_mode=producer.access_mode.name.capitalize(),
+        access_mode=producer.access_mode.label,
         msg_rate_in=rate,
         msg_throughput_in=throughput,
         average_msg_size=throughput / rate if rate else 0.0,
         chunked_message_rate=chunks,
         producer_id=producer.producer_id,
+        supports_partial_producer=producer.is_partial,
         producer_name=producer.name,
         address=producer.address or UNSET,
         connected_since=iso_time(producer.connected_ms),

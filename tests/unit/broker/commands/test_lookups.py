@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from headgate.base.names import NamespaceName, parse_topic
-from headgate.broker.commands.lookups import SLICE_NAMES, LookupCommands
+from headgate.base.names import parse_topic
+from headgate.broker.commands.lookups import LookupCommands, is_loopback
 from headgate.broker.info import BrokerInfo
-from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, World
+from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.frame import encode_frame
 from headgate.wire.messages import BaseCommand
@@ -71,6 +71,9 @@ async def test_a_partitioned_topic_itself_holds_nothing(world: World) -> None:
 async def test_every_topic_is_served_here(world: World) -> None:
     client = await world.connect()
     assert await client.lookup(TOPIC) == world.broker.info.broker_url
+    answer = await client.request(lambda i: frames.lookup(i, TOPIC))
+    through = answer.lookupTopicResponse.proxy_through_service_url
+    assert through is is_loopback(world.broker.info.broker_url)
 
 
 @played()
@@ -149,85 +152,34 @@ async def test_topics_that_nobody_uses_go(world: World) -> None:
 async def test_commands_that_are_not_built_are_refused_one_by_one(world: World) -> None:
     client = await world.connect()
     with pytest.raises(RefusedError) as refusal:
-        await client.request(_consumer_stats)
+        await client.request(_new_transaction)
     assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
-    assert "CONSUMER_STATS" in refusal.value.message
+    assert "NEW_TXN" in refusal.value.message
     assert await client.lookup(TOPIC)
 
 
-def _consumer_stats(request_id: int) -> bytes:
-    command = BaseCommand(type=CommandType.CONSUMER_STATS)
-    command.consumerStats.request_id = request_id
-    command.consumerStats.consumer_id = 1
+def _new_transaction(request_id: int) -> bytes:
+    command = BaseCommand(type=CommandType.NEW_TXN)
+    command.newTxn.request_id = request_id
     return encode_frame(command)
 
 
-@played()
-async def test_a_namespace_that_is_not_there_yet_has_no_topics(world: World) -> None:
-    """Whoever subscribes by a pattern may come before it."""
-    client = await world.connect()
-    assert await client.topics("acme/later") == []
-    catalog, tenant = world.broker.catalog, TenantRow(allowed_clusters=("standalone",))
-    for change in (
-        lambda: catalog.plan_create_tenant("acme", tenant),
-        lambda: catalog.plan_create_namespace(NamespaceName("acme", "later")),
-    ):
-        await world.broker.writer.commit(change())
-    name = "persistent://acme/later/orders"
-    await client.producer(name)
-    assert await client.topics("acme/later") == [name]
-
-
-@played()
-async def test_a_long_list_of_topics_is_made_in_slices(
-    world: World,
+@pytest.mark.parametrize(
+    ("url", "through"),
+    [
+        ("pulsar://localhost:6650", True),
+        ("pulsar://127.0.0.2:6650", True),
+        ("pulsar+ssl://[::1]:6651", True),
+        ("pulsar://broker.example.com:6650", False),
+        ("pulsar://10.0.0.1:6650", False),
+        ("pulsar://localhost.example.com:6650", False),
+        ("", False),
+    ],
+)
+def test_clients_stay_with_their_address_where_ours_is_of_no_use_to_them(
+    url: str, through: bool
 ) -> None:
-    """It was one call: a namespace of 100,000 topics stopped everybody for 0.1 s and more."""
-    catalog, count = world.broker.catalog, 3 * SLICE_NAMES + 5
-    names = [f"persistent://public/default/t{number:06}" for number in range(count)]
-    for name in names:
-        change = catalog.plan_create_topic(parse_topic(name), now_ms=1)
-        catalog.apply(change)
-    client = await world.connect()
-    turn, asked = 0, []
-    topics_after, begin_turn = catalog.topics_after, world.broker.begin_turn
-
-    def begun() -> None:
-        nonlocal turn
-        turn += 1
-        begin_turn()
-
-    def noting(namespace: NamespaceName, after: str, count_max: int) -> list[str]:
-        asked.append(turn)
-        found = topics_after(namespace, after, count_max)
-        assert len(found) <= SLICE_NAMES
-        return found
-
-    catalog.topics_after = noting  # type: ignore[method-assign]
-    world.broker.begin_turn = begun  # type: ignore[method-assign]
-    assert await client.topics("public/default") == names
-    assert len(asked) == len(set(asked)) == 4
-
-
-@played()
-async def test_a_list_of_topics_beyond_the_bound_is_refused(
-    world: World,
-) -> None:
-    catalog = world.broker.catalog
-    for number in range(20):
-        name = f"persistent://public/default/t{number}"
-        catalog.apply(catalog.plan_create_topic(parse_topic(name), now_ms=1))
-    client = await world.connect()
-    settings = world.broker.settings
-    before = settings.maxMessageSize
-    settings.maxMessageSize = 100
-    try:
-        with pytest.raises(RefusedError, match="more than 100 bytes") as refusal:
-            await client.topics("public/default")
-    finally:
-        settings.maxMessageSize = before
-    assert refusal.value.code == ServerError.TOO_MANY_REQUESTS
-    assert len(await client.topics("public/default")) == 20
+    assert is_loopback(url) is through
 
 
 @played()

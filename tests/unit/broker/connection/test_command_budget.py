@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.base.units import KIB, MIB
-from headgate.base.work_units import LOOP_UNITS, READ, TURN_UNITS, WAITED
+from headgate.base.work_units import CONNECTION_ENDED, LOOP_UNITS, READ, TURN_UNITS, WAITED
 from headgate.broker.connection.command_budget import SHORT_WORK, CommandBudget
 from headgate.broker.connection.connection import Connection
 from headgate.testing import NetworkProfile, SimClient, World
@@ -282,6 +282,37 @@ async def test_many_connections_with_one_command_each_share_each_iteration(world
     await pongs(clients, len(clients))
     assert max(counts) * (1 + READ + WAITED) <= 3 * (LOOP_UNITS + TURN_UNITS)
     assert not any(connection.socket_paused for connection in connections)
+
+
+@played(network=QUICK)
+async def test_thousands_that_leave_at_once_are_closed_a_few_in_each_iteration(
+    world: World,
+) -> None:
+    clients = [await world.connect() for _ in range(7 * CLIENTS)]
+    connections = [server_side(world, client) for client in clients]
+    budget = world.broker.command_budget
+    at_once = [not connection.eof_received() for connection in connections].count(True)
+    assert 0 < at_once * CONNECTION_ENDED <= 3 * LOOP_UNITS + CONNECTION_ENDED
+    assert budget.waiting_count == len(clients) - at_once  # what closed the others is the loop
+    iterations = 0
+    while budget.waiting_count:
+        await asyncio.sleep(0)
+        iterations += 1
+    closed = [connection for connection in connections if not connection.is_open]
+    assert len(closed) == len(clients) - at_once
+    assert iterations >= len(closed) * CONNECTION_ENDED // (3 * LOOP_UNITS)
+
+
+@played(network=QUICK)
+async def test_over_tls_the_loop_closes_at_once(world: World) -> None:
+    """A transport of TLS cannot stay open after the end of what is read."""
+    connection = server_side(world, await world.connect())
+    budget = world.broker.command_budget
+    budget.renew()
+    budget.left = 0
+    connection._transport.can_write_eof = lambda: False  # type: ignore[method-assign]
+    assert not connection.eof_received()
+    assert budget.waiting_count == 0
 
 
 class _Sent(asyncio.Transport):

@@ -13,7 +13,7 @@ from headgate.base.positions import Position
 from headgate.fs import Operation
 from headgate.testing import RefusedError, SimClient, World
 from headgate.wire import client as frames
-from headgate.wire.codes import CommandType, ProducerAccessMode, ServerError, SubscriptionType
+from headgate.wire.codes import CommandType, ServerError, SubscriptionType
 from headgate.wire.frame import encode_frame
 from headgate.wire.messages import BaseCommand
 from tests.unit.broker.playing import TOPIC, played
@@ -81,9 +81,6 @@ async def test_properties_that_are_too_long_to_be_stored(world: World) -> None:
 @played()
 async def test_what_is_not_supported_is_refused(world: World) -> None:
     client = await world.connect()
-    mode = ProducerAccessMode.WAIT_FOR_EXCLUSIVE
-    code = await code_of(client, lambda i: frames.producer(i, 1, TOPIC, access_mode=mode))
-    assert code == ServerError.NOT_ALLOWED_ERROR
     topic = "non-persistent://public/default/x"
     for make in (
         lambda i: frames.producer(i, 1, topic),

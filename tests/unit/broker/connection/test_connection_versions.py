@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from headgate.base.names import parse_topic
-from headgate.testing import SimClient, World
-from headgate.wire.codes import SubscriptionType
+from headgate.testing import RefusedError, SimClient, World
+from headgate.wire.codes import ServerError, SubscriptionType
 from headgate.wire.peer import PROTOCOL_VERSION_MAX
 from tests.unit.broker.playing import TOPIC, played
 
@@ -85,3 +87,28 @@ async def test_only_clients_that_know_pings_get_them(world: World) -> None:
     assert pings == {old: 0, new: 1}
     await asyncio.sleep(60)
     assert old.is_open  # it cannot be asked whether it lives
+
+
+@played()
+async def test_a_client_that_knows_no_batches_is_refused_where_there_are_some(world: World) -> None:
+    old, new = await connect(world, 3), await connect(world, 4)
+    producer = await new.producer(TOPIC)
+    await producer.send(b"", batch=[b"a", b"b"])
+    with pytest.raises(RefusedError, match="doesn't support batch-message") as refusal:
+        await old.subscribe(TOPIC, "old")
+    assert refusal.value.code == ServerError.UNSUPPORTED_VERSION_ERROR
+    assert (await (await new.subscribe(TOPIC, "new")).receive()).payloads == (b"a", b"b")
+
+
+@played()
+async def test_a_client_that_knows_no_batches_gets_none(world: World) -> None:
+    old, new = await connect(world, 3), await connect(world, 21)
+    consumer = await old.subscribe(TOPIC, "s")
+    producer = await new.producer(TOPIC)
+    await producer.send(b"single")
+    assert (await consumer.receive()).payload == b"single"
+    await producer.send(b"", batch=[b"a"])
+    await asyncio.sleep(0.1)
+    assert not old.is_open
+    other = await new.subscribe(TOPIC, "s")
+    assert [(await other.receive()).payloads for _ in range(2)] == [(b"single",), (b"a",)]

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.connection.delayed_sends import WAITING_MAX
+from headgate.broker.connection.ordered_refusals import WAITING_MAX
 from headgate.engine.types import SubscriptionType
 from headgate.testing import RefusedError, SimProducer, World
 from headgate.wire.codes import ServerError
@@ -57,7 +57,7 @@ def test_the_refusal_comes_in_the_order_of_the_sends(text: str) -> None:
             told = await answers_of(producer, text)
             assert [int(each[1:]) for each in told] == list(range(len(text)))
         (connection,) = world.broker.connections
-        assert not connection.producer_port.delays.by_producer
+        assert not connection.producer_port.refusals.by_producer
 
     story()
 
@@ -74,13 +74,13 @@ async def test_of_a_producer_that_goes_nothing_is_left(world: World) -> None:
     ]
     await asyncio.sleep(0.1)
     (connection,) = world.broker.connections
-    assert len(connection.producer_port.delays.by_producer) == 2
+    assert len(connection.producer_port.refusals.by_producer) == 2
     connection.producer_port.close_after_failure(producer.producer_id)
-    assert list(connection.producer_port.delays.by_producer) == [other.producer_id]
-    assert connection.producer_port.delays._waiting_count == 1
+    assert list(connection.producer_port.refusals.by_producer) == [other.producer_id]
+    assert connection.producer_port.refusals._waiting_count == 1
     world.lanes[0].thaw()
     await asyncio.gather(*sent, return_exceptions=True)
-    assert not connection.producer_port.delays.by_producer
+    assert not connection.producer_port.refusals.by_producer
     await other.send(b"x")
 
 
@@ -126,16 +126,16 @@ async def test_a_producer_that_sends_on_and_on_takes_no_memory(world: World) -> 
     await asyncio.sleep(60)
     (connection,) = world.broker.connections
     assert (
-        len(connection.producer_port.delays.by_producer[producer.producer_id].waiting)
+        len(connection.producer_port.refusals.by_producer[producer.producer_id].waiting)
         == WAITING_MAX
     )
     world.lanes[0].thaw()
     await plain
     await asyncio.sleep(1)
-    assert not connection.producer_port.delays.by_producer
+    assert not connection.producer_port.refusals.by_producer
     assert [isinstance(f.exception(), RefusedError) for f in late[:3]] == [True] * 3
     assert sum(f.done() for f in late) == WAITING_MAX
-    assert connection.producer_port.delays._waiting_count == 0
+    assert connection.producer_port.refusals._waiting_count == 0
     for future in late:
         assert not future.done() or future.exception()
     await producer.send(b"x")

@@ -28,6 +28,12 @@ def groups() -> dict[str, VerbGroup]:
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
 
 
+NEEDED_SWITCHES = {
+    "set-encryption-required": ("--enable",),
+    "set-replicated-subscription-status": ("--disable",),
+}
+"""Switches of verbs that need one of several."""
+
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
 
@@ -60,7 +66,8 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
-        "operation": "topic.stats", "resource": "t/n",
+        "operation": "topic.stats", "resource": "t/n", "maxMessageSize": "1",
+        "properties": "a=b",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -75,7 +82,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
                 if parameter.label in words and parameter.read is not None
             ]
             line += ["--enable" for each in command.verb.parameters if each.label == "enable"]
-            admin(group, name, *line)
+            admin(group, name, *line, *NEEDED_SWITCHES.get(name, ()))
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
                 asked = path.partition("?")[0].strip("/").split("/")

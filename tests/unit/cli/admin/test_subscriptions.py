@@ -77,3 +77,39 @@ def test_new_subscriptions_begin_at_the_end_unless_told(server: FakeServer) -> N
     later = json.loads(server.asked[1][2])
     assert (later["ledgerId"], later["entryId"]) == (8, 5)
     assert later["properties"] == {"a": "1", "b": "2", "c": "3"}
+
+
+def test_properties_are_replaced_or_cleared(server: FakeServer) -> None:
+    admin("topics", "update-subscription-properties", *WORDS, "-p", "a=1", "-p", "b=2")
+    admin("topics", "update-subscription-properties", *WORDS, "-c")
+    assert server.asked == [
+        ("PUT", f"{SUB}/properties", '{"a":"1","b":"2"}'),
+        ("PUT", f"{SUB}/properties", "{}"),
+    ]
+    for more, said in (
+        ([], "If you want to clear the properties you have to use --clear"),
+        (["-c", "-p", "a=1"], "If you set --clear then you should not pass any property"),
+    ):
+        result = admin("topics", "update-subscription-properties", *WORDS, *more)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(said)
+    assert len(server.asked) == 2
+
+
+def test_properties_are_shown(server: FakeServer) -> None:
+    server.answer({"a": "1"})
+    result = admin("topics", "get-subscription-properties", *WORDS)
+    assert result.stdout == '{\n  "a" : "1"\n}\n'
+    assert server.asked == [("GET", f"{SUB}/properties", "")]
+
+
+def test_the_replication_of_a_subscription(server: FakeServer) -> None:
+    for switch, body in (("-e", "true"), ("--disable", "false")):
+        admin("topics", "set-replicated-subscription-status", *WORDS, switch)
+        assert server.asked.pop() == ("POST", f"{SUB}/replicatedSubscriptionStatus", body)
+    for switches in ([], ["-e", "-d"]):
+        result = admin("topics", "set-replicated-subscription-status", *WORDS, *switches)
+        assert result.stderr.startswith("Need to specify either --enable or --disable")
+    server.answer({"persistent://t/n/x": False})
+    result = admin("topics", "get-replicated-subscription-status", *WORDS)
+    assert result.stdout == "persistent://t/n/x    false\n"

@@ -12,11 +12,13 @@ from headgate.ledger.format.records import (
     CURSOR_ID,
     KIND_ACCEPT,
     KIND_ACKS,
+    KIND_CREATE,
     KIND_TRIM,
     ORDINALS,
     RUN,
     TRIM,
 )
+from headgate.ledger.index.cursors import encode_cursor
 from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.loss_assessment import Doubt, LossAssessment
 from headgate.ledger.recovery.redo import Redo
@@ -113,3 +115,15 @@ def test_an_unknown_kind_is_named() -> None:
     _, _, found = records()
     with pytest.raises(CorruptionError, match=r"0004\.log offset 100: a record of unknown kind 77"):
         found.control(77, b"", 100)
+
+
+def test_a_restated_cursor_is_replaced_and_is_no_new_one() -> None:
+    state, _, found = records()
+    acks = AckSet()
+    found.control(KIND_CREATE, encode_cursor(CursorState(3, 1, "s", acks, {"a": "b"})), 100)
+    acks.ack(0)
+    found.control(KIND_CREATE, encode_cursor(CursorState(3, 1, "s", acks, {})), 200)
+    assert found.cursors_made == 1
+    assert state.next_cursor_id == 4
+    (cursor,) = state.cursors_of(1)
+    assert (cursor.properties, cursor.ack_set.mark_delete) == ({}, 0)

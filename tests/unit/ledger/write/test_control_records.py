@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import InvariantError, StorageError
+from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog, LogFullError
 from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log
@@ -160,3 +160,44 @@ def test_deleted_cursors_and_dropped_topics_are_gone() -> None:
     commit(log)
     assert list(log.cursors()) == []
     assert list(open_log(fs.crash_clone(), topics=[1]).cursors()) == []
+
+
+def test_a_cursor_is_restated_with_other_properties() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, *[b"x"] * 9)
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {"a": "b"})
+    commit(log)
+    acks.ack(3)
+    log.restate_cursor(cursor, {"c": "d"})
+    log.restate_cursor(99, {"c": "d"})
+    assert open_log(fs.crash_clone()).cursors_of(1)[0].properties == {"a": "b"}
+    commit(log)
+    acks.ack(5)
+    log.stage_acks(cursor)
+    commit(log)
+    (kept,) = open_log(fs.crash_clone()).cursors_of(1)
+    assert kept.properties == {"c": "d"}
+    assert kept.ack_set.whole() == acks.whole()
+    with pytest.raises(InputError, match="a property key"):
+        log.restate_cursor(cursor, {"k" * 70_000: "v"})
+    log.run_maintenance()
+    (kept,) = open_log(fs.crash_clone()).cursors_of(1)
+    assert kept.properties == {"c": "d"}
+
+
+def test_a_restated_cursor_that_waits_for_room_can_still_be_deleted() -> None:
+    fs = MemFs()
+    log = full_log(fs, {"a": AckSet(), "b": AckSet()})
+    for cursor in (1, 2):
+        log.restate_cursor(cursor, {"k": "v" * 60_000})
+    assert log.has_deferred
+    log.delete_cursor(1)
+    fs.capacity_bytes = None
+    while log.full:
+        step(log)
+    commit(log)
+    (kept,) = open_log(fs.crash_clone()).cursors_of(1)
+    assert kept.name == "b"
+    assert kept.properties == {"k": "v" * 60_000}

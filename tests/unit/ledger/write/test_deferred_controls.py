@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, KIND_TRIM
-from headgate.ledger.write.deferred_controls import Control, DeferredControls
+from headgate.ledger.write.deferred_controls import RESTATED, Control, DeferredControls
 
 MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
 
@@ -22,6 +22,14 @@ MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
         ([ENDED, MADE], []),
         ([ACKED, ENDED], [ENDED]),
         ([ENDED, ACKED], [ENDED]),
+        ([RESTATED], [RESTATED]),
+        ([RESTATED, ACKED], [RESTATED]),
+        ([ACKED, RESTATED], [RESTATED]),
+        ([MADE, RESTATED], [MADE]),
+        ([RESTATED, MADE], [MADE]),
+        ([RESTATED, ENDED], [ENDED]),
+        ([ENDED, RESTATED], [ENDED]),
+        ([MADE, RESTATED, ENDED], []),
     ],
 )
 def test_of_a_cursor_only_what_holds_in_the_end_is_kept(kinds: list[int], left: list[int]) -> None:
@@ -49,3 +57,8 @@ def test_what_goes_with_its_topic_is_forgotten() -> None:
         deferred.forget_cursor(1)
         deferred.forget_trim(2)
     assert not deferred
+
+
+def test_a_restated_cursor_has_the_record_of_a_new_one() -> None:
+    assert Control(RESTATED, 1).record_kind == KIND_CREATE
+    assert [Control(kind, 1).record_kind for kind in (MADE, ACKED, ENDED)] == [MADE, ACKED, ENDED]

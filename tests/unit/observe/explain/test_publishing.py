@@ -6,9 +6,11 @@ import asyncio
 from typing import Any
 
 from headgate.base.names import TopicName, parse_topic
+from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.sentences.publish import NOTHING_HOLDS
 from headgate.metadata.policies import BacklogQuota, PublishRate
 from headgate.testing import World
+from headgate.wire.codes import ProducerAccessMode
 from tests.unit.broker.playing import TOPIC, played
 
 NAME = parse_topic(TOPIC)
@@ -40,6 +42,24 @@ async def test_nothing_holds_a_topic_without_limits(world: World) -> None:
     assert found["parked"] == found["limits"] == found["longestWaiting"] == []
     assert found["producers"] == 1
     assert (await world.observer.explain_top(10))["publishing"] == []
+
+
+@played()
+async def test_a_producer_that_waits_for_exclusive_access(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC, name="first", access_mode=ProducerAccessMode.EXCLUSIVE)
+    waiting = asyncio.create_task(
+        client.producer(TOPIC, access_mode=ProducerAccessMode.WAIT_FOR_EXCLUSIVE)
+    )
+    await asyncio.sleep(60)
+    found = await side(world)
+    assert found["sentence"] == "1 producer waits for exclusive access, which first has"
+    assert (found["waitingForAccess"], found["parked"]) == (1, [])
+    facade = AdminFacade(world.broker, world.observer)
+    await world.ask(facade.terminate_topic(NAME))
+    await asyncio.gather(waiting, return_exceptions=True)
+    sentence = (await side(world))["sentence"]
+    assert sentence == "the topic is terminated: it takes no more messages"
 
 
 @played(settings={"brokerPublisherThrottlingMaxMessageRate": "1000"})

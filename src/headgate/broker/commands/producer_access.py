@@ -1,0 +1,96 @@
+"""Gets producers the access to their topic that they ask for: shared or exclusive."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate.broker.connection.producer_attempt import ProducerAttempt
+from headgate.broker.producer_closing import CommitHost, close_producers
+from headgate.engine.topic import Topic
+from headgate.engine.types import AccessMode
+from headgate.wire import encode
+
+
+class EpochStore(Protocol):
+    """Where the topic epochs are stored."""
+
+    async def store_epoch(self, topic: Topic, epoch: int, /) -> None:
+        """Make the topic epoch of a new exclusive producer durable.
+
+        Raises:
+            StorageError: it could not be stored.
+            RefusalError: 404, the topic is deleted.
+        """
+
+
+class ProducerAccess:
+    """The access modes of all producers of one broker."""
+
+    def __init__(self, host: CommitHost, epochs: EpochStore) -> None:
+        self._host = host
+        self._epochs = epochs
+
+    async def obtain(self, attempt: ProducerAttempt) -> bool:
+        """Get a producer the access that it asks for. False: it waits for its turn, and the client
+        has been told; :meth:`ProducerAttempt.granted` continues.
+
+        A producer on a dead connection loses its exclusive access. With fencing all others are
+        closed. The topic epoch of an exclusive producer is durable when this returns.
+
+        Raises:
+            ProducerFencedError: exclusive access is not free, or the client's epoch is over.
+            TopicFencedError, TopicTerminatedError: the topic takes no producers now.
+            StorageError: the topic epoch could not be stored.
+        """
+        topic, producer = attempt.topic, attempt.producer
+        mode = producer.access_mode
+        if mode is AccessMode.SHARED:
+            if topic.access is not None:
+                await self._end_dead_holder(attempt)
+            return True
+        topic.check_takes_messages()
+        access, brought = topic.exclusive_access(), attempt.brought_epoch
+        access.check_epoch(brought)
+        if mode is not AccessMode.EXCLUSIVE_WITH_FENCING:
+            await self._end_dead_holder(attempt)
+            topic.check_takes_messages()
+        if not attempt.is_wanted:
+            return True  # the caller looks again
+        if access.must_wait(producer, topic.producers):
+            self._wait(attempt)
+            return False
+        access.claim(producer, topic.producers, brought)
+        if topic.producers:
+            await close_producers(topic, self._host)
+        epoch = access.next_epoch(brought)
+        if epoch != access.epoch:
+            await self._epochs.store_epoch(topic, epoch)
+            access.stored(epoch)
+        return True
+
+    def _wait(self, attempt: ProducerAttempt) -> None:
+        attempt.is_waiting = True
+        attempt.topic.exclusive_access().wait(attempt)
+        connection = attempt.connection
+        connection.described_bytes[attempt.key] = attempt.held_bytes
+        connection.write(
+            encode.producer_success(
+                attempt.request.request_id,
+                producer_name=attempt.producer.name,
+                schema_version=attempt.schema_version,
+                ready=False,
+            )
+        )
+
+    async def _end_dead_holder(self, attempt: ProducerAttempt) -> None:
+        """Disconnect the producer that has exclusive access if its connection is dead."""
+        topic = attempt.topic
+        holder = None if topic.access is None else topic.access.holder
+        if holder is None or topic.producers.get(holder.name) is not holder:
+            return  # nobody has it, or the holder is being connected
+        if holder.port is attempt.connection.producer_port:
+            return
+        is_alive = await holder.port.is_alive()
+        self._host.begin_turn()
+        if not is_alive and not holder.closed:
+            topic.remove_producer(holder)

@@ -1,0 +1,24 @@
+"""Stores the topic epochs of exclusive producers in the metadata."""
+
+from __future__ import annotations
+
+from headgate.engine.topic import Topic
+from headgate.metadata.catalog import Catalog
+from headgate.storage.metadata_writer import MetadataWriter
+
+
+class TopicEpochs:
+    """The topic epochs of one broker. They survive an unload and a restart."""
+
+    def __init__(self, catalog: Catalog, writer: MetadataWriter) -> None:
+        self._catalog = catalog
+        self._writer = writer
+
+    async def store_epoch(self, topic: Topic, epoch: int) -> None:
+        """Make the topic epoch of a new exclusive producer durable.
+
+        Raises:
+            StorageError: it could not be stored.
+            RefusalError: 404, the topic is deleted.
+        """
+        await self._writer.commit(self._catalog.plan_topic_epoch(topic.log.number, epoch))

@@ -1,0 +1,22 @@
+"""MurmurHash3, against published values."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.murmur3 import HASH_MAX, murmur3_32
+
+
+@pytest.mark.parametrize(
+    ("data", "whole"),
+    [
+        (b"", 0),
+        (b"a", 0x3C2569B2),
+        (b"abc", 0xB3DD93FA),
+        (b"abcd", 0x43ED676A),
+        (b"Hello, world!", 0xC0363E43),
+        (b"The quick brown fox jumps over the lazy dog", 0x2E4FF723),
+    ],
+)
+def test_published_values(data: bytes, whole: int) -> None:
+    assert murmur3_32(data) == whole & HASH_MAX

@@ -1,0 +1,233 @@
+"""Watchers of topics: shared views, peers that do not read, changed permissions, many changes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from headgate.base.identity import NOBODY
+from headgate.base.names import NamespaceName, parse_topic
+from headgate.broker.topic_pattern import TopicsHash
+from headgate.broker.topic_watchers import UPDATE_BYTES_MAX, TopicWatcher
+from headgate.metadata.catalog import Change
+from headgate.testing import World
+from headgate.wire.codes import CommandType
+from headgate.wire.frame import FrameDecoder
+from headgate.wire.messages import BaseCommand, CommandWatchTopicUpdate
+from tests.unit.broker.playing import played
+from tests.unit.denying import Deny
+
+BASE = "persistent://public/default"
+NAMESPACE = NamespaceName("public", "default")
+
+
+class Peer:
+    """A connection that keeps what is written to it, and may stop reading."""
+
+    def __init__(self) -> None:
+        self.watchers: dict[int, TopicWatcher] = {}
+        self.described_bytes: dict[tuple[str, int], int] = {}
+        self.identity = NOBODY
+        self.peer_blocked = False
+        self.written: list[BaseCommand] = []
+        self.refusals: list[str] = []
+
+    def write(self, frame: bytes) -> None:
+        decoder = FrameDecoder()
+        decoder.feed(frame)
+        found = decoder.next_frame()
+        assert found is not None
+        self.written.append(found[0])
+
+    def refuse(self, _: BaseCommand, error: Exception) -> bool:
+        self.refusals.append(str(error))
+        return True
+
+    def updates(self) -> list[CommandWatchTopicUpdate]:
+        kind = CommandType.WATCH_TOPIC_UPDATE
+        return [each.watchTopicUpdate for each in self.written if each.type == kind]
+
+
+def watch(world: World, peer: Peer, watcher_id: int, pattern: str) -> TopicWatcher:
+    command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST)
+    request = command.watchTopicList
+    request.request_id, request.watcher_id = 1, watcher_id
+    request.namespace, request.topics_pattern = str(NAMESPACE), pattern
+    connection: Any = peer
+    watcher = world.broker.topic_watchers.open(connection, command, NAMESPACE, pattern)
+    peer.watchers[watcher_id] = watcher
+    return watcher
+
+
+def changed(world: World, change: Change) -> None:
+    """A change is durable and takes effect."""
+    world.broker.catalog.apply(change)
+    world.broker.topic_watchers.applied(change)
+
+
+def create(world: World, name: str) -> None:
+    changed(world, world.broker.catalog.plan_create_topic(parse_topic(name), now_ms=1))
+
+
+def delete(world: World, name: str) -> None:
+    changed(world, world.broker.catalog.plan_delete_topic(parse_topic(name), keeps_grants=False))
+
+
+def hash_of(*names: str) -> str:
+    found = TopicsHash()
+    found.add(sorted(names))
+    return found.text
+
+
+@played()
+async def test_watchers_of_one_pattern_share_a_view(world: World) -> None:
+    peers = [Peer() for _ in range(3)]
+    for peer in peers:
+        watch(world, peer, 1, ".*/a.*")
+    watch(world, peers[0], 2, ".*/b.*")
+    assert world.broker.topic_watchers.views_count == 2
+    await asyncio.sleep(1)
+    create(world, f"{BASE}/a")
+    await asyncio.sleep(1)
+    assert [len(peer.updates()) for peer in peers] == [1, 1, 1]
+    for peer in peers:
+        for watcher in peer.watchers.values():
+            watcher.end()
+            watcher.end()
+    assert world.broker.topic_watchers.views_count == 0
+
+
+@played()
+async def test_what_happens_while_a_view_is_built_is_in_its_answer(world: World) -> None:
+    for number in range(500):
+        create(world, f"{BASE}/t{number:03}")
+    peer = Peer()
+    watch(world, peer, 1, ".*/t.*")
+    await asyncio.sleep(0)
+    create(world, f"{BASE}/t000a")
+    delete(world, f"{BASE}/t400")
+    await asyncio.sleep(5)
+    (answer,) = peer.written
+    names = list(answer.watchTopicListSuccess.topic)
+    assert len(names) == 500
+    assert f"{BASE}/t000a" in names
+    assert f"{BASE}/t400" not in names
+    assert answer.watchTopicListSuccess.topics_hash == hash_of(*names)
+
+
+@played()
+async def test_a_topic_that_goes_and_returns_is_in_both_lists(world: World) -> None:
+    create(world, f"{BASE}/a")
+    peer = Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    delete(world, f"{BASE}/a")
+    create(world, f"{BASE}/a")
+    create(world, f"{BASE}/b")
+    delete(world, f"{BASE}/b")
+    await asyncio.sleep(1)
+    (update,) = peer.updates()
+    assert (list(update.deleted_topics), list(update.new_topics)) == ([f"{BASE}/a"], [f"{BASE}/a"])
+    assert update.topics_hash == hash_of(f"{BASE}/a")
+
+
+@played()
+async def test_a_peer_that_does_not_read_gets_later_what_it_missed(world: World) -> None:
+    create(world, f"{BASE}/a")
+    peer, reading = Peer(), Peer()
+    for each in (peer, reading):
+        watch(world, each, 1, ".*")
+    await asyncio.sleep(1)
+    peer.peer_blocked = True
+    for name in "bcd":
+        create(world, f"{BASE}/{name}")
+        await asyncio.sleep(1)
+    delete(world, f"{BASE}/a")
+    delete(world, f"{BASE}/c")
+    await asyncio.sleep(3)
+    assert not peer.updates()
+    assert len(reading.updates()) == 4
+    held = peer.described_bytes["watcher", 1]
+    peer.peer_blocked = False
+    await asyncio.sleep(2)
+    (update,) = peer.updates()
+    assert list(update.deleted_topics) == [f"{BASE}/a"]
+    assert list(update.new_topics) == [f"{BASE}/b", f"{BASE}/d"]
+    assert update.topics_hash == hash_of(f"{BASE}/b", f"{BASE}/d")
+    assert peer.described_bytes["watcher", 1] < held
+
+
+@played()
+async def test_a_peer_that_does_not_read_waits_for_its_answer(world: World) -> None:
+    peer, gone = Peer(), Peer()
+    peer.peer_blocked = gone.peer_blocked = True
+    watch(world, peer, 1, ".*")
+    watch(world, gone, 1, ".*").end()
+    await asyncio.sleep(3)
+    assert not peer.written
+    peer.peer_blocked = False
+    await asyncio.sleep(2)
+    assert len(peer.written) == 1
+    assert not gone.written
+
+
+@played()
+async def test_a_client_that_may_no_longer_list_topics_learns_no_more(world: World) -> None:
+    peer = Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    world.broker.authorizer = Deny()
+    create(world, f"{BASE}/a")
+    await asyncio.sleep(1)
+    assert not peer.updates()
+    assert not peer.watchers
+    assert world.broker.topic_watchers.views_count == 0
+
+
+@played()
+async def test_changes_of_one_moment_go_together_and_long_ones_in_parts(world: World) -> None:
+    peer = Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    for number in range(100):
+        create(world, f"{BASE}/t{number}")
+    await asyncio.sleep(1)
+    assert len(peer.updates()) == 1
+    catalog, name = world.broker.catalog, parse_topic(f"{BASE}/{'n' * 400}")
+    await world.broker.writer.commit(catalog.plan_create_partitioned(name, 1_000, now_ms=1))
+    await asyncio.sleep(10)
+    updates = peer.updates()[1:]
+    assert len(updates) == 1_000 * 450 // UPDATE_BYTES_MAX + 1
+    assert sum(len(update.new_topics) for update in updates) == 1_000
+    assert updates[-1].topics_hash == hash_of(*catalog.topics(NAMESPACE))
+
+
+@played()
+async def test_a_view_rests_ten_times_as_long_as_it_worked(world: World) -> None:
+    for number in range(4_000):
+        create(world, f"{BASE}/old{number}")
+    peer = Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    catalog, writer = world.broker.catalog, world.broker.writer
+    for number in range(200):
+        plan = catalog.plan_create_topic(parse_topic(f"{BASE}/new{number}"), now_ms=1)
+        await writer.commit(plan)
+    await asyncio.sleep(1)
+    assert 2 <= len(peer.updates()) < 200
+    assert sum(len(update.new_topics) for update in peer.updates()) == 200
+
+
+@played()
+async def test_the_brokers_own_topics_and_policies_are_no_changes(world: World) -> None:
+    peer = Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    catalog = world.broker.catalog
+    system = parse_topic(world.broker.settings.headgateTelemetryTopic)
+    if catalog.topic(system.full) is None:
+        create(world, system.full)
+    changed(world, catalog.plan_create_partitioned(parse_topic(f"{BASE}/p"), 2, now_ms=1))
+    await asyncio.sleep(1)
+    (update,) = peer.updates()
+    assert list(update.new_topics) == [f"{BASE}/p-partition-0", f"{BASE}/p-partition-1"]
