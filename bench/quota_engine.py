@@ -45,7 +45,14 @@ class _Port(UnboundedPort):
         """Taken."""
 
     def send_entry(
-        self, _consumer: Consumer, _at: Position, _partition: int, _count: int, _body: bytes, /
+        self,
+        _consumer: Consumer,
+        _at: Position,
+        _partition: int,
+        _count: int,
+        _body: bytes,
+        _left: tuple[int, ...],
+        /,
     ) -> None:
         """Taken."""
 
@@ -80,6 +87,9 @@ class _Effects:
 
     def may_release(self, _topic: Topic, /) -> None:
         """Nothing is trimmed."""
+
+    def policies_changed(self, _topic: Topic, /) -> None:
+        """Nothing expires."""
 
     def topic_unloaded(self, _topic: Topic, /) -> None:
         """Nothing is trimmed."""

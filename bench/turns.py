@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
 
 from bench.report import Table, median, number
 from headgate.base import work_units
 from headgate.base.units import NS_PER_US
 from headgate.base.work_units import STEPS
-from headgate.broker.commands.acknowledging import _ack_entries
+from headgate.broker.commands.acked_ids import ack_entries
 from headgate.broker.commands.consuming import _redeliver_in_slices
 from headgate.broker.connection.connection import Connection
 from headgate.engine.consumer import Consumer
@@ -25,11 +28,16 @@ from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import OlderThan
 from headgate.flow.limits.rate_limit import RateLimit
+from headgate.schema.avro import AvroSchema, parse_avro
+from headgate.schema.avro_resolution import misfit
+from headgate.schema.definition import Steps
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import SubscriptionType
 from headgate.wire.entry import build_entry
 from headgate.wire.messages import BaseCommand, MessageMetadata
+
+T = TypeVar("T")
 
 UNIT_US = 4.0
 TIMES_MAX = 2.0
@@ -263,7 +271,9 @@ async def ack_id(stage: Stage) -> float:
     positions = [topic.log.position(ordinal) for ordinal in range(COUNT)]
     command = BaseCommand.FromString(frames.ack(consumer.consumer_id, positions)[8:])
     ids = command.ack.message_id
-    return cpu_us(lambda: _ack_entries(consumer, subscription, ids, [])) / COUNT
+    settings = stage.world.broker.settings
+    work = partial(ack_entries, consumer, subscription, ids, [], [], settings)
+    return cpu_us(work) / COUNT
 
 
 async def receipt(stage: Stage) -> float:
@@ -312,6 +322,35 @@ async def acks_staged(stage: Stage) -> float:
     return cpu_us(stage_all) / COUNT
 
 
+COLUMNS: Final = 1_000
+"""Fields of a definition that is read or compared."""
+
+
+def _table_schema() -> AvroSchema:
+    fields = [{"name": f"column_{number}", "type": ["null", "string"]} for number in range(COLUMNS)]
+    text = json.dumps({"type": "record", "name": "R", "fields": fields})
+    return _result(parse_avro(text.encode()))
+
+
+def _result(steps: Steps[T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+async def schema_type_read(_: Stage) -> float:
+    # A field is a union of two types, and the record is one more.
+    return cpu_us(_table_schema) / (3 * COLUMNS + 1)
+
+
+async def schema_pair_compared(_: Stage) -> float:
+    ours, theirs = _table_schema(), _table_schema()
+    return cpu_us(lambda: _result(misfit(ours, theirs))) / (2 * COLUMNS + 1)
+
+
 Measure = Callable[[Stage], Awaitable[float]]
 
 MEASURES: dict[str, Measure] = {
@@ -330,6 +369,8 @@ MEASURES: dict[str, Measure] = {
     "receipt": receipt,
     "subscription expired": subscription_expired,
     "acks staged": acks_staged,
+    "schema type read": schema_type_read,
+    "schema pair compared": schema_pair_compared,
 }
 """By the name of the step, what measures it: microseconds of one."""
 

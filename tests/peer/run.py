@@ -17,7 +17,15 @@ from tests.service.process import BrokerProcess
 
 MAINS = tuple(
     f"headgate.peer.{name}"
-    for name in ("Schemas", "Delays", "Patterns", "NotSupported", "BacklogQuotas")
+    for name in (
+        "Schemas",
+        "Delays",
+        "Producers",
+        "Patterns",
+        "NotSupported",
+        "Acknowledgements",
+        "BacklogQuotas",
+    )
 )
 """The Java programs, in the order in which they share a broker: the last one changes settings."""
 FULL_DISK = "headgate.peer.FullDisk"

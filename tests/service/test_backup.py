@@ -20,7 +20,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.service.clients import client_of, full, receive, wait_until
+from tests.service.clients import client_of, data, full, receive, send_all, wait_until
 from tests.service.process import BrokerProcess, StartFailedError
 
 MakeBroker = Callable[..., BrokerProcess]
@@ -127,12 +127,26 @@ def numbers(client: pulsar.Client, subscription: str, silence_ms: int = 1_500) -
         return found
 
 
+def acknowledge_a_part(client: pulsar.Client) -> None:
+    """Two messages of a batch of five."""
+    consumer = client.subscribe(full("parts"), "s", batch_index_ack_enabled=True)
+    producer = client.create_producer(
+        full("parts"), batching_enabled=True, batching_max_publish_delay_ms=5_000
+    )
+    send_all(producer, 5)
+    messages = receive(consumer, 5)
+    consumer.acknowledge(messages[1])
+    consumer.acknowledge(messages[3])
+    consumer.close()
+
+
 def test_a_backup_under_load_comes_back_as_it_was(make_broker: MakeBroker, tmp_path: Path) -> None:
     broker = make_broker().start()
     fill(broker)
     with client_of(broker.service_url) as client:
         consumer = client.subscribe(full("numbers"), "s")
         client.subscribe(full("numbers"), "all").close()
+        acknowledge_a_part(client)
         folder = str(tmp_path / "backup")
         load = Load(broker)
         with load.running():
@@ -159,6 +173,8 @@ def test_a_backup_under_load_comes_back_as_it_was(make_broker: MakeBroker, tmp_p
         assert found == list(range(len(found)))
         assert before <= len(found) <= after
         assert numbers(client, "s") == found[20:]
+        parts = client.subscribe(full("parts"), "s")
+        assert data(receive(parts, 3)) == ["m0", "m2", "m4"]
         large = client.subscribe(full("large"), "keeps")
         for at in range(LARGE_COUNT):
             assert large.receive(10_000).data()[:4] == at.to_bytes(4, "big")

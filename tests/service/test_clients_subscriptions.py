@@ -45,6 +45,16 @@ def backlog(rest: Rest, topic: str, subscription: str = "s") -> int:
     return found
 
 
+def batching(client: pulsar.Client, topic: str, count: int) -> pulsar.Producer:
+    """A producer of batches of so many messages."""
+    return client.create_producer(
+        topic,
+        batching_enabled=True,
+        batching_max_messages=count,
+        batching_max_publish_delay_ms=5_000,
+    )
+
+
 # Types ------------------------------------------------------------------------------------------
 
 
@@ -140,19 +150,152 @@ def test_a_cumulative_acknowledgement(client: pulsar.Client, rest: Rest, batched
 
 
 @pytest.mark.parametrize("index_acks", [False, True])
-def test_a_batch_is_done_when_all_of_it_is(
+def test_messages_of_a_batch_are_acknowledged_if_the_client_says_so(
     client: pulsar.Client, rest: Rest, index_acks: bool
 ) -> None:
+    """A client without ``batch_index_ack_enabled`` acknowledges a batch when all of it is done."""
     topic = full(f"batch-acks-{index_acks}")
     consumer = client.subscribe(topic, "s", SHARED, batch_index_ack_enabled=index_acks)
-    send_all(client.create_producer(topic, batching_enabled=True, batching_max_messages=5), 10)
+    send_all(batching(client, topic, 5), 10)
     messages = receive(consumer, 10)
     for message in [*messages[:5], messages[6]]:
         consumer.acknowledge(message)
     wait_until(lambda: backlog(rest, topic) == 1)
+    own = rest.topic(topic)["subscriptions"]["s"]["headgate"]
+    assert own["backlogMessages"] == own["unackedMessages"] == (4 if index_acks else 5)
     consumer.close()
     consumer = client.subscribe(topic, "s", SHARED)
-    assert data(receive(consumer, 5)) == texts(10, 5)
+    left = texts(10, 5)
+    assert data(receive(consumer, 4 if index_acks else 5)) == [
+        text for text in left if not index_acks or text != data(messages)[6]
+    ]
+    assert is_silent(consumer)
+
+
+def test_a_cumulative_acknowledgement_within_a_batch(client: pulsar.Client, rest: Rest) -> None:
+    topic = full("cumulative-index")
+    consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    producer = batching(client, topic, 4)
+    send_all(producer, 12)
+    consumer.acknowledge_cumulative(receive(consumer, 12)[5])
+    wait_until(lambda: backlog(rest, topic) == 2)
+    consumer.redeliver_unacknowledged_messages()
+    assert data(receive(consumer, 6)) == texts(12, 6)
+    consumer.close()
+    consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    messages = receive(consumer, 6)
+    assert data(messages) == texts(12, 6)
+    consumer.acknowledge_cumulative(messages[-1])
+    wait_until(lambda: backlog(rest, topic) == 0)
+
+
+def test_permits_do_not_drift_with_batches_that_come_again_in_part(
+    client: pulsar.Client, rest: Rest
+) -> None:
+    """This client returns permits for acknowledged messages of a batch, which cost none."""
+    topic = full("drift")
+    consumer = client.subscribe(
+        topic, "s", SHARED, batch_index_ack_enabled=True, receiver_queue_size=20
+    )
+    producer = batching(client, topic, 10)
+    send_all(producer, 10)
+    messages = receive(consumer, 10)
+    for message in messages[:9]:
+        consumer.acknowledge(message)
+    wait_until(lambda: rest.topic(topic)["subscriptions"]["s"]["unackedMessages"] == 1)
+    for _ in range(40):
+        consumer.redeliver_unacknowledged_messages()
+        assert data(receive(consumer, 1)) == texts(10, 9)
+    stats = rest.topic(topic)["subscriptions"]["s"]
+    assert stats["consumers"][0]["availablePermits"] <= 20
+    assert stats["unackedMessages"] == stats["consumers"][0]["unackedMessages"] == 1
+    send_all(producer, 500)
+    for message in receive(consumer, 500):
+        consumer.acknowledge(message)
+    wait_until(lambda: backlog(rest, topic) == 1)
+
+
+def test_a_negative_acknowledgement_brings_what_is_left_of_a_batch(
+    client: pulsar.Client, rest: Rest
+) -> None:
+    topic = full("negative-index")
+    consumer = client.subscribe(
+        topic, "s", SHARED, batch_index_ack_enabled=True, negative_ack_redelivery_delay_ms=50
+    )
+    send_all(batching(client, topic, 5), 5)
+    messages = receive(consumer, 5)
+    for message in messages[:3]:
+        consumer.acknowledge(message)
+    wait_until(lambda: rest.topic(topic)["subscriptions"]["s"]["unackedMessages"] == 2)
+    for count in (1, 2):
+        for message in messages[3:]:
+            consumer.negative_acknowledge(message)
+        messages[3:] = receive(consumer, 2)
+        assert data(messages[3:]) == texts(5, 3)
+        assert [message.redelivery_count() for message in messages[3:]] == [count, count]
+    for message in messages[3:]:
+        consumer.acknowledge(message)
+    wait_until(lambda: backlog(rest, topic) == 0)
+
+
+def test_what_is_dead_goes_to_a_subscription_that_is_there(
+    client: pulsar.Client, rest: Rest
+) -> None:
+    topic = full("dying")
+    dead = full("dead")
+    consumer = client.subscribe(
+        topic,
+        "s",
+        SHARED,
+        negative_ack_redelivery_delay_ms=20,
+        dead_letter_policy=pulsar.ConsumerDeadLetterPolicy(2, dead, "letters"),
+    )
+    send_all(client.create_producer(topic), 5)
+    for message in receive(consumer, 5)[:4]:
+        consumer.acknowledge(message)
+    wait_until(lambda: rest.topic(topic)["subscriptions"]["s"]["unackedMessages"] == 1)
+    consumer.redeliver_unacknowledged_messages()
+    for count in (1, 2):
+        (message,) = receive(consumer, 1)
+        assert (message.data(), message.redelivery_count()) == (b"m4", count)
+        consumer.negative_acknowledge(message)
+    wait_until(lambda: backlog(rest, topic) == 0)
+    letters = client.subscribe(dead, "letters", SHARED)
+    assert data(receive(letters, 1)) == ["m4"]
+    assert is_silent(letters)
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_a_reader_from_within_a_batch(client: pulsar.Client, inclusive: bool) -> None:
+    topic = full(f"read-from-{inclusive}")
+    send_all(batching(client, topic, 5), 15)
+    every = client.create_reader(topic, pulsar.MessageId.earliest)
+    ids = [every.read_next(5_000).message_id() for _ in range(15)]
+    assert not every.has_message_available()
+    for index in (0, 2, 4, 5, 7, 14):
+        reader = client.create_reader(topic, ids[index], start_message_id_inclusive=inclusive)
+        for number in range(index + (not inclusive), 15):
+            assert reader.has_message_available()
+            assert reader.read_next(5_000).data() == b"m%d" % number
+        assert not reader.has_message_available()
+        reader.seek(ids[7])
+        first = reader.read_next(5_000).data()
+        assert first == (b"m7" if inclusive else b"m8")
+        reader.close()
+
+
+def test_the_last_id_is_that_of_the_last_message_also_when_some_are_acknowledged(
+    client: pulsar.Client, rest: Rest
+) -> None:
+    topic = full("last-id")
+    consumer = client.subscribe(topic, "s", batch_index_ack_enabled=True)
+    send_all(batching(client, topic, 5), 5)
+    messages = receive(consumer, 5)
+    consumer.acknowledge(messages[4])
+    consumer.acknowledge_cumulative(messages[2])
+    wait_until(lambda: rest.topic(topic)["subscriptions"]["s"]["headgate"]["backlogMessages"] == 1)
+    last = consumer.get_last_message_id()
+    assert (last.entry_id(), last.batch_index()) == id_of(messages[4].message_id())[2:]
 
 
 def test_holes_survive_a_reconnect(client: pulsar.Client, rest: Rest) -> None:

@@ -58,6 +58,12 @@ def test_backlog_quotas_bite_in_stories() -> None:
     assert unseen_in_stories(wanted) == set()
 
 
+def test_parts_of_batches_are_acknowledged_in_stories() -> None:
+    """What the stories check about messages of batches happens in them, over crashes as well."""
+    wanted = {"batches sent in part", "parts of batches after a start"}
+    assert unseen_in_stories(wanted) == set()
+
+
 def test_publish_limits_bite_in_stories() -> None:
     """Rules 3.1, 3.2, 3.3, 3.4 and 5.2: what the stories check about publish limits happens in
     them."""

@@ -91,7 +91,7 @@ with counted as (
   select {_KEY}, from_ns // 60000000000 as minute_number, acked * 1e9 / window_ns as rate
   from minutes
   where (covered_ns > 0 or total > 0) and b0 > 0 and b1 > 0 and oldest_age_max_ns >= 2000000000
-    and evicted = 0
+    and evicted + expired = 0
     and nobody + no_consumer + subscription_messages + subscription_bytes + topic_messages
       + topic_bytes + broker_messages + broker_bytes + transition_ns <= 0.05 * window_ns
   union all
@@ -111,7 +111,7 @@ with counted as (
       when 0 then 'NONE' when consumer then 'CONSUMER' when no_consumer then 'NO_CONSUMER'
       when by_subscription then 'THROTTLED_SUBSCRIPTION' when by_topic then 'THROTTLED_TOPIC'
       when by_broker then 'THROTTLED_BROKER' else 'BROKER' end as first,
-    evicted = 0 and (oldest_age_max_ns <= 250000000 or (oldest_age_max_ns < 2000000000
+    evicted + expired = 0 and (oldest_age_max_ns <= 250000000 or (oldest_age_max_ns < 2000000000
       and (window_ns > 20000000000
         or growth <= greatest(1.0, appended * 250000000.0 / window_ns)))) as healthy
   from minutes
@@ -153,7 +153,7 @@ with counted as (
       else limit_per_s end as limit_messages_per_s,
     -- Still with the consumers, or taken out of their hands before they acknowledged it.
     unacked - unacked_start
-      + greatest(0, least(evicted, msgs_out - acked - unacked + unacked_start)) as handed,
+      + greatest(0, least(evicted + expired, msgs_out - acked - unacked + unacked_start)) as handed,
     coalesce(starts_with(first, 'THROTTLED')
       and handed > greatest(1.0, msgs_out * 250000000.0 / window_ns, 0.05 * msgs_out)
       and (limit_messages_per_s is null or acked * 1e9 / window_ns <= limit_messages_per_s),

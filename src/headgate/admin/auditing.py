@@ -15,6 +15,11 @@ READS: Final = frozenset({"GET", "HEAD"})
 READS_THAT_ACT: Final = frozenset({Operation.BROKER_QUOTAS})
 RENEWALS: Final = frozenset({("PUT", "/admin/v2/headgate/backup/{backup}")})
 """Repeated while something goes on whose begin has its line."""
+_SCHEMAS: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+QUESTIONS: Final = frozenset(
+    {("POST", f"{_SCHEMAS}/compatibility"), ("POST", f"{_SCHEMAS}/version")}
+)
+"""They have a body and change nothing."""
 _SHOWN_BODIES: Final = frozenset(
     {
         Operation.NAMESPACE_POLICY_WRITE,
@@ -41,7 +46,7 @@ class Asked:
 
 def is_change(route: Route) -> bool:
     """Whether ``route`` changes something."""
-    if (route.method, route.path) in RENEWALS:
+    if (route.method, route.path) in RENEWALS | QUESTIONS:
         return False
     return route.method not in READS or route.operation in READS_THAT_ACT
 

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from headgate.admin.backlog_quotas import BacklogQuotaMap, decoded_quotas, shown_quotas
+from headgate.admin.forced_deletion import (
+    NAMESPACES,
+    check_force_allowed,
+    delete_namespace_with_topics,
+)
 from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.permissions import AuthPolicies, auth_policies_of, new_grants
-from headgate.admin.queries import FORCE_REFUSED
+from headgate.admin.queries import FORCE_CONTENTS
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Query, Reply, Route, as_json
+from headgate.admin.schema_policies import defined
 from headgate.admin.streaming import answer, answer_names, pages
+from headgate.admin.use_policies import AutoTopicCreationBody, stored_creation
+from headgate.base.schema_types import AutoUpdateStrategy, CompatibilityStrategy
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.grants import SubscriptionAuthMode
 from headgate.metadata.policies import (
     COUNT_NAMES,
+    AutoSubscriptionCreation,
     DelayedDeliveryPolicy,
     DispatchRate,
+    InactiveTopicPolicies,
     JavaInt,
     NamespacePolicies,
+    Persistence,
     PublishRate,
     Retention,
+    SubscriptionTypeName,
 )
 from headgate.metadata.rows import Bundles, NamespaceRow
+
+_TIMES: Final = ("message_ttl_in_seconds", "subscription_expiration_time_minutes")
+"""The fields of policies that are times after which something ends."""
 
 _Rate = TypeVar("_Rate", DispatchRate, PublishRate)
 
@@ -66,6 +81,24 @@ class PoliciesBody(Struct):
     max_subscriptions_per_topic: JavaInt | None = None
     max_topics_per_namespace: JavaInt | None = None
     delayed_delivery_policies: DelayedDeliveryPolicy | None = None
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
+    is_allow_auto_update_schema: bool | None = None
+    schema_validation_enforced: bool = False
+    max_unacked_messages_per_consumer: JavaInt | None = None
+    max_unacked_messages_per_subscription: JavaInt | None = None
+    message_ttl_in_seconds: JavaInt | None = None
+    """One below 0 is not set, as in Pulsar."""
+    subscription_expiration_time_minutes: JavaInt | None = None
+    inactive_topic_policies: InactiveTopicPolicies | None = None
+    auto_topic_creation: AutoTopicCreationBody | None = msgspec.field(
+        default=None, name="autoTopicCreationOverride"
+    )
+    auto_subscription_creation: AutoSubscriptionCreation | None = msgspec.field(
+        default=None, name="autoSubscriptionCreationOverride"
+    )
+    subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
+    persistence: Persistence | None = None
     encryption_required: bool = False
 
 
@@ -105,7 +138,16 @@ async def create_namespace(call: Call) -> Reply:
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
         ),
         delayed_delivery=body.delayed_delivery_policies,
-        **{field: _count(getattr(body, field)) for field in COUNT_NAMES},
+        schema_compatibility_strategy=defined(body.schema_compatibility_strategy),
+        schema_auto_update_compatibility_strategy=body.schema_auto_update_compatibility_strategy,
+        is_allow_auto_update_schema=body.is_allow_auto_update_schema,
+        schema_validation_enforced=body.schema_validation_enforced,
+        **{field: _count(getattr(body, field)) for field in (*COUNT_NAMES, *_TIMES)},
+        inactive_topic_policies=body.inactive_topic_policies,
+        auto_topic_creation=stored_creation(body.auto_topic_creation),
+        auto_subscription_creation=body.auto_subscription_creation,
+        subscription_types_enabled=body.subscription_types_enabled,
+        persistence=body.persistence,
         encryption_required=body.encryption_required,
     )
     bundles = _bundles(body.bundles)
@@ -122,10 +164,13 @@ async def create_namespace(call: Call) -> Reply:
 
 
 async def delete_namespace(call: Call) -> Reply:
-    """Delete a namespace without topics."""
+    """Delete a namespace without topics, or (``force``) with them."""
+    name = namespace_name(call)
     if call.flag("force"):
-        raise RefusalError(405, "Broker doesn't allow forced deletion of namespaces")
-    await call.facade.commit(call.facade.catalog.plan_delete_namespace(namespace_name(call)))
+        check_force_allowed(call, NAMESPACES)
+        await delete_namespace_with_topics(call, name)
+        return NO_CONTENT
+    await call.facade.commit(call.facade.catalog.plan_delete_namespace(name))
     return NO_CONTENT
 
 
@@ -168,21 +213,29 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         "publishMaxMessageRate": _by_cluster(cluster, policies.publish_rate),
         "latency_stats_sample_rate": {},
     }
-    if policies.retention is not None:
-        view["retention_policies"] = policies.retention
-    if policies.delayed_delivery is not None:
-        view["delayed_delivery_policies"] = policies.delayed_delivery
-    view |= {"deleted": False, "encryption_required": policies.encryption_required}
+    others = {
+        "persistence": policies.persistence,
+        "autoTopicCreationOverride": policies.auto_topic_creation,
+        "autoSubscriptionCreationOverride": policies.auto_subscription_creation,
+        **{field: getattr(policies, field) for field in _TIMES},
+        "retention_policies": policies.retention,
+        "delayed_delivery_policies": policies.delayed_delivery,
+        "inactive_topic_policies": policies.inactive_topic_policies,
+        **{field: getattr(policies, field) for field in COUNT_NAMES},
+    }
+    view |= {field: policy for field, policy in others.items() if policy is not None}
+    view |= {"deleted": row.deleted, "encryption_required": policies.encryption_required}
     view["subscription_auth_mode"] = "None"
-    counts = {field: getattr(policies, field) for field in COUNT_NAMES}
-    view |= {field: count for field, count in counts.items() if count is not None}
+    older = policies.schema_auto_update_compatibility_strategy
+    auto_update = policies.is_allow_auto_update_schema
     return view | {
         "offload_threshold": -1,
         "offload_threshold_in_seconds": -1,
-        "schema_compatibility_strategy": "UNDEFINED",
-        "is_allow_auto_update_schema": True,
-        "schema_validation_enforced": False,
-        "subscription_types_enabled": [],
+        **({} if older is None else {"schema_auto_update_compatibility_strategy": older}),
+        "schema_compatibility_strategy": policies.schema_compatibility_strategy or "UNDEFINED",
+        "is_allow_auto_update_schema": True if auto_update is None else auto_update,
+        "schema_validation_enforced": policies.schema_validation_enforced,
+        "subscription_types_enabled": policies.subscription_types_enabled or (),
         "properties": row.properties,
         "migrated": False,
         "clusterThatCanDeleteNamespace": cluster,
@@ -216,7 +269,7 @@ ROUTES = (
     Route("PUT", NAMESPACE_PATH, Operation.NAMESPACE_CREATE, create_namespace,
           "Create a namespace", body=PoliciesBody),
     Route("DELETE", NAMESPACE_PATH, Operation.NAMESPACE_DELETE, delete_namespace,
-          "Delete a namespace", query=(FORCE_REFUSED,)),
+          "Delete a namespace", query=(FORCE_CONTENTS,)),
     Route("GET", f"{NAMESPACE_PATH}/topics", Operation.NAMESPACE_TOPICS, list_topics,
           "List a namespace's topics", reply=list[str], query=(_MODE,)),
     Route("GET", f"{NAMESPACE_PATH}/bundles", Operation.NAMESPACE_BUNDLES, get_bundles,

@@ -47,6 +47,8 @@ class Operation(StrEnum):
     TOPIC_PERMISSIONS_READ = "topic.permissions.read"
     TOPIC_PERMISSIONS_WRITE = "topic.permissions.write"
     TOPIC_LOOKUP = "topic.lookup"
+    SCHEMA_READ = "schema.read"
+    SCHEMA_UPDATE = "schema.update"
     SUBSCRIPTION_LIST = "subscription.list"
     SUBSCRIPTION_READ = "subscription.read"
     SUBSCRIPTION_UPDATE = "subscription.update"

@@ -14,4 +14,6 @@ FORCE_TOPIC: Final = Query(
     "force", bool, False, "Also if it has producers or consumers, which are disconnected"
 )
 
-FORCE_REFUSED: Final = Query("force", bool, False, "Refused: delete what it contains first")
+FORCE_CONTENTS: Final = Query(
+    "force", bool, False, "Also what it contains, if the broker's settings allow that"
+)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from headgate.admin.forced_deletion import (
+    TENANTS,
+    check_force_allowed,
+    delete_tenant_with_namespaces,
+)
 from headgate.admin.names import tenant_name
 from headgate.admin.operations import Operation
-from headgate.admin.queries import FORCE_REFUSED
+from headgate.admin.queries import FORCE_CONTENTS
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
-from headgate.metadata.errors import RefusalError, not_found
+from headgate.metadata.errors import not_found
 from headgate.metadata.rows import TenantRow
 
 
@@ -47,9 +52,11 @@ async def update_tenant(call: Call) -> Reply:
 
 
 async def delete_tenant(call: Call) -> Reply:
-    """Delete a tenant without namespaces."""
+    """Delete a tenant without namespaces, or (``force``) with them."""
     if call.flag("force"):
-        raise RefusalError(405, "Broker doesn't allow forced deletion of tenants")
+        check_force_allowed(call, TENANTS)
+        await delete_tenant_with_namespaces(call, tenant_name(call))
+        return NO_CONTENT
     await call.facade.commit(call.facade.catalog.plan_delete_tenant(tenant_name(call)))
     return NO_CONTENT
 
@@ -71,5 +78,5 @@ ROUTES = (
     Route("PUT", _ONE, Operation.TENANT_CREATE, create_tenant, "Create a tenant", body=TenantInfo),
     Route("POST", _ONE, Operation.TENANT_UPDATE, update_tenant, "Update a tenant", body=TenantInfo),
     Route("DELETE", _ONE, Operation.TENANT_DELETE, delete_tenant, "Delete a tenant",
-          query=(FORCE_REFUSED,)),
+          query=(FORCE_CONTENTS,)),
 )  # fmt: skip

@@ -141,10 +141,23 @@ class AckSet:
             partials.put(PartialEntry(ordinal, acked, batch_size))
         return (acked ^ known).bit_count()
 
+    def completes(self, ordinal: int, indexes_mask: int, batch_size: int) -> bool:
+        """Whether these messages of an entry are all that are left of it. Raises
+        :class:`InputError` if the entry is known with another batch size."""
+        partials = self.partials
+        known = 0 if partials is None else partials.acked_mask(ordinal, batch_size)
+        return known | indexes_mask == (1 << batch_size) - 1
+
     def partly_acked(self, ordinal: int) -> int:
         """Acknowledged messages of a partly acknowledged entry; 0 for any other."""
         partials = self.partials
         return 0 if partials is None else partials.acked_messages(ordinal)
+
+    @property
+    def partial_bytes(self) -> int:
+        """About the bytes of memory that the partly acknowledged entries take."""
+        partials = self.partials
+        return 0 if partials is None else partials.size_bytes
 
     def partial_messages(self, first: int, stop: int) -> int:
         """Acknowledged messages of the partly acknowledged entries from ``first`` to before
@@ -152,6 +165,11 @@ class AckSet:
         less."""
         partials = self.partials
         return 0 if partials is None else partials.messages_within(first, stop)
+
+    def partly_acked_mask(self, ordinal: int) -> int:
+        """The mask of the acknowledged messages of a partly acknowledged entry; 0 for any other."""
+        partials = self.partials
+        return 0 if partials is None else partials.mask_of(ordinal)
 
     def partial_entries(self, first: int = 0, stop: int | None = None) -> Iterator[PartialEntry]:
         """The partly acknowledged entries from ``first`` to before ``stop`` (None: all that

@@ -22,6 +22,9 @@ from headgate.base.errors import CorruptionError, InputError
 BATCH_MESSAGES_MAX: Final = 1 << 20
 """The largest batch with individual acknowledgements: more messages than 5 MiB can hold."""
 
+ENTRY_BYTES: Final = 120
+"""What one partly acknowledged entry takes in memory, beside a bit for each of its messages."""
+
 _HEAD = struct.Struct("<QI")
 
 
@@ -42,14 +45,21 @@ class PartialAcks:
     second set has the ordinals that changed since :meth:`take_changed`.
     """
 
-    __slots__ = ("_changed", "_packed")
+    __slots__ = ("_changed", "_packed", "highest", "size_bytes")
 
     def __init__(self) -> None:
         self._packed: dict[int, int] = {}
         self._changed: set[int] = set()
+        self.highest = -1
+        """No ordinal here is higher. Read-only for callers."""
+        self.size_bytes = 0
+        """About the bytes of memory that the entries take. Read-only for callers."""
 
     def __len__(self) -> int:
         return len(self._packed)
+
+    def __contains__(self, ordinal: int) -> bool:
+        return ordinal in self._packed
 
     def acked_messages(self, ordinal: int) -> int:
         """Acknowledged messages of an entry; 0 if it is not partly acknowledged."""
@@ -73,10 +83,25 @@ class PartialAcks:
             )
         return packed ^ (1 << known)
 
+    def mask_of(self, ordinal: int) -> int:
+        """The mask of an entry's acknowledged messages; 0 if it is not partly acknowledged."""
+        packed = self._packed.get(ordinal)
+        return 0 if packed is None else packed ^ (1 << packed.bit_length() - 1)
+
+    def unacked_mask(self, ordinal: int) -> int:
+        """The mask of what is left of an entry that is partly acknowledged."""
+        packed = self._packed[ordinal]
+        return packed ^ ((1 << packed.bit_length()) - 1)
+
     def put(self, entry: PartialEntry) -> None:
         """Set the mask of an entry; it must have some but not all bits of the batch."""
-        self._packed[entry.ordinal] = entry.acked_mask | (1 << entry.batch_size)
-        self._changed.add(entry.ordinal)
+        ordinal, acked_mask, batch_size = entry
+        if ordinal not in self._packed:
+            self.size_bytes += ENTRY_BYTES + batch_size // 8
+            if ordinal > self.highest:
+                self.highest = ordinal
+        self._packed[ordinal] = acked_mask | (1 << batch_size)
+        self._changed.add(ordinal)
 
     def drop(self, first: int, stop: int) -> int:
         """Remove the entries from ``first`` to before ``stop``; returns their number.
@@ -86,9 +111,21 @@ class PartialAcks:
         packed = self._packed
         before = len(packed)
         for ordinal in self._ordinals_within(first, stop):
-            del packed[ordinal]
+            batch_size = packed.pop(ordinal).bit_length() - 1
+            self.size_bytes -= ENTRY_BYTES + batch_size // 8
             self._changed.discard(ordinal)
         return before - len(packed)
+
+    def first_within(self, first: int, stop: int) -> int:
+        """The first partly acknowledged entry from ``first`` to before ``stop``; ``stop`` if there
+        is none."""
+        if first > self.highest:
+            return stop
+        packed = self._packed
+        for ordinal in range(first, stop):
+            if ordinal in packed:
+                return ordinal
+        return stop
 
     def messages_within(self, first: int, stop: int) -> int:
         """Acknowledged messages of the entries from ``first`` to before ``stop``.

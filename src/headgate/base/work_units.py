@@ -98,6 +98,8 @@ PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
 ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
 ACK_BYTES_PER_UNIT: Final = 256
 """Bytes of an ACK that add 1 unit, for parsing."""
+ACK_MESSAGES_PER_UNIT: Final = 2_048
+"""Messages of a batch that add 1 unit to an ACK of some of them: the log stores a bit for each."""
 REDELIVER_ID: Final = _step("redeliver id", 2, "an id of a REDELIVER", _COMMANDS)
 RETURNED_PER_UNIT: Final = 512
 """Entries that add 1 unit when a consumer gives back all that it holds: its dict changes hands, and
@@ -191,3 +193,12 @@ REVOCATIONS_LOOKED_UP_PER_UNIT: Final = 3
 """Connections whose role and token a walk looks up among the revoked ones with 1 unit."""
 CONNECTION_ENDED: Final = _step("connection ended", 16, "a connection that is closed", _JOBS)
 """Its many clients are closed in slices of their own."""
+SCHEMA_TYPE_READ: Final = _step("schema type read", 1, "a type in a definition", _JOBS)
+SCHEMA_PAIR_COMPARED: Final = _step(
+    "schema pair compared", 1, "a pair of types of a reader's and a writer's schema", _JOBS
+)
+SCHEMA_FIELDS_PER_UNIT: Final = 16
+"""Fields of a record that add 1 unit to a comparison."""
+SCHEMA_BYTES_PER_UNIT: Final = 512
+"""Bytes of a definition that are decoded with 1 unit. This cannot be interrupted: the largest
+definition takes a millisecond."""

@@ -20,7 +20,7 @@ from headgate.wire.publish_time import publish_time_ms_of
 
 
 class TouchedTopics(Protocol):
-    """The topics to look at for entries to trim."""
+    """The topics to look at soon, for entries to trim or messages that expire."""
 
     def touch(self, topic: Topic, /) -> None:
         """Look at a topic soon."""
@@ -35,7 +35,8 @@ class EngineEffects:
     logs: ManagedLogs
     """Set before the first topic is loaded: the logs need the engine, which needs its effects."""
     trimming: TouchedTopics
-    """Set before the first topic is loaded."""
+    message_expiry: TouchedTopics
+    """Both are set before the first topic is loaded."""
 
     def __init__(
         self, log_clock: LogClock, quota_logger: QuotaLogger, schedule_flush: Callable[[], None]
@@ -79,9 +80,15 @@ class EngineEffects:
         """Look soon whether something of a topic can be trimmed."""
         self.trimming.touch(topic)
 
+    def policies_changed(self, topic: Topic) -> None:
+        """Look soon what of a topic can be trimmed and what expires."""
+        self.trimming.touch(topic)
+        self.message_expiry.touch(topic)
+
     def topic_unloaded(self, topic: Topic) -> None:
-        """Trim nothing of a topic that is unloaded."""
+        """Trim and expire nothing of a topic that is unloaded."""
         self.trimming.forget(topic)
+        self.message_expiry.forget(topic)
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """Log that a backlog quota was reached."""

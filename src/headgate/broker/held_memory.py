@@ -36,7 +36,8 @@ class HeldMemory(NamedTuple):
     commands: int = 0
     """Commands that wait."""
     pending: int = 0
-    """Positions of messages that consumers have and did not acknowledge."""
+    """Positions of messages that consumers have and did not acknowledge, and which messages of
+    batches are acknowledged."""
 
     @property
     def total(self) -> int:

@@ -32,7 +32,8 @@ class PolicyKinds(Flag):
     PUBLISH = auto()
     """Its publish limit."""
     OTHERS = auto()
-    """Its backlog quotas, its retention and its delayed delivery."""
+    """Its backlog quotas, retention, delayed delivery, limits on unacknowledged messages, and what
+    expires."""
     ALL = DISPATCH | PUBLISH | OTHERS
 
 
@@ -128,8 +129,9 @@ class PolicyRollout:
                 return
             for _ in self._engine.send_rules_in_steps(topic):
                 yield CLIENT_CLOSED
-            self._engine.may_release(topic)  # retention may have changed
             self._engine.reload_delayed_delivery(topic)
+            for count in self._engine.policies_in_steps(topic):
+                yield count * SUBSCRIPTION_LOOKED_AT
         yield TOPIC_RESOLVED if kinds is PolicyKinds.ALL else TOPIC_LIMIT_RESOLVED
         if PolicyKinds.DISPATCH in kinds:
             for _ in self._engine.limits_in_steps(topic):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from headgate.base.errors import HeadgateError
 from headgate.base.work_units import CLIENT_CLOSED, PIECE_UNITS
-from headgate.broker.work.scheduler import JobClass, WorkScheduler
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.engine.errors import EngineError
+from headgate.engine.exclusive_access import AccessWaiter
 from headgate.engine.topic import Topic
 
 CLOSED_AT_ONCE: Final = PIECE_UNITS // CLIENT_CLOSED
@@ -50,3 +53,15 @@ async def close_producers(topic: Topic, host: CommitHost) -> None:
             # A full disk took its SENDs back: it has none that is staged, and drops them.
             producer.port.close_producer(producer.producer_id)
             topic.remove_producer(producer)
+
+
+def refuse_waiters(waiters: Sequence[AccessWaiter], error: EngineError, host: CommitHost) -> None:
+    """Refuse producers that waited for exclusive access, in slices."""
+
+    def steps() -> Steps:
+        for waiter in waiters:
+            waiter.refused(error)
+            yield CLIENT_CLOSED
+
+    if waiters:
+        host.work.run("refusing producers that wait", JobClass.COMMAND, steps())

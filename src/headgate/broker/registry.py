@@ -30,6 +30,7 @@ from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import Kind, TopicRow
 from headgate.metadata.state import Change
 from headgate.policy.settings import Settings
+from headgate.policy.use_table import UseTable
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter, OutcomeUnknownError
 
@@ -68,6 +69,7 @@ class TopicRegistry:
         catalog: Catalog,
         writer: MetadataWriter,
         settings: Settings,
+        uses: UseTable,
         when_durable: Callable[[Topic], Awaitable[None]],
         scheduler: WorkScheduler,
         *,
@@ -78,6 +80,7 @@ class TopicRegistry:
         self._catalog = catalog
         self._writer = writer
         self._settings = settings
+        self._uses = uses
         catalog.allow_grants_without_topics(settings.allowAclChangesOnNonExistentTopics)
         self._when_durable = when_durable
         self._scheduler = scheduler
@@ -135,7 +138,7 @@ class TopicRegistry:
         return self._load(name, row) if row is not None else None
 
     async def get_or_create(self, name: TopicName, *, create: bool) -> Topic:
-        """The live topic. It is created if it does not exist and both ``create`` and the settings
+        """The live topic. It is created if it does not exist and ``create``, policies and settings
         allow that.
 
         Raises:
@@ -148,7 +151,7 @@ class TopicRegistry:
         if topic is not None:
             topic.check_not_damaged()
             return topic
-        if not (create and self._settings.allowAutoTopicCreation):
+        if not create or self._uses.created_partitions(name.namespace) is None:
             raise TopicNotFoundError(name)
         return await self.create(name)
 
@@ -171,14 +174,20 @@ class TopicRegistry:
         raise TopicNotFoundError(name)
 
     async def create_partitions_on_demand(self, name: TopicName) -> int:
-        """Create an unknown topic that a client names, if the settings make such topics
-        partitioned. Returns its partitions; 0 for a topic that is created when it is used."""
-        settings = self._settings
-        if settings.allowAutoTopicCreationType != "partitioned":
+        """Create an unknown topic that a client names, if policies or settings make such topics
+        partitioned. Returns its partitions; 0 for a topic that is created when it is used.
+
+        Raises:
+            TopicNotFoundError: it is not created by its use.
+        """
+        partitions = self._uses.created_partitions(name.namespace)
+        if partitions is None:
+            raise TopicNotFoundError(name)
+        if not partitions:
             return 0
         await self._commit_unless_made(
             lambda: self._catalog.plan_create_partitioned(
-                name, settings.defaultNumPartitions, now_ms=self._engine.now_ms
+                name, partitions, now_ms=self._engine.now_ms
             )
         )
         return self.partitions(name)
@@ -207,6 +216,7 @@ class TopicRegistry:
             epoch=row.epoch,
             terminated=row.terminated,
         )
+        idle_since_ms = self._catalog.idle_subscriptions(name.full).since_ms
         for cursor in log.cursors_of(row.number):
             subscription = topic.add_subscription(
                 cursor.name,
@@ -215,6 +225,8 @@ class TopicRegistry:
                 properties=dict(cursor.properties),
             )
             subscription.damage = cursor.damage
+            if (since_ms := idle_since_ms.get(cursor.name)) is not None:
+                subscription.idle_since_ms = min(since_ms, subscription.idle_since_ms)
         if topic.log.damage or any(one.damage for one in topic.subscriptions.values()):
             self._engine.damaged_topics.add(row.number)
         self.partition_subscriptions.topic_loaded(topic)

@@ -36,29 +36,29 @@ for each peer that does not read."""
 def command_handlers(broker: Broker) -> CommandHandlers:
     """A handler for each command that a connection does not carry out itself."""
     registry, catalog = broker.registry, broker.catalog
-    schemas = TopicSchemas(registry, catalog, broker.writer, broker.begin_turn)
+    schemas = TopicSchemas(broker.schemas, registry)
     lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info)
     lists = TopicListCommands(
         catalog, registry.system_topics, broker.settings, broker.topic_watchers,
         broker.client_memory.admit,
     )  # fmt: skip
-    schema_commands = SchemaCommands(schemas, registry, catalog)
+    schema_commands = SchemaCommands(broker.schemas, registry, catalog)
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, broker.counts, connection, command)
 
     producers = ProducerCommands(
-        broker, registry, schemas, broker.subscriptions, broker.count_limits,
+        broker, registry, schemas, broker.subscriptions, broker.count_limits, broker.policies.uses,
         ProducerAccess(broker, TopicEpochs(catalog, broker.writer)), check,
     )  # fmt: skip
     consumers = ConsumerCommands(
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
-        broker.logs, check,
+        broker.policies.uses, broker.logs, check,
     )  # fmt: skip
     audit = CommandAudit(broker.audit)
     return CommandHandlers(
         check=audit.checked(check),
-        acknowledge=Acknowledgements(broker.logs, broker.work).acknowledge,
+        acknowledge=Acknowledgements(broker.logs, broker.work, broker.settings).acknowledge,
         by_type={
             CommandType.LOOKUP: lookups.lookup,
             CommandType.PARTITIONED_METADATA: lookups.partition_metadata,

@@ -40,9 +40,10 @@ from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.revoked_clients import RevokedClients, principals_by_role
 from headgate.broker.rights_rollout import RightsRollout
+from headgate.broker.schemas.registry import SchemaRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
-from headgate.broker.sweeps.inactive_topics import InactiveTopics
+from headgate.broker.sweeps.endings import Endings
 from headgate.broker.sweeps.log_sweep import LogSweep
 from headgate.broker.sweeps.quota_sweep import QuotaSweep
 from headgate.broker.sweeps.session_sweep import CHECK_PERIOD_S, SessionSweep
@@ -161,6 +162,7 @@ class Broker:
         self.registry = self._make_registry()
         self.topic_watchers = TopicWatchers(self)
         self.subscriptions = self._make_subscriptions()
+        self.schemas = SchemaRegistry(self)
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
         self.sweeps = self._make_sweeps(effects)
@@ -243,6 +245,7 @@ class Broker:
             self.catalog,
             self.writer,
             self.settings,
+            self.policies.uses,
             self.when_durable,
             self.work,
             system_topics=[telemetry.full],
@@ -277,6 +280,7 @@ class Broker:
             publish_limit_of=self.policies.applied_publish_limit,
             delayed_delivery_of=self.policies.applied_delayed_delivery,
             due_time_of=due_time_ms_of,
+            unacked_limits_of=self.policies.unacked_limits,
             send_rules_of=self.policies.applied_send_rules,
         )
 
@@ -307,9 +311,8 @@ class Broker:
             self.engine, self.logs, self.policies.applied_retention, self, idle_ms
         )
         effects.trimming = self.trimming
-        self.inactive_topics = InactiveTopics(
-            self.engine, settings, self.registry, self.policies.applied_retention, self
-        )
+        self.endings = Endings(self)
+        effects.message_expiry = self.endings.messages
         sweeps = Sweeps(self.loop, self.engine, self.turns)
 
         def every_second() -> float:
@@ -356,11 +359,7 @@ class Broker:
         self.topic_growth = growth = TopicGrowthSweep(self.engine, self.logs, self)
         sweeps.add("the topic growth sweep", growth.measure, growth.period_s)
         sweeps.add("the space check", self.space_check.check, lambda: SPACE_CHECK_PERIOD_S)
-        sweeps.add(
-            "the inactive topic sweep",
-            self.inactive_topics.delete,
-            lambda: settings.brokerDeleteInactiveTopicsFrequencySeconds,
-        )
+        self.endings.add_to(sweeps)
         return sweeps
 
     # -- start and end ---------------------------------------------------------------------

@@ -127,8 +127,15 @@ class Subscriptions:
 
         return await self._alone(topic, name, work)
 
-    async def delete(self, subscription: Subscription, *, force: bool = False) -> None:
-        """Delete a subscription. Deleting a deleted one does nothing.
+    async def delete(
+        self,
+        subscription: Subscription,
+        *,
+        force: bool = False,
+        unless: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Delete a subscription. Deleting a deleted one does nothing; nor does a deletion for which
+        ``unless``, called at the last moment, returns True.
 
         Raises:
             TopicFencedError: the topic is being closed; the client may try again.
@@ -144,7 +151,7 @@ class Subscriptions:
             await self._partition_ready(topic)
             self._begin_turn()
             _check_usable(topic)
-            if subscription.removed:
+            if subscription.removed or unless():
                 return
             if subscription.consumers and not force:
                 raise SubscriptionBusyError("Subscription has active connected consumers")
@@ -163,9 +170,9 @@ class Subscriptions:
 
         await self._alone(topic, subscription.name, work)
 
-    async def seek(self, subscription: Subscription, ordinal: int) -> None:
-        """Move a subscription so that it delivers ``ordinal`` next. Its consumers are disconnected
-        and reconnect.
+    async def seek(self, subscription: Subscription, ordinal: int, acked_mask: int = 0) -> None:
+        """Move a subscription so that it delivers ``ordinal`` next, without the messages of its
+        batch in ``acked_mask``, which are not all. Its consumers are disconnected and reconnect.
 
         Raises:
             TopicFencedError: it was deleted or unloaded meanwhile.
@@ -182,7 +189,7 @@ class Subscriptions:
                 await self.disconnect(subscription)
                 if subscription.removed:
                     raise TopicFencedError(f"Subscription {subscription.name} was closed")
-                subscription.reset(ordinal)
+                subscription.reset(ordinal, acked_mask)
                 del held
                 if subscription.is_durable:
                     committer = self._logs.of(subscription.topic).committer

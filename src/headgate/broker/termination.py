@@ -6,7 +6,7 @@ import logging
 
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, Position
-from headgate.broker.producer_closing import CommitHost, close_producers
+from headgate.broker.producer_closing import CommitHost, close_producers, refuse_waiters
 from headgate.broker.registry import TopicRegistry
 from headgate.engine.errors import TopicTerminatedError
 from headgate.engine.topic import Topic
@@ -71,7 +71,8 @@ class TopicTermination:
         self._host.begin_turn()
         topic.terminated, topic.terminating = True, False
         if topic.access is not None:
-            topic.access.refuse_waiters(TopicTerminatedError("Topic was already terminated"))
+            error = TopicTerminatedError("Topic was already terminated")
+            refuse_waiters(topic.access.take_waiters(), error, self._host)
         topic.engine.wake_subscriptions(topic)  # consumers learn that they reached the end
         logger.info("%s is terminated at %s", topic.name, last_position(topic))
 

@@ -26,6 +26,7 @@ from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
 from headgate.broker.authorization import Authorizer
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.topic_pattern import (
     HASHED_PER_UNIT,
@@ -102,7 +103,8 @@ class TopicWatcher:
         self.created |= created
         changes = len(self.deleted) + len(self.created)
         key = ("watcher", self.watcher_id)
-        self.connection.described_bytes[key] = self.view.bytes_each + CHANGE_BYTES * changes
+        names_bytes = self.view.bytes_each
+        self.connection.described_bytes[key] = OBJECT_BYTES + names_bytes + CHANGE_BYTES * changes
 
 
 class _Opening:
@@ -121,6 +123,7 @@ class _View:
     __slots__ = (
         "_forget",
         "hash",
+        "is_asked",
         "is_built",
         "lagging",
         "names",
@@ -145,6 +148,8 @@ class _View:
         self.names: list[str] = []
         self.hash = ""
         self.is_built = False
+        self.is_asked = False
+        """Whether somebody has asked for a watcher since the last look: then it does not rest."""
         self.pending: list[list[tuple[str, bool]]] = []
         """Changes of the namespace since the last look, in order: the name and whether it was
         created."""
@@ -247,6 +252,7 @@ class TopicWatchers:
             self._views.setdefault(str(namespace), views)[pattern] = view
         watcher = TopicWatcher(connection, command.watchTopicList.watcher_id, view)
         view.open_count += 1
+        view.is_asked = True
         view.opening.append(_Opening(watcher, command))
         self._look_at(view)
         return watcher
@@ -299,11 +305,12 @@ class TopicWatchers:
 
     def _next_due(self) -> _View | None:
         now_s = self._loop.time()
-        return next((v for v in self._due if v.rests_until_s <= now_s or v.opening), None)
+        return next((v for v in self._due if v.rests_until_s <= now_s or v.is_asked), None)
 
     def _steps(self) -> Steps:
         while (view := self._next_due()) is not None:
             del self._due[view]
+            view.is_asked = False
             used = 0
             for units in self._bring_up_to_date(view):
                 used += units

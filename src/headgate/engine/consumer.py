@@ -24,9 +24,11 @@ class ConsumerPort(Protocol):
         partition: int,
         redelivery_count: int,
         body: bytes,
+        left: tuple[int, ...],
         /,
     ) -> None:
-        """Hand one entry to the connection."""
+        """Hand one entry to the connection. ``left`` says which messages of a partly acknowledged
+        batch are left (:mod:`headgate.base.ack_words`); empty if all are."""
 
     def close_consumer(self, consumer_id: int, /) -> None:
         """The broker ends this consumer; the client may create it again."""
@@ -44,6 +46,10 @@ class Consumer:
     Permits count messages, as Pulsar's FLOW does; they may go below zero because an entry is never
     split. ``window`` is the largest permit total it ever had: its receiver queue as the broker can
     see it (docs/telemetry.md 1).
+
+    Messages of a batch that were acknowledged before it was sent cost no permits
+    (``uncharged_messages``). Some clients return permits for them all the same. So permits beyond
+    the window are taken for these as far as there are any, and the window does not grow by them.
     """
 
     __slots__ = (
@@ -71,9 +77,11 @@ class Consumer:
         "priority_level",
         "rates",
         "ring_distance",
+        "takes_any_schema",
         "told_active",
         "told_end",
         "unacked_messages",
+        "uncharged_messages",
         "window",
     )
 
@@ -89,7 +97,9 @@ class Consumer:
         client_version: str = "",
         connected_ms: int = 0,
         epoch: int = -1,
+        takes_any_schema: bool = False,
     ) -> None:
+        """``takes_any_schema``: it decodes each message by the schema of its producer."""
         self.consumer_id = consumer_id
         self.name = name
         self.port = port
@@ -99,14 +109,18 @@ class Consumer:
         self.client_version = client_version
         self.connected_ms = connected_ms
         self.epoch = epoch
+        self.takes_any_schema = takes_any_schema
         self.connection_key = id(port)
         self.permits = 0
         self.window = 0
-        self.held: dict[int, None] = {}
-        """Entries of a shared subscription that it got and that are not acknowledged, in order."""
+        self.uncharged_messages = 0
+        """Messages sent without permits for which the client has not returned any."""
+        self.held: dict[int, int] = {}
+        """Entries of a shared subscription that it got and that are not acknowledged, in order; how
+        many messages of each are acknowledged."""
         self.unacked_messages = 0
-        """Messages of the entries that it holds, and of those that it gave back and that are not
-        queued for redelivery yet."""
+        """Unacknowledged messages of the entries that it holds, and of those that it gave back and
+        that are not queued for redelivery yet."""
         self.blocked_on_unacked = False
         self.in_ready = False
         self.told_active: bool | None = None
@@ -135,8 +149,18 @@ class Consumer:
         """Account a FLOW of ``count`` messages."""
         self.permits += count
         if self.permits > self.window:
-            self.window = self.permits
+            if self.uncharged_messages:
+                self._take_uncharged(count)
+            self.window = max(self.window, self.permits)
         self.last_flow_ms = now_ms
+
+    def _take_uncharged(self, count: int) -> None:
+        """Take back permits that the client returned though it was not charged for them. It keeps
+        as many as the FLOW has: a client that waits for them would else wait for ever."""
+        excess = min(self.permits - max(self.window, count), self.uncharged_messages)
+        if excess > 0:
+            self.permits -= excess
+            self.uncharged_messages -= excess
 
     def account_sent(self, entries: int, messages: int, size_bytes: int, now_ms: int) -> None:
         """Account that entries were sent to it."""

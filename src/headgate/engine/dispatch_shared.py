@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 
 from headgate.base.work_units import BECAME_DUE, JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
-from headgate.engine.chunk_holders import ASIDE_MAX, ChunkHolders
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatch_delayed import DelayingDispatcher
+from headgate.engine.dispatch_chunks import ROUND_ENTRIES, ChunkingDispatcher
 from headgate.engine.dispatcher import DispatchedSubscription
 from headgate.engine.ports import IndexPart
 from headgate.engine.types import NotReady, SubscriptionType
@@ -23,11 +21,8 @@ GIVE_BACK_ENTRIES = 64
 """Entries that are queued for redelivery at once; if a consumer gives back more, the next turns
 queue the rest."""
 
-ROUND_ENTRIES = 20
-"""Entries that one consumer takes before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 
-
-class SharedDispatcher(DelayingDispatcher):
+class SharedDispatcher(ChunkingDispatcher):
     """Round robin among the ready consumers of the best priority level.
 
     Each consumer has the entries that it holds. What it gives back all at once passes through
@@ -40,13 +35,10 @@ class SharedDispatcher(DelayingDispatcher):
 
     __slots__ = (
         "_awaits_index",
-        "_chosen",
-        "_chunks",
         "_held_index",
         "_level_counts",
         "_levels",
         "_moved",
-        "_no_chunks_stop",
         "_ready",
         "_returned",
         "_returned_messages",
@@ -54,7 +46,6 @@ class SharedDispatcher(DelayingDispatcher):
         "_turn_entries",
         "blocked_on_unacked",
         "replay",
-        "replaying",
         "unacked_messages",
     )
 
@@ -66,7 +57,6 @@ class SharedDispatcher(DelayingDispatcher):
         self._moved: Iterator[int] | None = None
         """The rest of what a move of the cursor has to look at; it yields units."""
         self.replay: list[int] = []
-        self.replaying: dict[int, tuple[int, int]] = {}
         self._to_redeliver = (0, 0)
         self.unacked_messages = 0
         self.blocked_on_unacked = False
@@ -75,11 +65,6 @@ class SharedDispatcher(DelayingDispatcher):
         self._level_counts: dict[int, int] = {}
         """Connected consumers by priority level."""
         self._turn_entries = 0
-        self._chunks = ChunkHolders()
-        self._chosen: Consumer | None = None
-        """The consumer of the entry that :meth:`next_run` found, if that is a chunk."""
-        self._no_chunks_stop = 0
-        """The entries from the next one on to before this one are no chunks."""
         self._awaits_index = False
         """Whether the index of the next entry that a consumer gave back is being read."""
         self._held_index: Sequence[IndexPart] = ()
@@ -113,75 +98,6 @@ class SharedDispatcher(DelayingDispatcher):
             return self._next_with_chunks(first, stop)
         return (first, stop) if first < stop else (-1, -1)
 
-    def _next_with_chunks(self, first: int, stop: int) -> tuple[int, int]:
-        """As :meth:`next_run`, from a run of unacknowledged entries on that may be chunks: put
-        aside those whose consumers are not ready. An entry that is not in memory ends the search,
-        to be read."""
-        acks, topic = self.subscription.acks, self.subscription.topic
-        while first < stop:
-            if first < self._no_chunks_stop:
-                return first, min(stop, self._no_chunks_stop)
-            if first not in topic.cache:
-                return first, first + 1
-            found = self._look_for_chunk(first)
-            if found is _Found.CHUNK:
-                return first, first + 1
-            if found is _Found.NO_CHUNK:
-                self._no_chunks_stop = self._stop_before_chunk(first, stop)
-                return first, self._no_chunks_stop
-            first, stop = acks.unacked_run(first + 1, topic.log.end, ROUND_ENTRIES)
-            self.read_ordinal = first
-            if first < topic.delays_stop:
-                first, stop = self._undelayed(first, stop, ROUND_ENTRIES)
-        waiting = self._chunks.first_aside(self.replaying)
-        if waiting is None:
-            return -1, -1
-        # Only for the reason why it waits: an event of its consumer queues it for delivery.
-        ordinal, self._chosen = waiting
-        return ordinal, ordinal + 1
-
-    def _stop_before_chunk(self, first: int, stop: int) -> int:
-        """The first entry behind ``first`` that is a chunk or not in memory, at most ``stop``."""
-        topic = self.subscription.topic
-        for ordinal in range(first + 1, stop):
-            body = topic.cache.get(ordinal)
-            if body is None or topic.chunk_of(body) is not None:
-                return ordinal
-        return stop
-
-    def _is_deliverable(self, ordinal: int) -> bool:
-        """Whether an entry that is queued for redelivery can be delivered or read next. Else it is
-        a chunk that is put aside, and no longer queued."""
-        if ordinal not in self.subscription.topic.cache:
-            return True
-        return self._look_for_chunk(ordinal) is not _Found.PUT_ASIDE
-
-    def _look_for_chunk(self, ordinal: int) -> _Found:
-        """Look at an entry in memory. If it is a chunk, choose its consumer for :meth:`pick`, or
-        put it aside because that is not ready."""
-        topic, chunks = self.subscription.topic, self._chunks
-        body = topic.cache[ordinal]
-        chunk = topic.chunk_of(body)
-        if chunk is None:
-            return _Found.NO_CHUNK
-        holder = None
-        if not (chunk.is_first and ordinal in self.replaying):  # that begins the message anew
-            holder = chunks.holder_of(chunk.message, self.subscription.consumers)
-        if holder is None:
-            picked = self.pick()
-            if isinstance(picked, Consumer):
-                chunks.assign(chunk.message, picked)
-                self._chosen = picked
-        elif holder.is_ready or chunks.aside_count >= ASIDE_MAX:
-            self._chosen = holder
-        else:
-            if ordinal not in self.replaying:
-                self._queue(ordinal, 1, len(body))
-            chunks.put_aside(ordinal, holder)
-            topic.may_have_chunks()  # so that later runs look at what is aside, too
-            return _Found.PUT_ASIDE
-        return _Found.CHUNK
-
     def pick(self) -> Consumer | NotReady:
         if self._chosen is not None:
             chosen, self._chosen = self._chosen, None
@@ -211,7 +127,7 @@ class SharedDispatcher(DelayingDispatcher):
         return any(is_hungry(c.permits, c.window) for c in self.subscription.consumers)
 
     def room_messages(self, consumer: Consumer) -> int:
-        limits = self.subscription.topic.engine.limits
+        limits = self.subscription.topic.unacked_limits
         room = consumer.permits
         if limits.unacked_per_consumer_max > 0:
             room = min(room, limits.unacked_per_consumer_max - consumer.unacked_messages)
@@ -219,7 +135,9 @@ class SharedDispatcher(DelayingDispatcher):
             room = min(room, limits.unacked_per_subscription_max - self.unacked_messages)
         return max(room, 1)
 
-    def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
+    def sent(
+        self, consumer: Consumer, first: int, stop: int, messages: int, acked_messages: int
+    ) -> None:
         if first in self.replaying:
             heappop(self.replay)
             self._no_replay(first)
@@ -227,8 +145,8 @@ class SharedDispatcher(DelayingDispatcher):
             self.read_ordinal = stop
         held = consumer.held
         for ordinal in range(first, stop):
-            held[ordinal] = None
-        limits = self.subscription.topic.engine.limits
+            held[ordinal] = acked_messages
+        limits = self.subscription.topic.unacked_limits
         consumer.unacked_messages += messages
         self.unacked_messages += messages
         if 0 < limits.unacked_per_consumer_max <= consumer.unacked_messages:
@@ -314,8 +232,7 @@ class SharedDispatcher(DelayingDispatcher):
         if self.delayed is not None and self.delayed.forget(ordinal):
             return
         if consumer is not None and ordinal in consumer.held:
-            del consumer.held[ordinal]
-            self._released(consumer, messages)
+            self._released(consumer, messages - consumer.held.pop(ordinal))
         elif ordinal in self.replaying:
             self._no_replay(ordinal)
         elif self._is_delivered(ordinal) and not self.subscription.acks.is_acked(ordinal):
@@ -323,20 +240,50 @@ class SharedDispatcher(DelayingDispatcher):
 
     def _acked_elsewhere(self, ordinal: int, messages: int) -> None:
         """An entry was acknowledged that the acknowledging consumer does not hold."""
+        part = self._returned_with(ordinal)
+        if part is not None:
+            self._released(part.holder, self._take_back(part, ordinal, messages))
+            return
+        holder = self._holder_of(ordinal)
+        if holder is not None:
+            self._released(holder, messages - holder.held.pop(ordinal))
+
+    def messages_acked(self, consumer: Consumer, ordinal: int, messages: int) -> None:
+        if ordinal in consumer.held:
+            consumer.held[ordinal] += messages
+            self._released(consumer, messages)
+        elif ordinal in self.replaying:
+            left, size = self.replaying[ordinal]
+            self.replaying[ordinal] = left - messages, size
+            self._to_redeliver = self._to_redeliver[0] - messages, self._to_redeliver[1]
+        elif ordinal < self.read_ordinal:
+            part = self._returned_with(ordinal)
+            holder = self._holder_of(ordinal) if part is None else part.holder
+            if part is not None:
+                part.held[ordinal] += messages
+                self._returned_messages[part.holder] -= messages
+            elif holder is not None:
+                holder.held[ordinal] += messages
+            if holder is not None:
+                self._released(holder, messages)
+
+    def _returned_with(self, ordinal: int) -> _Returned | None:
+        """What a consumer gave back with this entry in it."""
         for part in self._returned:
             self.holders_searched_count += 1
             if ordinal in part.held:
-                self._take_back(part, ordinal, messages)
-                self._released(part.holder, messages)
-                return
+                return part
+        return None
+
+    def _holder_of(self, ordinal: int) -> Consumer | None:
+        """The consumer that holds an entry."""
         for holder in self.subscription.consumers:
             self.holders_searched_count += 1
             if ordinal in holder.held:
-                del holder.held[ordinal]
-                self._released(holder, messages)
-                return
+                return holder
+        return None
 
-    def delivered(self) -> Iterator[tuple[Consumer, dict[int, None]]]:
+    def delivered(self) -> Iterator[tuple[Consumer, dict[int, int]]]:
         """What is delivered, not acknowledged and not queued for redelivery, with its holder."""
         for part in self._returned:
             yield part.holder, part.held
@@ -347,13 +294,23 @@ class SharedDispatcher(DelayingDispatcher):
     def needs_passed(self) -> bool:
         return self._moved is not None or bool(self._returned)
 
+    def unacked_limits_changed(self) -> None:
+        limits = self.subscription.topic.unacked_limits
+        for consumer in self.subscription.consumers:
+            maximum = limits.unacked_per_consumer_max
+            consumer.blocked_on_unacked = 0 < maximum <= consumer.unacked_messages
+            self.consumer_ready(consumer)
+        maximum = limits.unacked_per_subscription_max
+        self.blocked_on_unacked = 0 < maximum <= self.unacked_messages
+        self.subscription.wake()
+
     def _released(self, holder: Consumer, messages: int) -> None:
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
         holder.unacked_messages -= messages
         self.unacked_messages -= messages
         if self.delayed is not None and not self.unacked_messages:
             self.subscription.wake()  # what is left may not be due
-        limits = self.subscription.topic.engine.limits
+        limits = self.subscription.topic.unacked_limits
         if (
             holder.blocked_on_unacked
             and holder.unacked_messages <= limits.unacked_per_consumer_max // 2
@@ -375,8 +332,8 @@ class SharedDispatcher(DelayingDispatcher):
         held, messages = consumer.held, 0
         for ordinal in ordinals:
             if ordinal in held:
-                del held[ordinal]
-                messages += self._give_back(consumer, ordinal, counted=True)
+                acked = held.pop(ordinal)
+                messages += self._give_back(consumer, ordinal, acked, counted=True)
         return messages
 
     def _return_all(self, consumer: Consumer, *, counted: bool) -> int:
@@ -412,8 +369,9 @@ class SharedDispatcher(DelayingDispatcher):
                 if ordinal in held:  # not acknowledged meanwhile
                     if ordinal < log.memory_first and not self._is_indexed(ordinal, ordinals):
                         return used
-                    messages = self._give_back(part.holder, ordinal, counted=part.counted)
-                    self._take_back(part, ordinal, messages)
+                    acked = held[ordinal]
+                    left = self._give_back(part.holder, ordinal, acked, counted=part.counted)
+                    self._take_back(part, ordinal, left + acked)
                 ordinals.popleft()
             self._returned.popleft()
         return used
@@ -439,19 +397,22 @@ class SharedDispatcher(DelayingDispatcher):
         self._awaits_index = False
         self.subscription.wake()
 
-    def _take_back(self, part: _Returned, ordinal: int, messages: int) -> None:
-        """An entry leaves what its holder gave back."""
-        del part.held[ordinal]
-        left = self._returned_messages[part.holder] - messages
+    def _take_back(self, part: _Returned, ordinal: int, messages: int) -> int:
+        """An entry of so many messages leaves what its holder gave back; returns how many of them
+        counted there."""
+        counted = messages - part.held.pop(ordinal)
+        left = self._returned_messages[part.holder] - counted
         if left:
             self._returned_messages[part.holder] = left
         else:
             del self._returned_messages[part.holder]
+        return counted
 
-    def _give_back(self, holder: Consumer, ordinal: int, *, counted: bool) -> int:
-        """Queue an entry that its holder gave back for redelivery; returns its messages."""
+    def _give_back(self, holder: Consumer, ordinal: int, acked: int, *, counted: bool) -> int:
+        """Queue an entry that its holder gave back for redelivery, ``acked`` of its messages
+        acknowledged; returns how many are left."""
         log = self.subscription.topic.log
-        messages, size = log.message_count(ordinal), log.size_bytes(ordinal)
+        messages, size = log.message_count(ordinal) - acked, log.size_bytes(ordinal)
         self._released(holder, messages)
         if self.subscription.acks.is_acked(ordinal):
             return messages  # the cursor passed it: it is forgotten, not queued
@@ -522,12 +483,13 @@ class SharedDispatcher(DelayingDispatcher):
     def _passed_returned(self, part: _Returned, ordinal: int) -> None:
         if ordinal in part.held:
             messages = self.subscription.topic.log.message_count(ordinal)
-            self._take_back(part, ordinal, messages)
-            self._released(part.holder, messages)
+            self._released(part.holder, self._take_back(part, ordinal, messages))
 
     def _passed_held(self, holder: Consumer, ordinal: int) -> None:
-        if holder.held.pop(ordinal, ordinal) is None:
-            self._released(holder, self.subscription.topic.log.message_count(ordinal))
+        acked = holder.held.pop(ordinal, None)
+        if acked is not None:
+            messages = self.subscription.topic.log.message_count(ordinal)
+            self._released(holder, messages - acked)
 
     def _recover(self) -> None:
         """No consumer holds an entry: start again at the first unacknowledged entry."""
@@ -553,22 +515,11 @@ class SharedDispatcher(DelayingDispatcher):
 
     def to_redeliver(self) -> Amounts:
         messages, size = self._to_redeliver
-        acks = self.subscription.acks
-        if acks.partials is not None:
-            messages -= sum(map(acks.partly_acked, self.replaying))
         entries = len(self.replaying)
         if self.delayed is not None:
             due = self.delayed.due
             return Amounts(entries + due.entries, messages + due.messages, size + due.size_bytes)
         return Amounts(entries, messages, size)
-
-
-class _Found(Enum):
-    """What a look at an entry found."""
-
-    NO_CHUNK = 0
-    CHUNK = 1
-    PUT_ASIDE = 2
 
 
 class _Returned:
@@ -584,7 +535,7 @@ class _Returned:
         self.ordinals = deque(holder.held)
         """Its entries, the next one first; an acknowledged one is no longer in ``held``."""
 
-    def extend(self, held: dict[int, None]) -> None:
+    def extend(self, held: dict[int, int]) -> None:
         """The holder gives back more."""
         self.held |= held
         self.ordinals.extend(held)

@@ -75,7 +75,14 @@ class SingleActiveDispatcher(Dispatcher):
     def room_messages(self, consumer: Consumer) -> int:
         return consumer.permits
 
-    def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:  # noqa: ARG002
+    def sent(
+        self,
+        consumer: Consumer,  # noqa: ARG002
+        first: int,  # noqa: ARG002
+        stop: int,
+        messages: int,  # noqa: ARG002
+        acked_messages: int,  # noqa: ARG002
+    ) -> None:
         self.read_ordinal = stop
 
     def consumer_added(self, consumer: Consumer) -> None:
@@ -149,6 +156,9 @@ class SingleActiveDispatcher(Dispatcher):
     def acked(self, consumer: Consumer | None, ordinal: int, messages: int) -> None:
         """Nothing to do: the cursor has all state."""
 
+    def messages_acked(self, consumer: Consumer, ordinal: int, messages: int) -> None:
+        """Nothing to do: the cursor has all state."""
+
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:  # noqa: ARG002
         if consumer is not self.active:
             return 0
@@ -173,11 +183,12 @@ class SingleActiveDispatcher(Dispatcher):
             return 0
         log = subscription.topic.log
         read = max(min(self.read_ordinal, log.end), log.first)
-        # Entries below the read position that are not acknowledged; acknowledgements above it
-        # (after a rewind) are rare and only make this an undercount.
+        # Entries below the read position that are not acknowledged; acknowledgements of whole
+        # entries above it (after a rewind) are rare and only make this an undercount.
+        done = subscription.done_messages - subscription.acks.partial_messages(read, log.end)
         if read >= log.memory_first:
-            return max(0, log.messages_before(read) - subscription.done_messages)
-        return max(0, log.totals_near(read)[0].messages - subscription.done_messages)
+            return max(0, log.messages_before(read) - done)
+        return max(0, log.totals_near(read)[0].messages - done)
 
     def to_redeliver(self) -> Amounts:
         return NO_AMOUNTS

@@ -15,6 +15,7 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.ack_set import AckSet
+from headgate.base.ack_words import words_of
 from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
@@ -22,7 +23,7 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.delayed_delivery import DelayedDelivery
 from headgate.engine.delayed_entries import DelayedEntries, DueTimeOf
-from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.ports import EntryLog, RunningTotals
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import LABELS, Account, Cell, throttled_cell
@@ -77,6 +78,7 @@ class DispatchedTopic(Protocol):
     is_system: bool
     delays_stop: int
     delayed_delivery: DelayedDelivery
+    unacked_limits: UnackedLimits
     terminated: bool
     chunks_stop: int
 
@@ -176,8 +178,15 @@ class Dispatcher(ABC):
         it, because entries are never split."""
 
     @abstractmethod
-    def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
-        """Account that the entries from ``first`` to before ``stop`` were sent."""
+    def sent(
+        self, consumer: Consumer, first: int, stop: int, messages: int, acked_messages: int
+    ) -> None:
+        """Account that the entries from ``first`` to before ``stop`` were sent, with ``messages``
+        that are not acknowledged. ``acked_messages`` of them were, which is 0 unless it is a single
+        entry."""
+
+    def unacked_limits_changed(self) -> None:  # noqa: B027 - most types have no such limits
+        """The limits on the unacknowledged messages of its topic have changed."""
 
     @abstractmethod
     def permits(self) -> int:
@@ -205,6 +214,11 @@ class Dispatcher(ABC):
         time, perhaps without being sent, perhaps one that another consumer holds."""
 
     @abstractmethod
+    def messages_acked(self, consumer: Consumer, ordinal: int, messages: int) -> None:
+        """A consumer acknowledged ``messages`` of an entry for the first time, and the entry still
+        has others. Perhaps another consumer holds it, or none."""
+
+    @abstractmethod
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:
         """A consumer asks for redelivery; returns how many messages will be redelivered."""
 
@@ -224,8 +238,8 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def to_redeliver(self) -> Amounts:
-        """What waits for redelivery, without messages of partly acknowledged entries that are
-        acknowledged already."""
+        """What waits for redelivery, without the acknowledged messages of partly acknowledged
+        entries."""
 
     # -- the loop --------------------------------------------------------------------------
 
@@ -294,6 +308,10 @@ class Dispatcher(ABC):
         stop = min(stop, entries_stop, first + room)
         while stop - first > 1 and messages_before[stop - 1 - base] - before >= room:
             stop -= 1
+        acked = 0
+        left: tuple[int, ...] = ()
+        if subscription.acks.partials is not None:
+            stop, acked, left = self._up_to_partial(first, stop)
         port, position, counts = consumer.port, log.position, self.redelivery_counts
         send_entry = port.send_entry
         for ordinal in range(first, stop):
@@ -302,14 +320,17 @@ class Dispatcher(ABC):
                 stop = ordinal
                 break
             count = counts.get(ordinal, 0) if counts else 0
-            send_entry(consumer, position(ordinal), partition, count, body)
+            send_entry(consumer, position(ordinal), partition, count, body, left)
             if not port.writable:
                 stop = ordinal + 1
                 break
         entries = stop - first
         messages = messages_before[stop - base] - before
         size = bytes_before[stop - base] - bytes_before[first - base]
-        self.sent(consumer, first, stop, messages)
+        if acked:
+            messages -= acked
+            consumer.uncharged_messages += acked
+        self.sent(consumer, first, stop, messages, acked)
         engine = topic.engine
         if subscription.gate.limited:
             counted = entries if engine.throttle_counts_entries else messages
@@ -335,6 +356,18 @@ class Dispatcher(ABC):
         """The subscription is gone, or another dispatcher delivers to it."""
         if self.delayed is not None:
             self.delayed.close()
+
+    def _up_to_partial(self, first: int, stop: int) -> tuple[int, int, tuple[int, ...]]:
+        """How far the entries from ``first`` on go out together: to before the next partly
+        acknowledged one. If that is ``first``, it goes alone: with how many of its messages are
+        acknowledged, and the words that say which are left."""
+        acks = self.subscription.acks
+        partials = acks.partials
+        if partials is None:
+            return stop, 0, ()
+        if first in partials:
+            return first + 1, partials.acked_messages(first), words_of(partials.unacked_mask(first))
+        return partials.first_within(first + 1, stop), 0, ()
 
     def _report_end(self) -> None:
         """Everything is acknowledged and nothing follows: notify each consumer once."""
@@ -382,7 +415,10 @@ class Dispatcher(ABC):
             size -= delayed_bytes
         acks = self.subscription.acks
         holes = acks.holes_count
-        if acks.partials is not None or (holes and holes > acks.holes_below(first)):
+        partials = acks.partials
+        if (partials is not None and partials.highest >= first) or (
+            holes and holes > acks.holes_below(first)
+        ):
             if first < log.memory_first:
                 return self._waiting_of_backlog()
             _, acked_messages, acked_bytes = self.subscription.acked_within(first, log.end)

@@ -41,6 +41,10 @@ class Effects(EntryAppender, Protocol):
     def may_release(self, topic: Topic, /) -> None:
         """Nothing may need some entries of the topic any more: look soon whether to trim them."""
 
+    def policies_changed(self, topic: Topic, /) -> None:
+        """A topic was loaded, or its policies may have changed: look soon what to trim, and what
+        expires."""
+
     def topic_unloaded(self, topic: Topic, /) -> None:
         """A topic is no longer live: forget it."""
 

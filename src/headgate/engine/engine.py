@@ -26,7 +26,7 @@ from headgate.engine.delayed_delivery import DEFAULT_DELAYED_DELIVERY, DelayedDe
 from headgate.engine.delayed_entries import DueTimeOf, never_delayed
 from headgate.engine.disk_full_hold import DiskFullHold
 from headgate.engine.effects import Effects
-from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.eviction import Eviction
 from headgate.engine.observer import NoObserver, Observer
 from headgate.engine.parked_bounds import ParkedBounds
@@ -65,6 +65,9 @@ LimitsOf = Callable[[Topic, str | None], RateLimit | None]
 PublishLimitOf = Callable[[Topic], RateLimit | None]
 """The publish limit that is set on a topic."""
 
+UnackedLimitsOf = Callable[[Topic], UnackedLimits | None]
+"""The limits on unacknowledged messages in force on a topic; None for the engine's."""
+
 QuotasOf = Callable[[Topic], Quotas]
 """The backlog quotas that are set on a topic."""
 
@@ -89,6 +92,10 @@ def _no_quotas(_: Topic) -> Quotas:
 
 
 def _no_publish_limit(_: Topic) -> RateLimit | None:
+    return None
+
+
+def _no_unacked_limits(_: Topic) -> UnackedLimits | None:
     return None
 
 
@@ -118,6 +125,7 @@ class Engine:
         publish_limit_of: PublishLimitOf = _no_publish_limit,
         delayed_delivery_of: DelayedDeliveryOf = _always_active,
         due_time_of: DueTimeOf = never_delayed,
+        unacked_limits_of: UnackedLimitsOf = _no_unacked_limits,
         send_rules_of: SendRulesOf = _no_send_rules,
         now_ns: int = 0,
         now_ms: int = 0,
@@ -151,8 +159,7 @@ class Engine:
         self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
-        self.due_time_of = due_time_of
-        self.delays = DelaySchedule()
+        self.due_time_of, self.delays = due_time_of, DelaySchedule()
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)
@@ -165,6 +172,7 @@ class Engine:
         self._quotas_of = quotas_of
         self._publish_limit_of = publish_limit_of
         self._delayed_delivery_of = delayed_delivery_of
+        self._unacked_limits_of = unacked_limits_of
         self._send_rules_of = send_rules_of
         self._retired: dict[int, _RetiredLimits] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
@@ -331,7 +339,8 @@ class Engine:
         self.reload_delayed_delivery(topic)
         topic.send_rules = self._send_rules_of(topic)
         self.relative.loaded(topic, kept.publish_rate)
-        self.may_release(topic)
+        for _ in self.policies_in_steps(topic):
+            pass
         return topic
 
     def end_subscriptions(self, topic: Topic) -> Iterator[Subscription]:
@@ -413,6 +422,26 @@ class Engine:
     def may_release(self, topic: Topic) -> None:
         """Look soon whether entries of a topic can be trimmed."""
         self.effects.may_release(topic)
+
+    def policies_in_steps(self, topic: Topic) -> Iterator[int]:
+        """Apply the policies that no other method applies: the limits on unacknowledged messages,
+        and what releases entries with time. Each step yields how many subscriptions it looked
+        at."""
+        limits = self._unacked_limits_of(topic)
+        if limits is None or limits == self._unacked_limits:
+            limits = self.limits
+        if limits is not topic.unacked_limits:
+            topic.unacked_limits = limits
+            for subscription in list(topic.subscriptions.values()):
+                subscription.dispatcher.unacked_limits_changed()
+                yield 1 + len(subscription.consumers)
+        self.effects.policies_changed(topic)
+
+    @property
+    def _unacked_limits(self) -> UnackedLimits:
+        """Those of topics without a policy."""
+        limits = self.limits
+        return UnackedLimits(limits.unacked_per_consumer_max, limits.unacked_per_subscription_max)
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """Report that a quota stops producers, or no longer does."""

@@ -8,11 +8,18 @@ from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 
 
 @dataclass(slots=True)
-class EngineLimits:
-    """Settings as plain attributes. Dynamic settings are assigned in place."""
+class UnackedLimits:
+    """The limits on unacknowledged messages of shared consumers and subscriptions; 0 is none."""
 
     unacked_per_consumer_max: int = 50_000
     unacked_per_subscription_max: int = 200_000
+
+
+@dataclass(slots=True)
+class EngineLimits(UnackedLimits):
+    """Settings as plain attributes. Dynamic settings are assigned in place. A topic's policies may
+    have other limits on its unacknowledged messages."""
+
     failover_delay_ns: int = 1_000 * NS_PER_MS
     backlogged_entries_min: int = 1_000
     """managedLedgerCursorBackloggedThreshold: a subscription that is caught up falls behind when

@@ -60,6 +60,10 @@ class NotAllowedError(EngineError):
     """The operation is not possible on this topic or subscription."""
 
 
+class SubscriptionNotFoundError(EngineError):
+    """The subscription does not exist, and a consumer's use does not create it."""
+
+
 class TooManySubscriptionsError(NotAllowedError):
     """The topic has as many durable subscriptions as it may."""
 

@@ -75,27 +75,25 @@ class ExclusiveAccess:
 
     def claim(
         self, producer: Producer, connected: Collection[object], brought: int | None = None
-    ) -> None:
+    ) -> list[AccessWaiter]:
         """Give the access to a producer that connects next; ``connected`` are the topic's
         producers, ``brought`` is the topic epoch that the client was given before. With
-        ``EXCLUSIVE_WITH_FENCING`` the caller closes the others before it adds the producer.
+        ``EXCLUSIVE_WITH_FENCING`` the caller closes the others before it adds the producer, and
+        refuses those that waited, which are the result.
 
         Raises:
             ProducerFencedError: the access is not free, or the brought epoch is over.
         """
         self.check_epoch(brought)
         if self.holder is producer:
-            return
+            return []
         if producer.access_mode is not AccessMode.EXCLUSIVE_WITH_FENCING:
             if not self.is_idle:
                 raise ProducerFencedError(f"Topic has an existing exclusive producer{self._name()}")
             if connected:
                 raise ProducerFencedError("Topic has existing shared producers")
-        waiters = self._waiters
-        self._waiters = {}
         self.holder = producer
-        for waiter in waiters.values():  # only fencing finds any
-            waiter.refused(ProducerFencedError("Fenced out"))
+        return self.take_waiters()
 
     def check_epoch(self, brought: int | None) -> None:
         """Check the topic epoch that a client was given before.
@@ -140,11 +138,11 @@ class ExclusiveAccess:
             self.holder = waiter.producer
             waiter.granted()
 
-    def refuse_waiters(self, error: EngineError) -> None:
-        """Refuse all producers that wait."""
-        waiters, self._waiters = self._waiters, {}
-        for waiter in waiters.values():
-            waiter.refused(error)
+    def take_waiters(self) -> list[AccessWaiter]:
+        """Those that wait no longer from now on: the caller refuses them."""
+        waiters = list(self._waiters.values())
+        self._waiters.clear()
+        return waiters
 
     def _name(self) -> str:
         return "" if self.holder is None else f": {self.holder.name}"

@@ -7,10 +7,12 @@ delivers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
+from headgate.base.partial_acks import check_batch
+from headgate.base.units import MIB
 from headgate.base.work_units import CLIENT_CLOSED
 from headgate.engine.consumer import Consumer
 from headgate.engine.cursor import Cursor
@@ -33,7 +35,17 @@ from headgate.flow.limits.waiter_gate import WaiterGate
 
 if TYPE_CHECKING:
     from headgate.engine.topic import Topic
+    from headgate.flow.expiry import MessageTtl
     from headgate.flow.quota.backlog_quota import Quota
+
+
+PARTIAL_BYTES_MAX: Final = 32 * MIB
+"""Memory of the partly acknowledged batches of one subscription: about 240,000 batches of 100
+messages. Beyond it, batches are acknowledged as a whole only."""
+
+PARTS_BATCH_MAX: Final = 1 << 16
+"""Larger batches are acknowledged as a whole only: each acknowledgement of a part stores a bit for
+each message."""
 
 
 class Subscription(Cursor):
@@ -56,9 +68,11 @@ class Subscription(Cursor):
         "entries_sent",
         "evicted_by",
         "evicted_messages",
+        "expired_by",
         "expired_messages",
         "fenced",
         "gate",
+        "idle_since_ms",
         "last_acked_ms",
         "last_expire_ms",
         "last_flow_ms",
@@ -100,6 +114,9 @@ class Subscription(Cursor):
         self.cursor_id = cursor_id
         self.properties = properties or {}
         self.created_ms = now_ms
+        self.idle_since_ms = topic.engine.log_ms
+        """Time of the log at which its last consumer left, if it has none; what was stored of that
+        before the topic was loaded."""
         self.consumers: dict[Consumer, None] = {}
         """In the order in which they connected."""
         self.type_known = False
@@ -113,6 +130,8 @@ class Subscription(Cursor):
         self.skipped_messages = 0
         self.rewound_messages = 0
         self.expired_messages = 0
+        self.expired_by: MessageTtl | None = None
+        """The TTL that expired messages last; None if none did, or a request did."""
         self.evicted_messages = 0
         self.evicted_by: Quota | None = None
         """The backlog quota that evicted last."""
@@ -216,6 +235,8 @@ class Subscription(Cursor):
         self.count_throttling()
         del self.consumers[consumer]
         self.topic.consumers_count -= 1
+        self.idle_since_ms = self.topic.engine.log_ms
+        self.topic.touch_idle()
         self.dispatcher.consumer_removed(consumer)
         self.throttled_dispatch.forget()
         if not self.consumers and not self.is_durable and not self.fenced:
@@ -277,40 +298,43 @@ class Subscription(Cursor):
         consumer.messages_acked += messages
         self._acks_moved(consumer, mark_delete)
 
-    def ack_messages(
-        self, consumer: Consumer, ordinal: int, indexes_mask: int, batch_size: int
-    ) -> None:
+    def ack_messages(self, consumer: Consumer, ordinal: int, indexes_mask: int) -> None:
         """A consumer acknowledged some messages of one entry: bit i of the mask stands for message
         i of its batch. The last of them acknowledges the entry.
 
-        Until then the entry stays with its consumer. All its messages count there and for the
-        limits on unacknowledged messages, because deliveries are never split. Entries that are not
-        stored are ignored, as in :meth:`ack_entry`. No command uses this yet.
+        Until then the entry stays with its consumer, and counts there and for the limits on
+        unacknowledged messages with those that are left. Entries that are not stored are ignored,
+        as in :meth:`ack_entry`.
 
         Raises:
-            InputError: the entry is no batch of that size, or the mask names a message beyond it.
+            InputError: the mask names a message beyond the batch, the batch is too large, or the
+                subscription has too many partly acknowledged ones; nothing changed.
         """
         log, acks = self.topic.log, self.acks
-        if not log.first <= ordinal < log.end:
+        if not log.first <= ordinal < log.end or acks.is_acked(ordinal):
             return
-        messages = log.message_count(ordinal)
-        if batch_size != messages:
+        batch_size = log.message_count(ordinal)
+        check_batch(ordinal, indexes_mask, batch_size)
+        if acks.completes(ordinal, indexes_mask, batch_size):
+            self.ack_entry(consumer, ordinal)
+            return
+        if batch_size > PARTS_BATCH_MAX:
             raise InputError(
-                f"entry {ordinal} is a batch of {messages} messages; acknowledged as one of "
-                f"{batch_size}"
+                f"entry {ordinal} is a batch of {batch_size:,} messages; those of up to "
+                f"{PARTS_BATCH_MAX:,} are acknowledged in part"
             )
-        mark_delete, was_done = acks.mark_delete, acks.is_acked(ordinal)
+        if acks.partial_bytes >= PARTIAL_BYTES_MAX and not acks.partly_acked(ordinal):
+            raise InputError(
+                f"subscription {self.name} has partly acknowledged batches of "
+                f"{acks.partial_bytes:,} bytes; up to {PARTIAL_BYTES_MAX:,} are kept"
+            )
         new = acks.ack_messages(ordinal, indexes_mask, batch_size)
-        if acks.is_acked(ordinal):
-            self.dispatcher.acked(consumer, ordinal, messages)
-            if not was_done:
-                self.done_entries += 1
-                self.done_bytes += log.size_bytes(ordinal)
         if new:
+            self.dispatcher.messages_acked(consumer, ordinal, new)
             self.done_messages += new
             self.acked_messages += new
             consumer.messages_acked += new
-            self._acks_moved(consumer, mark_delete)
+            self._acks_moved(consumer, acks.mark_delete)
 
     def ack_through(self, consumer: Consumer, ordinal: int) -> None:
         """A consumer acknowledged every entry up to and including ``ordinal``."""
@@ -350,22 +374,29 @@ class Subscription(Cursor):
 
     # -- moves by administrators and seeks -------------------------------------------------
 
-    def skip_to(self, ordinal: int, *, expired: bool = False) -> int:
-        """Skip everything below ``ordinal``; returns how many messages that were.
-
-        ``expired``: they are skipped because of their age; they are counted separately.
-        """
+    def skip_to(self, ordinal: int) -> int:
+        """Skip everything below ``ordinal``; returns how many messages that were."""
         last = min(ordinal, self.topic.log.end) - 1
         if last <= self.acks.mark_delete:
             return 0
         skipped = self.finish_through(last)
-        if expired:
-            self.expired_messages += skipped
-            self.last_expire_ms = self.topic.engine.now_ms
-        else:
-            self.skipped_messages += skipped
+        self.skipped_messages += skipped
         self._moved()
         return skipped
+
+    def expire_to(self, ordinal: int, ttl: MessageTtl | None) -> int:
+        """Skip everything below ``ordinal`` because of its age; returns how many messages that
+        were. ``ttl`` is None if an administrator asked for it. They are not counted as skipped."""
+        last = min(ordinal, self.topic.log.end) - 1
+        if last <= self.acks.mark_delete:
+            return 0
+        expired = self.finish_through(last)
+        if expired:
+            self.expired_messages += expired
+            self.expired_by = ttl
+            self.last_expire_ms = self.topic.engine.now_ms
+        self._moved()
+        return expired
 
     def evict_to(self, ordinal: int, quota: Quota) -> tuple[int, int]:
         """Skip everything below ``ordinal`` for a backlog quota; returns the messages and bytes
@@ -418,8 +449,9 @@ class Subscription(Cursor):
         self.damage = self.damaged_entry = self.read_failed = ""
         self.read_completed()
 
-    def reset(self, ordinal: int) -> None:
+    def reset(self, ordinal: int, acked_mask: int = 0) -> None:
         """Seek: deliver ``ordinal`` next; entries below it count as done, entries above do not.
+        Nor do messages of it, but those in ``acked_mask``, which are not all.
 
         The shell has fenced the subscription and disconnected its consumers.
         """
@@ -429,6 +461,10 @@ class Subscription(Cursor):
         before = self.done_messages
         self.resets_count += 1
         self.acks.reset(target - 1)
+        if acked_mask and target == ordinal < log.end:
+            batch_size = log.message_count(ordinal)
+            if batch_size <= PARTS_BATCH_MAX:
+                self.acks.ack_messages(ordinal, acked_mask, batch_size)
         self.topic.cursors.changed(self)
         self.damage = ""  # its old acknowledgements no longer matter
         self.count_done()
@@ -443,6 +479,7 @@ class Subscription(Cursor):
 
     def _moved(self) -> None:
         engine = self.topic.engine
+        self.topic.touch_idle()
         self.damaged_entry = self.read_failed = ""
         self.last_mark_delete_ms = engine.now_ms
         self.dispatcher.cursor_moved()

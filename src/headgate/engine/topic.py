@@ -14,7 +14,7 @@ from headgate.engine.cursor_order import CursorOrder
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.delayed_delivery import DEFAULT_DELAYED_DELIVERY
 from headgate.engine.delayed_entries import DueTimeOf
-from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.errors import (
     DamagedError,
     ProducerBusyError,
@@ -189,6 +189,7 @@ class Topic:
         "subscriptions",
         "terminated",
         "terminating",
+        "unacked_limits",
     )
 
     def __init__(
@@ -230,11 +231,14 @@ class Topic:
         self.cursors = CursorOrder(self.subscriptions)
         self.consumers_count = 0
         """Connected consumers of all subscriptions."""
+        self.unacked_limits: UnackedLimits = engine.limits
+        """Those of its policies, else of the settings."""
         self.quota: TopicQuota | None = None
         """Created when the topic first has a backlog quota."""
         self.publishing = TopicPublishing(self)
         self.fenced = False
         self.idle_since_ns = engine.now_ns
+        """When it was last known to be used."""
         self.messages_in_before_load = log.messages_before(log.end)
         self.bytes_in_before_load = log.bytes_before(log.end)
         self.entries_in_before_load = log.end
@@ -244,10 +248,8 @@ class Topic:
         self.chunks_stop = log.end
         """Entries below it may be chunks of messages: all that are stored when the topic is loaded,
         and all entries once a producer sent a chunk."""
-        self.delays_ignored = 0
-        """Messages that asked for delayed delivery and did not get it."""
-        self.delays_refused = 0
-        """SENDs that were refused because they asked for too long a delay."""
+        self.delays_ignored = self.delays_refused = 0
+        """Messages that were delivered at once; SENDs that asked for too long a delay."""
         self.delayed_delivery = DEFAULT_DELAYED_DELIVERY
         """The effective policy of delayed delivery."""
         self.delays_stop = log.end
@@ -344,7 +346,7 @@ class Topic:
             del self.producers[producer.name]
             if self.access is not None:
                 self.access.left(producer, self.producers)
-            self._touch_idle()
+            self.touch_idle()
 
     def entries_visible(self, first: int) -> None:
         """Entries from ``first`` on are durable: dispatch them."""
@@ -426,7 +428,7 @@ class Topic:
             self.engine.relative.limits_set(self)
         if self.quota is not None:
             self.quota.subscription_changed(subscription)
-        self._touch_idle()
+        self.touch_idle()
 
     def slowest_durable_ordinal(self) -> int:
         """The first entry that a durable subscription has not acknowledged; the end without any."""
@@ -461,15 +463,17 @@ class Topic:
         """Whether it is still loaded. Check this after every wait."""
         return self.engine.by_number.get(self.log.number) is self
 
-    def is_unused(self) -> bool:
-        """Whether it has no producer and no subscription, so that it may be deleted as inactive."""
+    def has_clients(self) -> bool:
+        """Whether it has producers, consumers, producers that wait for access, or entries of
+        producers that are to be stored."""
         if self.access is not None and not self.access.is_idle:
-            return False
-        return not self.producers and not self.subscriptions and not self.publishing.pending_count
+            return True
+        return bool(self.producers or self.consumers_count or self.publishing.pending_count)
 
-    def _touch_idle(self) -> None:
-        if self.is_unused():
-            self.idle_since_ns = self.engine.now_ns
+    def touch_idle(self) -> None:
+        """A producer, consumer or subscription has left, or something else shows that it is
+        used."""
+        self.idle_since_ns = self.engine.now_ns
 
     def fence(self) -> None:
         """Refuse new clients and close all present ones: the topic is unloaded or deleted next."""
@@ -480,7 +484,9 @@ class Topic:
     def disconnect_clients(self) -> Iterator[int]:
         """Close all producers and consumers of a fenced topic, in steps; each yields how many."""
         if self.access is not None:
-            self.access.refuse_waiters(TopicFencedError(_UNAVAILABLE))
+            for waiter in self.access.take_waiters():
+                waiter.refused(TopicFencedError(_UNAVAILABLE))
+                yield 1
         for producer in list(self.producers.values()):
             if not producer.closed:
                 producer.port.close_producer(producer.producer_id)

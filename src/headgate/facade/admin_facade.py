@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.identity import Identity
-from headgate.base.names import TopicName
+from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.schema_types import CompatibilityStrategy
 from headgate.base.units import KIB, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS
 from headgate.broker.authorization import check_allowed
@@ -51,7 +52,12 @@ from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
 from headgate.policy.access_law import Decision
+from headgate.policy.expiry_table import ExpiryTable
+from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import SETTINGS
+from headgate.policy.use_table import UseTable
+from headgate.schema.definition import Definition
+from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -96,6 +102,14 @@ class AdminFacade:
     @property
     def info(self) -> BrokerInfo:
         return self._broker.info
+
+    @property
+    def expiry(self) -> ExpiryTable:
+        return self._policies.expiry
+
+    @property
+    def uses(self) -> UseTable:
+        return self._policies.uses
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -177,15 +191,32 @@ class AdminFacade:
     async def check_backlog_quotas(self) -> None:
         await self._broker.quota_sweep.check()
 
+    def schema_rules(self, topic: TopicName) -> SchemaRules:
+        return self._policies.schemas.of_topic(topic)
+
+    def namespace_schema_rules(self, namespace: NamespaceName) -> SchemaRules:
+        return self._policies.schemas.of_namespace(namespace)
+
+    async def add_schema(self, topic: TopicName, schema: Definition) -> int:
+        with _schema_refusals():
+            return await self._broker.schemas.add(topic, schema)
+
+    async def schema_version(self, topic: TopicName, schema: Definition) -> int:
+        with _schema_refusals():
+            return await self._broker.schemas.find_version(topic, schema)
+
+    async def check_schema(self, topic: TopicName, schema: Definition) -> CompatibilityStrategy:
+        with _schema_refusals():
+            return await self._broker.schemas.check_compatible(topic, schema)
+
+    async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
+        return await self._broker.schemas.delete(topic, force=force)
+
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
-        settings = self._broker.settings
-        if not settings.allowAutoTopicCreation or not topic.is_persistent:
+        if not topic.is_persistent or self._registry.is_system(topic):
             return None
-        if self._registry.is_system(topic):
-            return None
-        if settings.allowAutoTopicCreationType == "partitioned" and topic.partition < 0:
-            return settings.defaultNumPartitions
-        return 0
+        partitions = self._policies.uses.created_partitions(topic.namespace)
+        return partitions if partitions is None or topic.partition < 0 else 0
 
     # -- the broker ------------------------------------------------------------------------
 
@@ -389,7 +420,7 @@ class AdminFacade:
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
         with _refusals():
             held = await self._subscriptions.load_passed(subscription, ordinal - 1)
-        skipped = subscription.skip_to(ordinal, expired=True)
+        skipped = subscription.expire_to(ordinal, None)
         del held
         if not skipped:
             return False
@@ -427,6 +458,17 @@ class AdminFacade:
     async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""
         await self._subscriptions.when_idle(self._topic(name), subscription)
+
+
+@contextmanager
+def _schema_refusals() -> Iterator[None]:
+    """Turn refusals of a schema into those of the admin API."""
+    try:
+        yield
+    except InvalidSchemaError as error:
+        raise RefusalError(422, str(error)) from error
+    except IncompatibleSchemaError as error:
+        raise conflict(str(error)) from error
 
 
 @contextmanager

@@ -21,8 +21,9 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from headgate.base.identity import Identity
-from headgate.base.names import TopicName
+from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import Position
+from headgate.base.schema_types import CompatibilityStrategy
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.metadata.catalog import Catalog, Change
@@ -37,6 +38,10 @@ from headgate.metadata.policies import (
 )
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.policy.access_law import Decision
+from headgate.policy.expiry_table import ExpiryTable
+from headgate.policy.schema_table import SchemaRules
+from headgate.policy.use_table import UseTable
+from headgate.schema.definition import Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,14 @@ class Facade(Protocol):
     @property
     def info(self) -> BrokerInfo:
         """The identity of this broker."""
+
+    @property
+    def expiry(self) -> ExpiryTable:
+        """What ends by itself, by the policies and settings in force."""
+
+    @property
+    def uses(self) -> UseTable:
+        """What clients' use creates, and which use is allowed, by those in force."""
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -195,6 +208,12 @@ class Facade(Protocol):
     async def check_backlog_quotas(self) -> None:
         """Verify the backlog quotas of all topics now. Returns when it is done."""
 
+    def schema_rules(self, topic: TopicName) -> SchemaRules:
+        """What is in force for the schema of ``topic``."""
+
+    def namespace_schema_rules(self, namespace: NamespaceName) -> SchemaRules:
+        """What is in force for the schemas of the topics of a namespace without policies."""
+
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         """How many partitions ``topic`` would get if a client's first use created it now.
 
@@ -210,6 +229,30 @@ class Facade(Protocol):
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON."""
+
+    # Schemas. They are read from the catalog; a topic need not exist to have one. The methods that
+    # take a definition raise RefusalError 422 if it is not well formed.
+
+    async def add_schema(self, topic: TopicName, schema: Definition) -> int:
+        """Add a version to a topic's schema, unless it has that definition; returns its number.
+
+        Raises:
+            RefusalError: 409 if it is not compatible, 404 without the namespace.
+        """
+
+    async def schema_version(self, topic: TopicName, schema: Definition) -> int:
+        """The version of a definition; -1 if the topic does not have it."""
+
+    async def check_schema(self, topic: TopicName, schema: Definition) -> CompatibilityStrategy:
+        """Return the strategy in force if a definition could be added.
+
+        Raises:
+            RefusalError: 409 if it could not.
+        """
+
+    async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
+        """Delete all versions; returns the version that stands for the deletion, -1 if there is no
+        schema. ``force`` also forgets the numbers, and returns the last one."""
 
     # Backups.
 

@@ -18,7 +18,7 @@ Rules of the domain that other modules rely on:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from headgate.base.errors import InputError
 from headgate.base.names import PERSISTENT, NamespaceName, TopicName
@@ -34,19 +34,27 @@ from headgate.metadata.own_rows import OwnRows
 from headgate.metadata.policies import NO_TOPIC_POLICIES, NamespacePolicies, TopicPolicies
 from headgate.metadata.policy_plans import PolicyPlans
 from headgate.metadata.rows import (
+    IdleSubscriptionsRow,
     Kind,
     NamespaceRow,
     PartitionedRow,
+    Row,
     SchemaRow,
     TenantRow,
     TopicRow,
 )
+from headgate.metadata.schema_plans import SchemaPlans, earlier_keys, version_key
 from headgate.metadata.staged_rows import own_name
 from headgate.metadata.state import Change, RowChange
 from headgate.metadata.tenant_plans import TenantPlans
 from headgate.metadata.topic_plans import TopicPlans
 
-__all__ = ["Catalog", "Change", "RowChange"]
+NONE_IDLE = IdleSubscriptionsRow()
+"""The row of a topic about whose subscriptions nothing is stored."""
+
+__all__ = ["NONE_IDLE", "Catalog", "Change", "RowChange"]
+
+_SCHEMA_KINDS: Final = (Kind.SCHEMA, Kind.SCHEMA_VERSION)
 
 
 class Catalog(OwnRows):
@@ -72,6 +80,12 @@ class Catalog(OwnRows):
             topic = cast(TopicRow, row)
             self._by_number[topic.number] = topic
             self._numbers.skip_to(topic.number)
+        self.schema_bytes = sum(
+            cast(SchemaRow, row).size_bytes
+            for kind in _SCHEMA_KINDS
+            for row in self._state.rows(kind).values()
+        )
+        """Bytes of all versions of all topics."""
         tenants = TenantPlans(self._state, cluster)
         self.plan_first_boot = tenants.plan_first_boot
         self.plan_create_tenant = tenants.plan_create_tenant
@@ -79,6 +93,7 @@ class Catalog(OwnRows):
         self.plan_delete_tenant = tenants.plan_delete_tenant
         self.plan_create_namespace = tenants.plan_create_namespace
         self.plan_delete_namespace = tenants.plan_delete_namespace
+        self.plan_begin_namespace_deletion = tenants.plan_begin_namespace_deletion
         topics = TopicPlans(self._state, self._numbers, self.topic_by_number)
         self.keep_in = topics.keep_in
         self.limit_topics = topics.limit_topics
@@ -90,11 +105,15 @@ class Catalog(OwnRows):
         self.plan_grow_partitioned = topics.plan_grow_partitioned
         self.plan_subscriptions_complete = topics.plan_subscriptions_complete
         self.plan_delete_topic = topics.plan_delete_topic
-        self.plan_schema = topics.plan_schema
+        schemas = SchemaPlans(self._state)
+        self.plan_schema = schemas.plan_schema
+        self.plan_delete_schema = schemas.plan_delete_schema
+        self.plan_idle_subscriptions = topics.plan_idle_subscriptions
         policies = PolicyPlans(self._state)
         self.plan_namespace_policies = policies.plan_namespace_policies
         self.plan_namespace_quota = policies.plan_namespace_quota
         self.plan_topic_policies = policies.plan_topic_policies
+        self.plan_remove_topic_policies = policies.plan_remove_topic_policies
         self.plan_topic_quota = policies.plan_topic_quota
         self.plan_subscription_rate = policies.plan_subscription_rate
         grants = GrantPlans(self._state)
@@ -180,9 +199,34 @@ class Catalog(OwnRows):
         its partitioned topic."""
         return own_name(topic, self._state.get)
 
-    def schema(self, topic: TopicName) -> SchemaRow | None:
-        """The schema of a topic; for a partition, that of its partitioned topic."""
+    def latest_schema(self, topic: TopicName) -> SchemaRow | None:
+        """The row of the latest version of a topic's schema, also of a deletion; for a partition,
+        that of its partitioned topic."""
         return cast(SchemaRow | None, self._state.get(Kind.SCHEMA, self.own_name(topic)))
+
+    def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
+        """The latest version of a topic's schema, or the given one, unless it was deleted."""
+        latest = self.latest_schema(topic)
+        if latest is None or latest.is_deleted:
+            return None
+        if version is None or version == latest.version:
+            return latest
+        key = version_key(self.own_name(topic), version)
+        return cast(SchemaRow | None, self._state.get(Kind.SCHEMA_VERSION, key))
+
+    def schemas(self, topic: TopicName) -> list[SchemaRow]:
+        """All versions of a topic's schema that were not deleted, from the oldest on."""
+        latest = self.schema(topic)
+        if latest is None:
+            return []
+        keys = earlier_keys(self.own_name(topic), latest)
+        earlier = [self._state.get(Kind.SCHEMA_VERSION, key) for key in keys]
+        return [*(cast(SchemaRow, row) for row in earlier if row is not None), latest]
+
+    def idle_subscriptions(self, full_name: str) -> IdleSubscriptionsRow:
+        """The subscriptions of a topic that have no consumers, as far as that is stored."""
+        row = self._state.get(Kind.IDLE_SUBSCRIPTIONS, full_name)
+        return NONE_IDLE if row is None else cast(IdleSubscriptionsRow, row)
 
     def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """The policies set on a namespace; empty if it does not exist."""
@@ -233,14 +277,22 @@ class Catalog(OwnRows):
         """Make a durable change visible. Call it in the order of planning."""
         self._state.apply(change)
         for row in change.rows:
-            if row.kind is not Kind.TOPIC:
-                continue
-            if row.after is None:
-                self._by_number.pop(cast(TopicRow, row.before).number, None)
-            else:
-                topic = cast(TopicRow, row.after)
-                self._by_number[topic.number] = topic
+            if row.kind is Kind.TOPIC:
+                self._set_number(row)
+            elif row.kind in _SCHEMA_KINDS:
+                self.schema_bytes += _schema_bytes(row.after) - _schema_bytes(row.before)
+
+    def _set_number(self, row: RowChange) -> None:
+        if row.after is None:
+            self._by_number.pop(cast(TopicRow, row.before).number, None)
+        else:
+            topic = cast(TopicRow, row.after)
+            self._by_number[topic.number] = topic
 
     def abandon_all(self) -> None:
         """Forget all changes in flight, after a failed commit. Assigned numbers stay used."""
         self._state.abandon_all()
+
+
+def _schema_bytes(row: Row | None) -> int:
+    return 0 if row is None else cast(SchemaRow, row).size_bytes

@@ -55,10 +55,6 @@ class TooManyTopicsError(RefusalError):
         super().__init__(412, "Exceed maximum number of topics in namespace.")
 
 
-class IncompatibleSchemaError(HeadgateError):
-    """The schema of a client differs from the schema of the topic."""
-
-
 def not_found(reason: str) -> RefusalError:
     """The error for a request about something that does not exist."""
     return RefusalError(404, reason)

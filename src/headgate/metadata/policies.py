@@ -12,6 +12,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from headgate.base.schema_types import AutoUpdateStrategy, CompatibilityStrategy
 from headgate.base.units import INT32_MAX, INT64_MAX
 
 JavaInt = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
@@ -144,8 +145,11 @@ CountField = Literal[
     "max_consumers_per_topic",
     "max_consumers_per_subscription",
     "max_subscriptions_per_topic",
+    "max_unacked_messages_per_consumer",
+    "max_unacked_messages_per_subscription",
 ]
-"""The fields of both kinds of policies that limit a number of clients or subscriptions."""
+"""The fields of both kinds of policies that limit a number of clients, subscriptions or
+unacknowledged messages."""
 
 TOPICS_MAX = "max_topics_per_namespace"
 """The field of namespace policies that limits the number of topics."""
@@ -156,6 +160,8 @@ COUNT_NAMES: Mapping[str, str] = {
     "max_consumers_per_subscription": "maxConsumersPerSubscription",
     "max_subscriptions_per_topic": "maxSubscriptionsPerTopic",
     TOPICS_MAX: "maxTopicsPerNamespace",
+    "max_unacked_messages_per_consumer": "maxUnackedMessagesPerConsumer",
+    "max_unacked_messages_per_subscription": "maxUnackedMessagesPerSubscription",
 }
 """The fields that limit a number, with their names in REST for a namespace. The broker's settings
 have the same names."""
@@ -165,8 +171,62 @@ TOPIC_COUNT_NAMES: Mapping[CountField, str] = {
     "max_consumers_per_topic": "maxConsumers",
     "max_consumers_per_subscription": "maxConsumersPerSubscription",
     "max_subscriptions_per_topic": "maxSubscriptionsPerTopic",
+    "max_unacked_messages_per_consumer": "maxUnackedMessagesOnConsumer",
+    "max_unacked_messages_per_subscription": "maxUnackedMessagesOnSubscription",
 }
 """The same for a topic, which Pulsar names differently."""
+
+InactiveTopicDeleteMode = Literal[
+    "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"
+]
+"""When an unused topic is inactive, by Pulsar's names."""
+
+
+class InactiveTopicPolicies(Struct, frozen=True, rename="camel"):
+    """Whether and when a topic that nobody uses is deleted."""
+
+    inactive_topic_delete_mode: InactiveTopicDeleteMode = "delete_when_no_subscriptions"
+    """A topic with producers or consumers is active. One with subscriptions is, too, or only if
+    one of them has a backlog."""
+    max_inactive_duration_seconds: JavaInt = 0
+    delete_while_inactive: bool = False
+    """False: the topic is never deleted."""
+
+
+TopicType = Literal["partitioned", "non-partitioned"]
+"""The types of topics that a client's first use may create."""
+
+
+class AutoTopicCreation(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Whether a client's first use creates a topic, and of which type."""
+
+    allow_auto_topic_creation: bool
+    topic_type: TopicType | None = None
+    """Required if topics are created."""
+    default_num_partitions: JavaInt | None = None
+    """Only for partitioned topics, and required for them."""
+
+
+class AutoSubscriptionCreation(Struct, frozen=True, rename="camel"):
+    """Whether a consumer creates the durable subscription that it names."""
+
+    allow_auto_subscription_creation: bool = False
+
+
+SubscriptionTypeName = Literal["Exclusive", "Shared", "Failover", "Key_Shared"]
+"""The types of subscriptions, by Pulsar's names."""
+
+SUBSCRIPTION_TYPES: tuple[SubscriptionTypeName, ...] = get_args(SubscriptionTypeName)
+
+
+class Persistence(Struct, frozen=True, rename="camel"):
+    """How entries are stored. The log keeps one copy of each and stores acknowledgements at once,
+    so that only these values are allowed."""
+
+    bookkeeper_ensemble: JavaInt = 0
+    bookkeeper_write_quorum: JavaInt = 0
+    bookkeeper_ack_quorum: JavaInt = 0
+    managed_ledger_max_mark_delete_rate: float = 0.0
 
 
 def with_quota(
@@ -194,6 +254,25 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_consumers_per_subscription: int | None = None
     max_subscriptions_per_topic: int | None = None
     max_topics_per_namespace: int | None = None
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
+    """The older policy, for a namespace without the newer one."""
+    is_allow_auto_update_schema: bool | None = None
+    """Whether clients may bring new definitions."""
+    schema_validation_enforced: bool = False
+    """Whether producers without a schema are refused on topics with one."""
+    message_ttl_in_seconds: int | None = None
+    """Age from which unacknowledged messages expire; 0 is none, even if a wider level has one."""
+    subscription_expiration_time_minutes: int | None = None
+    """Time without a consumer after which a subscription is deleted; 0 is never."""
+    inactive_topic_policies: InactiveTopicPolicies | None = None
+    auto_subscription_creation: AutoSubscriptionCreation | None = None
+    subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
+    """Types that consumers may use; None or none: the next level decides."""
+    max_unacked_messages_per_consumer: int | None = None
+    max_unacked_messages_per_subscription: int | None = None
+    persistence: Persistence | None = None
+    auto_topic_creation: AutoTopicCreation | None = None
     delayed_delivery: DelayedDeliveryPolicy | None = None
     encryption_required: bool = False
     """Whether producers must encrypt messages."""
@@ -213,6 +292,19 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_subscriptions_per_topic: int | None = None
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
+    schema_compatibility_strategy: CompatibilityStrategy | None = None
+    schema_validation_enforced: bool | None = None
+    message_ttl_in_seconds: int | None = None
+    """Age from which unacknowledged messages expire; 0 is none, even if a wider level has one."""
+    subscription_expiration_time_minutes: int | None = None
+    """Time without a consumer after which a subscription is deleted; 0 is never."""
+    inactive_topic_policies: InactiveTopicPolicies | None = None
+    auto_subscription_creation: AutoSubscriptionCreation | None = None
+    subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
+    """Types that consumers may use; None or none: the next level decides."""
+    max_unacked_messages_per_consumer: int | None = None
+    max_unacked_messages_per_subscription: int | None = None
+    persistence: Persistence | None = None
     delayed_delivery: DelayedDeliveryPolicy | None = None
     max_message_size: int | None = None
     """Bytes of the largest entry; 0 is no limit but the broker's."""

@@ -17,6 +17,11 @@ from headgate.metadata.checks import (
     check_retention,
 )
 from headgate.metadata.errors import not_allowed, not_found
+from headgate.metadata.expiry_checks import (
+    NAMESPACE_TTL_REFUSED,
+    TOPIC_TTL_REFUSED,
+    check_expiry,
+)
 from headgate.metadata.policies import (
     COUNT_NAMES,
     NO_TOPIC_POLICIES,
@@ -45,10 +50,12 @@ class PolicyPlans:
 
         Raises:
             RefusalError: 404 without the namespace, 400 for a retention that is not allowed, 412
-                for one that does not cover the backlog quotas, or a number below 0.
+                for one that does not cover the backlog quotas, or a number below 0; as
+                :func:`check_expiry`.
         """
         row = staged_namespace(self._state, name)
         check_counts(policies, COUNT_NAMES)
+        check_expiry(policies, NAMESPACE_TTL_REFUSED)
         replaced = msgspec.structs.replace(row.policies, **policies)
         check_retention(replaced.retention)
         for field, refusal in (
@@ -82,6 +89,7 @@ class PolicyPlans:
         """
         replaced = msgspec.structs.replace(self._staged_policies(topic), **policies)
         check_counts(policies, TOPIC_COUNT_NAMES)
+        check_expiry(policies, TOPIC_TTL_REFUSED)
         check_retention(replaced.retention)
         if "retention" in policies:
             namespace = staged_namespace(self._state, topic.namespace).policies
@@ -89,6 +97,15 @@ class PolicyPlans:
             check_quotas_fit(quotas, replaced.retention, TOPIC_RETENTION_TOO_SMALL)
         row = None if replaced == NO_TOPIC_POLICIES else replaced
         return self._state.stage([(Kind.TOPIC_POLICIES, topic.full, row)])
+
+    def plan_remove_topic_policies(self, topic: TopicName) -> Change:
+        """Remove all policies of a topic.
+
+        Raises:
+            RefusalError: 412 for a partition, 404 without the topic.
+        """
+        self._staged_policies(topic)
+        return self._state.stage([(Kind.TOPIC_POLICIES, topic.full, None)])
 
     def plan_topic_quota(
         self,

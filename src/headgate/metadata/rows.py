@@ -37,7 +37,11 @@ class Kind(StrEnum):
     TOPIC_POLICIES = "topic_policies"
     """Full base name of a topic, partitioned or not -> TopicPolicies."""
     SCHEMA = "schema"
-    """Full base name of a topic, partitioned or not -> SchemaRow."""
+    """Full base name of a topic, partitioned or not -> SchemaRow of its latest version."""
+    SCHEMA_VERSION = "schema_version"
+    """``NAME/VERSION`` of an earlier version, with the same name -> SchemaRow."""
+    IDLE_SUBSCRIPTIONS = "idle_subscriptions"
+    """Full name of a topic that holds messages -> IdleSubscriptionsRow."""
     NAMESPACE_GRANTS = "namespace_grants"
     """``tenant/namespace`` -> NamespaceGrants."""
     TOPIC_GRANTS = "topic_grants"
@@ -94,6 +98,8 @@ class NamespaceRow(Struct, frozen=True, kw_only=True):
     """Its replication clusters: always this broker's cluster only."""
     policies: NamespacePolicies = NamespacePolicies()
     properties: Mapping[str, str] = field(default_factory=dict)
+    deleted: bool = False
+    """Whether it is being deleted with its topics, so that none is created in it."""
 
 
 class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,13 +136,32 @@ class PartitionedRow(Struct, frozen=True, kw_only=True):
 
 
 class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A topic's schema, as its first client sent it."""
+    """A version of a topic's schema, as its first client sent it."""
 
     type: int
     """``Schema.Type`` of the protocol."""
-    name: str
     data: bytes
     properties: Mapping[str, str] = field(default_factory=dict)
+    version: int = 0
+    first: int = 0
+    """The oldest version that the topic has: those before it were deleted."""
+    created_ms: int = 0
+    """Milliseconds since the epoch; 0 in rows of releases without versions."""
+    is_deleted: bool = False
+    """The schema was deleted: this version has no definition, and the topic has no other."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of its definition and properties."""
+        return len(self.data) + sum(len(k) + len(v) for k, v in self.properties.items())
+
+
+class IdleSubscriptionsRow(Struct, frozen=True):
+    """The durable subscriptions of a topic that have no consumer, so that a restart does not make
+    them look used. Only topics whose subscriptions expire have such a row."""
+
+    since_ms: Mapping[str, int] = field(default_factory=dict)
+    """By name, the time of the log since when."""
 
 
 class SettingRow(Struct, frozen=True):
@@ -172,6 +197,7 @@ Row = (
     | PartitionedRow
     | TopicPolicies
     | SchemaRow
+    | IdleSubscriptionsRow
     | NamespaceGrants
     | TopicGrants
     | SubscriptionGrants
@@ -190,6 +216,8 @@ ROW_TYPES: Mapping[Kind, type[Row]] = {
     Kind.PARTITIONED: PartitionedRow,
     Kind.TOPIC_POLICIES: TopicPolicies,
     Kind.SCHEMA: SchemaRow,
+    Kind.SCHEMA_VERSION: SchemaRow,
+    Kind.IDLE_SUBSCRIPTIONS: IdleSubscriptionsRow,
     Kind.NAMESPACE_GRANTS: NamespaceGrants,
     Kind.TOPIC_GRANTS: TopicGrants,
     Kind.SUBSCRIPTION_GRANTS: SubscriptionGrants,

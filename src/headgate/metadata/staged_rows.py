@@ -29,6 +29,18 @@ def staged_namespace(state: RowState, name: NamespaceName) -> NamespaceRow:
     return cast(NamespaceRow, row)
 
 
+def staged_open_namespace(state: RowState, name: NamespaceName) -> NamespaceRow:
+    """The namespace in the staged view, if topics may be created in it.
+
+    Raises:
+        RefusalError: 404 if it does not exist, or is being deleted.
+    """
+    row = staged_namespace(state, name)
+    if row.deleted:
+        raise not_found(f"Namespace {name} is being deleted")
+    return row
+
+
 def topic_exists(state: RowState, full_name: str) -> bool:
     """Whether the staged view has a topic of this name, partitioned or not."""
     return (

@@ -187,6 +187,8 @@ _UNDER_NAMESPACES: Final = frozenset(
         Kind.PARTITIONED,
         Kind.TOPIC_POLICIES,
         Kind.SCHEMA,
+        Kind.SCHEMA_VERSION,
+        Kind.IDLE_SUBSCRIPTIONS,
         Kind.NAMESPACE_GRANTS,
         Kind.TOPIC_GRANTS,
     }
@@ -194,8 +196,9 @@ _UNDER_NAMESPACES: Final = frozenset(
 
 
 def parent_of(kind: Kind, key: str) -> str:
-    """The parent of a row: of a topic its ``domain://tenant/namespace``, of a namespace its tenant,
-    of the grants on subscriptions their namespace, of any other row ``""``."""
+    """The parent of a row: of a topic its ``domain://tenant/namespace``, of a version of a schema
+    its topic, of a namespace its tenant, of the grants on subscriptions their namespace, of any
+    other row ``""``."""
     if kind in _UNDER_NAMESPACES:
         return key.rpartition("/")[0]
     if kind is Kind.SUBSCRIPTION_GRANTS:  # a subscription's name may have slashes

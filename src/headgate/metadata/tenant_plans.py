@@ -14,6 +14,7 @@ from headgate.metadata.checks import (
     check_retention,
 )
 from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.expiry_checks import NAMESPACE_TTL_REFUSED, check_expiry
 from headgate.metadata.grant_plans import grants_of_namespace, new_grants
 from headgate.metadata.grants import (
     NO_NAMESPACE_GRANTS,
@@ -23,6 +24,7 @@ from headgate.metadata.grants import (
 )
 from headgate.metadata.policies import NamespacePolicies
 from headgate.metadata.rows import Bundles, ClusterRow, Kind, NamespaceRow, TenantRow
+from headgate.metadata.schema_plans import schemas_of_namespace
 from headgate.metadata.staged_rows import NO_PROPERTIES, RowValues, staged_namespace
 from headgate.metadata.state import Change, RowState
 
@@ -119,6 +121,7 @@ class TenantPlans:
         row = self._new_namespace(bundles)
         if policies is not None:
             check_retention(policies.retention)
+            check_expiry(msgspec.structs.asdict(policies), NAMESPACE_TTL_REFUSED)
             check_quotas_fit(policies.backlog_quotas, policies.retention, NAMESPACE_QUOTA_TOO_LARGE)
             row = msgspec.structs.replace(row, policies=policies)
         row = msgspec.structs.replace(row, properties=dict(properties))
@@ -126,7 +129,7 @@ class TenantPlans:
         return self._state.stage([(Kind.NAMESPACE, str(name), row), *more])
 
     def plan_delete_namespace(self, name: NamespaceName) -> Change:
-        """Delete a namespace that has no topics, and the grants in it.
+        """Delete a namespace that has no topics, and the grants and schemas in it.
 
         Raises:
             RefusalError: 404 or 409.
@@ -137,7 +140,18 @@ class TenantPlans:
                 if any(True for _ in self._state.staged_children(kind, f"{domain}://{name}")):
                     raise conflict("Cannot delete non empty namespace")
         grants = grants_of_namespace(self._state, name)
-        return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants])
+        schemas = schemas_of_namespace(self._state, name)
+        return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants, *schemas])
+
+    def plan_begin_namespace_deletion(self, name: NamespaceName) -> Change:
+        """Create no topic in a namespace any more, because it is deleted next with those it has.
+
+        Raises:
+            RefusalError: 404.
+        """
+        row = staged_namespace(self._state, name)
+        marked = msgspec.structs.replace(row, deleted=True)
+        return self._state.stage([(Kind.NAMESPACE, str(name), marked)])
 
     def _new_namespace(self, bundles: Bundles | None) -> NamespaceRow:
         return NamespaceRow(

@@ -1,4 +1,4 @@
-"""Changes of topics and their schemas, validated and staged."""
+"""Changes of topics, validated and staged."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ from headgate.base.names import TopicName
 from headgate.metadata.checks import check_partition_count, check_partition_name
 from headgate.metadata.errors import TooManyTopicsError, conflict, not_allowed, not_found
 from headgate.metadata.own_rows import TOPIC_NUMBER, TopicNumbers
-from headgate.metadata.rows import CounterRow, Kind, PartitionedRow, SchemaRow, TopicRow
+from headgate.metadata.rows import (
+    CounterRow,
+    IdleSubscriptionsRow,
+    Kind,
+    PartitionedRow,
+    TopicRow,
+)
+from headgate.metadata.schema_plans import removed_schemas, schemas_taken_over
 from headgate.metadata.staged_rows import (
     NO_PROPERTIES,
     RowValues,
-    own_name,
     staged_namespace,
+    staged_open_namespace,
     topic_exists,
 )
 from headgate.metadata.state import Change, RowState, parent_of
@@ -59,7 +66,7 @@ class TopicPlans:
             RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
                 its partitioned topic does not have, or if the namespace has too many topics.
         """
-        staged_namespace(self._state, topic.namespace)
+        staged_open_namespace(self._state, topic.namespace)
         base = None
         if topic.partition >= 0:
             base = self._state.staged(Kind.PARTITIONED, topic.base.full)
@@ -126,7 +133,7 @@ class TopicPlans:
         if topic.partition >= 0:
             raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
         check_partition_count(partitions)
-        staged_namespace(self._state, topic.namespace)
+        staged_open_namespace(self._state, topic.namespace)
         if topic_exists(self._state, topic.full):
             raise conflict("This topic already exists")
         row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
@@ -135,7 +142,7 @@ class TopicPlans:
         self._check_topic_count(missing)
         lacks_subscriptions = len(missing) < partitions
         new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=lacks_subscriptions)
-        schemas = self._schemas_taken_over(topic, names)
+        schemas = schemas_taken_over(self._state, topic.full, [name.full for name in names])
         return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new, *schemas])
 
     def plan_grow_partitioned(self, topic: TopicName, partitions: int, *, now_ms: int) -> Change:
@@ -150,6 +157,7 @@ class TopicPlans:
         if row is None:
             raise conflict(f"Topic {topic} is not the partitioned topic.")
         check_partition_count(partitions, at_least=row.partitions)
+        staged_open_namespace(self._state, topic.namespace)
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         self._check_topic_count(missing)
@@ -189,24 +197,25 @@ class TopicPlans:
         rows += [(Kind.TOPIC, n, None) for n in names if self._state.staged(Kind.TOPIC, n)]
         if not rows:
             raise not_found(f"Topic {topic} not found")
-        kinds = [Kind.TOPIC_POLICIES, Kind.SCHEMA]
+        own = {topic.full: None} | dict.fromkeys(names)
+        kinds = [Kind.TOPIC_POLICIES, Kind.IDLE_SUBSCRIPTIONS]
         for kind in kinds if keeps_grants else [*kinds, Kind.TOPIC_GRANTS]:
-            own = {topic.full: None} | dict.fromkeys(names)
             rows += [(kind, n, None) for n in own if self._state.staged(kind, n) is not None]
+        for name in own:
+            rows += removed_schemas(self._state, name)
         return self._state.stage(rows)
 
-    def plan_schema(self, topic: TopicName, schema: SchemaRow) -> Change:
-        """Set the schema of a topic.
-
-        Raises:
-            RefusalError: 404 without the topic, 409 if it has a schema.
-        """
-        name = own_name(topic, self._state.staged)
-        if not topic_exists(self._state, topic.full):
-            raise not_found(f"Topic {topic} not found")
-        if self._state.staged(Kind.SCHEMA, name) is not None:
-            raise conflict(f"{name} has a schema")
-        return self._state.stage([(Kind.SCHEMA, name, schema)])
+    def plan_idle_subscriptions(self, rows: Mapping[str, IdleSubscriptionsRow]) -> Change:
+        """Store which subscriptions of topics, by full name, have no consumers. Topics that do not
+        exist are left out; an empty row removes a topic's."""
+        staged = self._state.staged
+        return self._state.stage(
+            [
+                (Kind.IDLE_SUBSCRIPTIONS, name, row if row.since_ms else None)
+                for name, row in rows.items()
+                if staged(Kind.TOPIC, name) is not None
+            ]
+        )
 
     def _check_topic_count(self, new: list[TopicName]) -> None:
         """Return if ``new`` topics of one namespace may be created.
@@ -255,11 +264,3 @@ class TopicPlans:
             rows.append((Kind.TOPIC, name.full, row))
         rows.append((Kind.COUNTER, TOPIC_NUMBER, CounterRow(self._numbers.last)))
         return rows
-
-    def _schemas_taken_over(self, topic: TopicName, names: list[TopicName]) -> RowValues:
-        """Rows that move the schema of the first topic that becomes a partition to the new
-        partitioned topic."""
-        found = [(n.full, self._state.staged(Kind.SCHEMA, n.full)) for n in names]
-        with_schema = [(name, row) for name, row in found if row is not None]
-        rows: RowValues = [(Kind.SCHEMA, name, None) for name, _ in with_schema]
-        return [(Kind.SCHEMA, topic.full, with_schema[0][1]), *rows] if with_schema else []

@@ -154,6 +154,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "subscription.create": _subscription("SUBSCRIBE"),
     "subscription.skip": _subscription("SKIP"),
     "subscription.expire": _subscription("EXPIRE_MESSAGES"),
+    "schema.update": _topic(_ADMIN, "UPDATE_SCHEMA"),
     # Explain and permissions.
     "explain.read": _topic(Access.EITHER, "GET_STATS"),
     "explain.broker": _super("EXPLAIN"),

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 
 from headgate.base.names import TopicName
 from headgate.engine.delayed_delivery import DelayedDelivery
+from headgate.engine.engine_limits import UnackedLimits
 from headgate.engine.send_rules import SendRules
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
@@ -28,12 +29,15 @@ from headgate.metadata.policies import (
 )
 from headgate.policy.count_table import CountTable
 from headgate.policy.delayed_delivery_table import DelayedDeliveryTable
+from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
 from headgate.policy.retention_table import RetentionTable
+from headgate.policy.schema_table import SchemaTable
 from headgate.policy.send_rules_table import SendRulesTable
 from headgate.policy.settings import Settings
+from headgate.policy.use_table import UseTable
 
 
 class PolicyResolver:
@@ -55,6 +59,9 @@ class PolicyResolver:
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
         self.delayed_deliveries = DelayedDeliveryTable(catalog, settings)
+        self.schemas = SchemaTable(catalog, settings)
+        self.expiry = ExpiryTable(catalog, settings, system)
+        self.uses = UseTable(catalog, settings, system)
         self.send_rules = SendRulesTable(catalog, settings, system)
 
     # -- what REST shows -------------------------------------------------------------------
@@ -87,6 +94,11 @@ class PolicyResolver:
         """The effective policy of delayed delivery of a topic, as it is stored."""
         return self.delayed_deliveries.applied(topic)
 
+    def applied_message_ttl(self, topic: TopicName) -> int:
+        """The effective TTL of a topic's messages in seconds; 0 for none."""
+        ttl = self.expiry.message_ttl(topic)
+        return 0 if ttl is None else ttl.ttl_s
+
     # -- what the engine applies -----------------------------------------------------------
 
     def applied_dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
@@ -102,6 +114,16 @@ class PolicyResolver:
     def applied_delayed_delivery(self, topic: Topic) -> DelayedDelivery:
         """The effective policy of delayed delivery of a topic."""
         return self.delayed_deliveries.of_topic(topic.name)
+
+    def unacked_limits(self, topic: Topic) -> UnackedLimits | None:
+        """The limits on the unacknowledged messages of a topic's shared consumers and
+        subscriptions; None: those of the settings."""
+        if topic.is_system:
+            return None
+        return UnackedLimits(
+            self.counts.of_topic(topic.name, "max_unacked_messages_per_consumer"),
+            self.counts.of_topic(topic.name, "max_unacked_messages_per_subscription"),
+        )
 
     def applied_send_rules(self, topic: Topic) -> SendRules | None:
         """The rules for the SENDs of a topic."""

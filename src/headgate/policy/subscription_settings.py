@@ -12,6 +12,12 @@ from headgate.policy.setting_info import setting
 class SubscriptionSettings(ExpirySettings):
     """The values in force. Field names are Pulsar's keys."""
 
+    acknowledgmentAtBatchIndexLevelEnabled: bool = setting(
+        True,
+        "Acknowledgements of single messages of a batch are kept, and those messages are not "
+        "delivered again. False leaves a batch unacknowledged until all of it is acknowledged.",
+        dynamic=True,
+    )
     enableBrokerSideSubscriptionPatternEvaluation: bool = setting(
         True,
         "The broker evaluates the patterns of clients that subscribe to all topics that match, and "

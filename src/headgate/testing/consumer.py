@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.base.ack_words import acked_mask, words_of
 from headgate.base.errors import HeadgateError
 from headgate.base.positions import Position
 from headgate.testing.connection import ClientConnection
@@ -32,6 +33,13 @@ class ReceivedMessage:
     publish_time_ms: int
     body: bytes
     """The entry as it arrived."""
+    left_mask: int
+    """Bit i is set if message i is not acknowledged."""
+
+    @property
+    def left_count(self) -> int:
+        """Its unacknowledged messages, for which permits are due."""
+        return self.left_mask.bit_count()
 
     @property
     def payload(self) -> bytes:
@@ -92,7 +100,7 @@ class SimConsumer:
     def receive_nowait(self) -> ReceivedMessage:
         """Take the next entry out of the queue. Raises IndexError if it is empty."""
         message = self.queue.popleft()
-        self._taken += len(message.payloads)
+        self._taken += message.left_count
         half = max(1, self.queue_size // 2)
         if self.queue_size and self._taken >= half and self.is_open:
             self.flow(self._taken)
@@ -112,6 +120,24 @@ class SimConsumer:
         """Acknowledge entries one by one and wait until that is durable."""
         await self._client.request(lambda i: frames.ack(self.consumer_id, positions, request_id=i))
 
+    def ack_part_nowait(
+        self, position: Position, left_mask: int, kind: AckType = AckType.INDIVIDUAL
+    ) -> None:
+        """Acknowledge the messages of a batch that the mask leaves out, without an answer.
+        Cumulative: also everything before the batch."""
+        self._client.write(
+            frames.ack(self.consumer_id, [position], kind, ack_set=words_of(left_mask))
+        )
+
+    async def ack_part(
+        self, position: Position, left_mask: int, kind: AckType = AckType.INDIVIDUAL
+    ) -> None:
+        """The same, and wait until that is durable."""
+        words = words_of(left_mask)
+        await self._client.request(
+            lambda i: frames.ack(self.consumer_id, [position], kind, request_id=i, ack_set=words)
+        )
+
     def ack_through_nowait(self, position: Position) -> None:
         """Acknowledge everything up to an entry, without an answer."""
         self._client.write(frames.ack(self.consumer_id, [position], AckType.CUMULATIVE))
@@ -127,12 +153,25 @@ class SimConsumer:
         self._client.write(frames.redeliver(self.consumer_id, positions))
 
     async def seek(
-        self, *, position: Position | None = None, publish_time_ms: int | None = None
+        self,
+        *,
+        position: Position | None = None,
+        publish_time_ms: int | None = None,
+        left_mask: int = 0,
+        batch_index: int = -1,
     ) -> None:
-        """Move the subscription. The broker closes the consumer; subscribe again afterwards."""
+        """Move the subscription. The broker closes the consumer; subscribe again afterwards.
+
+        ``left_mask`` or ``batch_index`` name a message of the batch at ``position``.
+        """
         await self._client.request(
             lambda i: frames.seek(
-                i, self.consumer_id, position=position, publish_time_ms=publish_time_ms
+                i,
+                self.consumer_id,
+                position=position,
+                publish_time_ms=publish_time_ms,
+                ack_set=words_of(left_mask),
+                batch_index=batch_index,
             )
         )
 
@@ -168,7 +207,9 @@ class SimConsumer:
         payloads = (
             (payload,) if count is None else tuple(p for _, p in unpack_batch(payload, count))
         )
-        self.permits -= len(payloads)
+        left_mask = (1 << len(payloads)) - 1
+        if delivery.ack_set:
+            left_mask ^= acked_mask(delivery.ack_set, len(payloads))
         message = ReceivedMessage(
             position_of(delivery.message_id),
             payloads,
@@ -177,7 +218,9 @@ class SimConsumer:
             metadata.producer_name,
             metadata.publish_time,
             body,
+            left_mask,
         )
+        self.permits -= message.left_count
         self.queue.append(message)
         if self.on_arrival is not None:
             self.on_arrival(message)

@@ -383,14 +383,21 @@ def seek(
     *,
     position: Position | None = None,
     publish_time_ms: int | None = None,
+    ack_set: Sequence[int] = (),
+    batch_index: int = -1,
 ) -> bytes:
-    """Seek to an entry or to a publish time: pass exactly one."""
+    """Seek to an entry or to a publish time: pass exactly one.
+
+    ``ack_set`` (signed words, set bit = not acknowledged) or ``batch_index`` name a message of the
+    entry, as Java and Go do.
+    """
     command = BaseCommand(type=CommandType.SEEK)
     request = command.seek
     request.request_id = request_id
     request.consumer_id = consumer_id
     if position is not None:
-        request.message_id.CopyFrom(message_id_of(position))
+        request.message_id.CopyFrom(message_id_of(position, batch_index=batch_index))
+        request.message_id.ack_set.extend(ack_set)
     if publish_time_ms is not None:
         request.message_publish_time = publish_time_ms & UINT64_MASK
     return encode_frame(command)

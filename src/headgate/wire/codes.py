@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import enum
 
+from headgate.base.schema_types import SchemaType as SchemaType
+
 
 class CommandType(enum.IntEnum):
     """The command in a frame. Numbers 41-49 and 69 were never assigned."""
@@ -151,34 +153,6 @@ class ProducerAccessMode(enum.IntEnum):
     EXCLUSIVE = 1
     WAIT_FOR_EXCLUSIVE = 2
     EXCLUSIVE_WITH_FENCING = 3
-
-
-class SchemaType(enum.IntEnum):
-    """The type of a schema. Headgate distinguishes only those without a definition."""
-
-    NONE = 0
-    STRING = 1
-    JSON = 2
-    PROTOBUF = 3
-    AVRO = 4
-    BOOL = 5
-    INT8 = 6
-    INT16 = 7
-    INT32 = 8
-    INT64 = 9
-    FLOAT = 10
-    DOUBLE = 11
-    DATE = 12
-    TIME = 13
-    TIMESTAMP = 14
-    KEY_VALUE = 15
-    INSTANT = 16
-    LOCAL_DATE = 17
-    LOCAL_TIME = 18
-    LOCAL_DATE_TIME = 19
-    PROTOBUF_NATIVE = 20
-    AUTO_CONSUME = 21
-    EXTERNAL = 22
 
 
 class LookupResult(enum.IntEnum):

@@ -1,6 +1,6 @@
-// What an application with the Go client sees of schemas and delays, or of a full disk: a line for
-// each case on the standard output, and status 1 when one is not as promised. Arguments: the
-// broker's service URL, and "full-disk" for the latter.
+// What an application with the Go client sees of schemas, delays and acknowledgements, or of a full
+// disk: a line for each case on the standard output, and status 1 when one is not as promised.
+// Arguments: the broker's service URL, and "full-disk" for the latter.
 package main
 
 import (
@@ -61,6 +61,7 @@ func main() {
 	} else {
 		schemas(cases, client)
 		delays(cases, client)
+		acknowledgements(cases, client)
 	}
 	client.Close()
 	if cases.failures > 0 {
@@ -109,7 +110,7 @@ func schemas(cases *Cases, client pulsar.Client) {
 	cases.play("a message with a schema of its own", "sent", func() (string, error) {
 		return sendOne(client, "go-AVRO", avro)
 	})
-	cases.play("... and another one", "has another AVRO schema", func() (string, error) {
+	cases.play("... and another one", "Incompatible schema", func() (string, error) {
 		return sendOne(client, "go-AVRO", other)
 	})
 }

@@ -12,7 +12,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_S
 from headgate.testing import ReceivedMessage, RefusedError, SimClient, SimConsumer, SimProducer
-from headgate.wire.codes import SubscriptionType
+from headgate.wire.codes import AckType, SubscriptionType
 from tests.sim.brokersim.model import (
     START,
     Acknowledgement,
@@ -97,7 +97,8 @@ class ConsumerActor:
         self._story = story
         self._cursor = cursor
         self._rng = rng
-        self._held: dict[Position, None] = {}
+        self._held: dict[Position, int] = {}
+        """What it got and did not acknowledge, with the mask of the messages that are left."""
         self._waiting: set[asyncio.Task[None]] = set()
         self._consumer: SimConsumer | None = None
         self._kind = SubscriptionType.EXCLUSIVE
@@ -172,7 +173,7 @@ class ConsumerActor:
         except TimeoutError:
             pass
         else:
-            self._held[message.position] = None
+            self._held[message.position] = message.left_mask
         if not consumer.is_open:
             return
         if story.calm or (self._held and rng.random() < 0.5):
@@ -204,7 +205,7 @@ class ConsumerActor:
         story.model.deliveries += 1
         entry = story.model.identify(cursor.topic, message.position, message.payloads)
         entry.promised = True
-        if consumer.permits + len(message.payloads) <= 0:
+        if consumer.permits + message.left_count <= 0:
             raise ViolationError(f"{cursor.topic} {cursor.name}: {message.position} unasked for")
         if self._kind is SubscriptionType.SHARED:
             if not self._leaving and story.world.clock.monotonic_ns() >= self._unsure_until_ns:
@@ -244,6 +245,10 @@ class ConsumerActor:
         positions: tuple[Position, ...] = tuple(self._held)
         if not self._story.calm:
             positions = tuple(p for p in positions if rng.random() < 0.8)
+            batches = [p for p in positions if self._held[p].bit_count() > 1]
+            if batches and rng.random() < 0.5:
+                self._acknowledge_part(consumer, rng.choice(batches))
+                return
         before = START
         if not positions:
             return
@@ -262,6 +267,36 @@ class ConsumerActor:
                 consumer.ack_nowait(*positions)
             return
         answer = consumer.ack_through(last) if before != START else consumer.ack(*positions)
+        task = self._story.world.loop.create_task(self._await_ack(ack, answer))
+        self._waiting.add(task)
+        task.add_done_callback(self._waiting.discard)
+
+    def _acknowledge_part(self, consumer: SimConsumer, position: Position) -> None:
+        """Acknowledge some messages of a batch, and perhaps all before them; the last message of an
+        entry is left for later."""
+        rng, cursor = self._rng, self._cursor
+        kind, count = AckType.INDIVIDUAL, self._held[position].bit_length()
+        if self._kind is not SubscriptionType.SHARED and rng.random() < 0.5:
+            kind = AckType.CUMULATIVE
+            asked = -1 << rng.randint(1, max(count - 1, 1))
+        else:
+            asked = rng.getrandbits(count)
+        left = self._held[position] & asked
+        if not left:
+            return
+        before = position if kind is AckType.CUMULATIVE else START
+        # The mask may name what is acknowledged already: that stays so.
+        named = left | rng.getrandbits(count) if rng.random() < 0.1 else left
+        ack = Acknowledgement(cursor.generation, (), before, ((position, named),))
+        cursor.sent(ack)
+        for passed in [p for p in self._held if p < before]:
+            del self._held[passed]
+            self._story.holders.let_go(cursor, self, passed)
+        self._held[position] &= named
+        if rng.random() < 0.5:
+            consumer.ack_part_nowait(position, named, kind)
+            return
+        answer = consumer.ack_part(position, named, kind)
         task = self._story.world.loop.create_task(self._await_ack(ack, answer))
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
@@ -300,11 +335,17 @@ class ConsumerActor:
         if not known:
             return
         target = self._rng.choice(known)
-        story.note(f"{cursor.topic} {cursor.name}: seek {target}")
+        count = len(story.model.at[target].payloads)
+        index = self._rng.randrange(count) if self._rng.random() < 0.5 else 0
+        left = ((1 << count) - 1) & (-1 << index) if index else -1
+        story.note(f"{cursor.topic} {cursor.name}: seek {target}, message {index}")
         story.holders.forget(cursor)
         with story.model.moving([cursor]) as move:
-            await consumer.seek(position=target)
-            cursor.place(target, story.model.first_of(cursor.topic))
+            if index and self._rng.random() < 0.5:
+                await consumer.seek(position=target, left_mask=left)
+            else:
+                await consumer.seek(position=target, batch_index=index)
+            cursor.place(target, story.model.first_of(cursor.topic), left=left)
             move.decide()
 
     async def _unsubscribe(self, consumer: SimConsumer) -> None:

@@ -33,6 +33,8 @@ class Audit:
         self._model = model
         self._broker = broker
         self._topics = topics
+        self.parts_count = 0
+        """Batches that it found with the acknowledgements of messages that were promised."""
 
     def check(self) -> None:
         """Compare all topics.
@@ -167,6 +169,19 @@ class Audit:
                 raise ViolationError(f"{label}: entry {entry.uid} at {position} was never acked")
             if not acked and cursor.must_be_acked(position):
                 raise ViolationError(f"{label}: the ack of {position} is lost")
+            if not acked:
+                self._check_part(label, cursor, entry, acks.partly_acked_mask(ordinal))
+
+    def _check_part(self, label: str, cursor: Cursor, entry: Entry, acked: int) -> None:
+        """Of an entry exactly those messages are acknowledged that should be."""
+        position = entry.position or START
+        all_of_it = (1 << len(entry.payloads)) - 1
+        must = all_of_it & ~cursor.must_left.get(position, -1)
+        self.parts_count += must != 0
+        if must & ~acked:
+            raise ViolationError(f"{label}: acks of messages of {position} are lost")
+        if acked & cursor.may_left.get(position, -1) and not cursor.may_be_acked(entry):
+            raise ViolationError(f"{label}: messages of {position} were never acked")
 
 
 def not_given_back(broker: Broker) -> list[str]:

@@ -66,6 +66,9 @@ class Acknowledgement:
     positions: tuple[Position, ...]
     before: Position
     """Cumulative: everything before this; else :data:`START`."""
+    parts: tuple[tuple[Position, int], ...] = ()
+    """Batches of which only messages are acknowledged, each with the mask of those that it leaves.
+    """
     arrived_ns: int | None = None
     """When the broker took note of it, if it did."""
 
@@ -89,6 +92,9 @@ class Cursor:
     """Entries sent until then may have been skipped."""
     must: set[Position] = field(default_factory=set)
     must_before: Position = START
+    may_left: dict[Position, int] = field(default_factory=dict)
+    must_left: dict[Position, int] = field(default_factory=dict)
+    """Of batches of which messages may be, or must be, acknowledged: the mask of the others."""
     unanswered: list[Acknowledgement] = field(default_factory=list)
 
     @property
@@ -99,16 +105,26 @@ class Cursor:
     def may_be_acked(self, entry: Entry) -> bool:
         """Whether anything that was asked for can have acknowledged the entry."""
         position = entry.position or START
-        return position < self.may_before or position in self.may or entry.uid <= self.may_uid
+        return (
+            position < self.may_before
+            or position in self.may
+            or entry.uid <= self.may_uid
+            or self.may_left.get(position) == 0
+        )
 
     def must_be_acked(self, position: Position) -> bool:
         """Whether it was promised that the entry is acknowledged."""
-        return position < self.must_before or position in self.must
+        return (
+            position < self.must_before
+            or position in self.must
+            or self.must_left.get(position) == 0
+        )
 
     def sent(self, ack: Acknowledgement) -> None:
         """A consumer sent acknowledgements."""
         self.may.update(ack.positions)
         self.may_before = max(self.may_before, ack.before)
+        _leave(self.may_left, ack.parts)
         self.unanswered.append(ack)
 
     def confirm(self, ack: Acknowledgement) -> None:
@@ -118,11 +134,19 @@ class Cursor:
         if ack.generation == self.generation and self.settled:
             self.must.update(ack.positions)
             self.must_before = max(self.must_before, ack.before)
+            _leave(self.must_left, ack.parts)
 
-    def arrived(self, positions: tuple[Position, ...], before: Position, now_ns: int) -> None:
+    def arrived(
+        self,
+        positions: tuple[Position, ...],
+        before: Position,
+        parts: tuple[tuple[Position, int], ...],
+        now_ns: int,
+    ) -> None:
         """The broker took note of acknowledgements."""
+        named = positions, before, parts
         for ack in self.unanswered:
-            if ack.arrived_ns is None and (ack.positions, ack.before) == (positions, before):
+            if ack.arrived_ns is None and (ack.positions, ack.before, ack.parts) == named:
                 ack.arrived_ns = now_ns
                 return
 
@@ -138,17 +162,23 @@ class Cursor:
         self.presence = Presence.UNKNOWN
         self.may_uid = uid
         self.must.clear()
+        self.must_left.clear()
         self.must_before = START
         self.generation += 1
 
-    def place(self, before: Position, first: Position, uid: int = -1) -> None:
+    def place(self, before: Position, first: Position, uid: int = -1, left: int = -1) -> None:
         """It stands at a place: what is before it is acknowledged, perhaps also what was sent
-        until ``uid``, else nothing. ``first`` is the first entry that the topic still held."""
+        until ``uid``, and of the batch there all but the messages in ``left``; else nothing.
+        ``first`` is the first entry that the topic still held."""
         self.presence = Presence.PRESENT
         self.may_before = max(self.may_before, before, first)
         self.may_uid = uid
         self.must_before = before
         self.must.clear()
+        self.must_left.clear()
+        if left >= 0:
+            self.must_left[before] = left
+            _leave(self.may_left, ((before, left),))
         self.generation += 1
 
     def forget(self) -> None:
@@ -158,8 +188,15 @@ class Cursor:
         self.may_before = self.must_before = START
         self.may_uid = -1
         self.must.clear()
+        self.may_left.clear()
+        self.must_left.clear()
         self.unanswered.clear()
         self.generation += 1
+
+
+def _leave(left: dict[Position, int], parts: tuple[tuple[Position, int], ...]) -> None:
+    for position, mask in parts:
+        left[position] = left.get(position, -1) & mask
 
 
 class Move:
@@ -167,9 +204,10 @@ class Move:
 
     def __init__(self, cursors: Sequence[Cursor]) -> None:
         self.decided = False
-        self._before = [(c, c.may, c.may_before, c.may_uid) for c in cursors]
+        self._before = [(c, c.may, c.may_before, c.may_uid, c.may_left) for c in cursors]
         for cursor in cursors:
             cursor.may, cursor.may_before, cursor.may_uid = set(), START, -1
+            cursor.may_left = {}
 
     def decide(self) -> None:
         """The cursors say what came of it."""
@@ -177,8 +215,9 @@ class Move:
 
     def nothing(self) -> None:
         """They are where they were."""
-        for cursor, may, may_before, may_uid in self._before:
+        for cursor, may, may_before, may_uid, may_left in self._before:
             cursor.may |= may
+            _leave(cursor.may_left, tuple(may_left.items()))
             cursor.may_before = max(cursor.may_before, may_before)
             cursor.may_uid = max(cursor.may_uid, may_uid)
         self.decided = True

@@ -259,7 +259,9 @@ class Story:
         broker.engine.cache.size_bytes_max = self._cache_bytes
         broker.engine.limits.parked_bytes_max = self._parked_bytes
         self.note("started")
-        Audit(self.model, broker, self.topics).check()
+        audit = Audit(self.model, broker, self.topics)
+        audit.check()
+        world.seen["parts of batches after a start"] += audit.parts_count
 
     def _cut_off_after(self, count: int) -> None:
         left = count

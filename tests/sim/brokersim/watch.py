@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from headgate.base.ack_words import WORD_BITS, acked_mask
 from headgate.base.positions import Position
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import Connection
@@ -25,7 +26,7 @@ from headgate.testing import World
 from headgate.wire.codes import AckType
 from headgate.wire.ids import position_of
 from headgate.wire.messages import BaseCommand
-from tests.sim.brokersim.model import START, Model, ViolationError, just_after
+from tests.sim.brokersim.model import START, Cursor, Model, ViolationError, just_after
 from tests.sim.brokersim.publishing import PublishWatch
 from tests.sim.brokersim.quotas import QuotaWatch
 
@@ -86,9 +87,10 @@ class WatchedConsumers(ConnectionConsumers):
         partition: int,
         redelivery_count: int,
         body: bytes,
+        left: tuple[int, ...],
     ) -> None:
-        self.world.handed_over(self.by_id[consumer.consumer_id][1], position, len(body))
-        super().send_entry(consumer, position, partition, redelivery_count, body)
+        self.world.handed_over(self.by_id[consumer.consumer_id][1], position, len(body), left)
+        super().send_entry(consumer, position, partition, redelivery_count, body, left)
 
 
 class WatchedConnection(Connection):
@@ -135,12 +137,15 @@ class WatchedWorld(World):
         entry = connection.consumers.get(command.ack.consumer_id)
         work = carry_out(connection, command)
         if entry is not None and entry[1].is_durable:
-            positions = tuple(position_of(message_id) for message_id in command.ack.message_id)
-            cumulative = command.ack.ack_type == AckType.CUMULATIVE
+            ids = command.ack.message_id
+            positions = tuple(position_of(one) for one in ids if not any(one.ack_set))
+            parts = tuple((position_of(one), _left(one.ack_set)) for one in ids if any(one.ack_set))
+            before = START
+            if command.ack.ack_type == AckType.CUMULATIVE:
+                before = just_after(positions[0]) if positions else parts[0][0]
+                positions = ()
             self.model.cursor(entry[1].topic.name.full, entry[1].name).arrived(
-                () if cumulative else positions,
-                just_after(positions[0]) if cumulative else START,
-                self.clock.monotonic_ns(),
+                positions, before, parts, self.clock.monotonic_ns()
             )
         return work
 
@@ -158,11 +163,15 @@ class WatchedWorld(World):
         self._windows.clear()
         self.handed.clear()
 
-    def handed_over(self, subscription: Subscription, position: Position, size: int) -> None:
-        """The broker hands an entry to a connection now."""
+    def handed_over(
+        self, subscription: Subscription, position: Position, size: int, left: tuple[int, ...]
+    ) -> None:
+        """The broker hands an entry to a connection now, or what is ``left`` of it."""
         topic = subscription.topic
         self.model.learn_ledger(position.ledger_id, topic.log.number)
-        messages = topic.log.message_count(topic.log.ordinal_at_or_after(*position))
+        count = topic.log.message_count(topic.log.ordinal_at_or_after(*position))
+        acked = acked_mask(left, count) if left else 0
+        messages = count - acked.bit_count()
         sent = self.handed.get(subscription, (0, 0))
         self.handed[subscription] = (sent[0] + messages, sent[1] + size)
         if subscription.is_durable:
@@ -171,6 +180,10 @@ class WatchedWorld(World):
                 self.loop.fail(
                     ViolationError(f"{topic.name} {cursor.name}: {position} is acked, and sent")
                 )
+            if cursor.settled:
+                wrong = self._wrong_part(cursor, position, count, acked)
+                if wrong:
+                    self.loop.fail(ViolationError(f"{topic.name} {cursor.name}: {wrong}"))
         amounts = (1 if self.broker.engine.throttle_counts_entries else messages, size)
         number = topic.log.number
         for key in (
@@ -186,6 +199,20 @@ class WatchedWorld(World):
             wrong = window.add(self.clock.monotonic_ns(), amounts, limit)
             if wrong:
                 self.loop.fail(ViolationError(f"{topic.name} {subscription.name} {key}: {wrong}"))
+
+    def _wrong_part(self, cursor: Cursor, position: Position, count: int, acked: int) -> str:
+        """What is wrong with the messages of a batch that are sent as acknowledged."""
+        all_of_it = (1 << count) - 1
+        if all_of_it & ~acked & ~cursor.must_left.get(position, -1):
+            return f"messages of {position} are acked, and sent"
+        if acked:
+            self.seen["batches sent in part"] += 1
+            entry = self.model.at.get(position)
+            extra = acked & cursor.may_left.get(position, -1)
+            is_known = entry is not None and not cursor.muddled
+            if extra and is_known and not cursor.may_be_acked(entry):
+                return f"messages of {position} are left out, and nobody acked them"
+        return ""
 
     def limits_changed(self) -> None:
         """Limits may be others now: one that held between two hand-overs counts as well."""
@@ -246,6 +273,12 @@ class WatchedWorld(World):
         return wrong + self._quotas.check() + self._publishing.check()
 
 
+def _left(words: Sequence[int]) -> int:
+    """The mask of what the words leave of a batch of any size."""
+    size = len(words) * WORD_BITS
+    return ((1 << size) - 1) ^ acked_mask(words, size)
+
+
 def _wrong_in(s: Subscription, broker: Broker, handed: tuple[int, int]) -> list[str]:
     wrong = []
     log, now_ns, account = s.topic.log, broker.clock.monotonic_ns(), s.account
@@ -277,8 +310,17 @@ def _wrong_in_shared(s: Subscription, shared: SharedDispatcher) -> list[str]:
         if given & set(ordinals):
             wrong.append("entries are with two consumers")
         given |= set(ordinals)
-        messages = sum(s.topic.log.message_count(ordinal) for ordinal in ordinals)
+        messages = sum(
+            s.topic.log.message_count(ordinal) - acked for ordinal, acked in ordinals.items()
+        )
         held[consumer] = held.get(consumer, 0) + messages
+        partly = {ordinal: acked for ordinal, acked in ordinals.items() if acked}
+        if any(
+            s.acks.partly_acked(ordinal) != acked
+            for ordinal, acked in ordinals.items()
+            if not s.acks.is_acked(ordinal)
+        ):
+            wrong.append(f"{consumer.name} holds {partly}, which its acks do not say")
     if sum(held.values()) != shared.unacked_messages:
         wrong.append(f"{sum(held.values())} are held, {shared.unacked_messages} counted")
     for consumer, messages in held.items():

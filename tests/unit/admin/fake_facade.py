@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from headgate.base.identity import Identity
-from headgate.base.names import TopicName
+from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.schema_types import CompatibilityStrategy
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerCounts, BrokerInfo
@@ -27,6 +28,7 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
 )
+from headgate.metadata.rows import SchemaRow
 from headgate.observe.stats.fields import (
     ConsumerStats,
     CursorStats,
@@ -38,8 +40,12 @@ from headgate.observe.stats.fields import (
     TopicStats,
 )
 from headgate.policy.access_law import Decision
+from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.resolver import PolicyResolver
+from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import Settings
+from headgate.policy.use_table import UseTable
+from headgate.schema.definition import Definition
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, EncryptionFacts, KeyFacts
 
@@ -136,6 +142,14 @@ class FakeFacade:
     ) -> Decision:
         return self.authorizer.decide(identity, operation, resource, subscription)
 
+    @property
+    def expiry(self) -> ExpiryTable:
+        return self._policies.expiry
+
+    @property
+    def uses(self) -> UseTable:
+        return self._policies.uses
+
     async def commit(self, change: Change) -> None:
         self._commit(change)
 
@@ -185,6 +199,8 @@ class FakeFacade:
             "brokerServicePort": "6650",
             "maxMessageSize": "5242880",
             "dispatchThrottlingRatePerTopicInMsg": "0",
+            "forceDeleteNamespaceAllowed": "false",
+            "forceDeleteTenantAllowed": "false",
         } | self.catalog.settings()
 
     def check_setting(self, name: str, value: str | None) -> None:
@@ -234,6 +250,43 @@ class FakeFacade:
 
     async def check_backlog_quotas(self) -> None:
         self.quota_checks += 1
+
+    def schema_rules(self, topic: TopicName) -> SchemaRules:
+        return self._policies.schemas.of_topic(topic)
+
+    def namespace_schema_rules(self, namespace: NamespaceName) -> SchemaRules:
+        return self._policies.schemas.of_namespace(namespace)
+
+    async def add_schema(self, topic: TopicName, schema: Definition) -> int:
+        if (found := await self.schema_version(topic, schema)) >= 0:
+            return found
+        await self.check_schema(topic, schema)
+        row = SchemaRow(
+            type=schema.type, data=schema.data, properties=schema.properties, created_ms=NOW_MS
+        )
+        latest = self.catalog.latest_schema(topic)
+        self._commit(self.catalog.plan_schema(topic, row, latest, needs_topic=False))
+        stored = self.catalog.schema(topic)
+        assert stored is not None
+        return stored.version
+
+    async def schema_version(self, topic: TopicName, schema: Definition) -> int:
+        rows = self.catalog.schemas(topic)
+        return next((row.version for row in rows if row.data == schema.data), -1)
+
+    async def check_schema(self, topic: TopicName, schema: Definition) -> CompatibilityStrategy:
+        """Only a definition of the same type is compatible."""
+        latest = self.catalog.schema(topic)
+        if latest is not None and latest.type != schema.type:
+            raise conflict("Incompatible schema")
+        return self.schema_rules(topic).strategy
+
+    async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
+        latest = self.catalog.latest_schema(topic)
+        if latest is None:
+            return -1
+        self._commit(self.catalog.plan_delete_schema(topic, latest, force=force, now_ms=NOW_MS))
+        return latest.version + (not force)
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         return self.auto_partitions if topic.is_persistent else None

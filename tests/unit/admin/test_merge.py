@@ -119,6 +119,29 @@ def test_consumers_and_producers_are_merged_by_place() -> None:
     assert "producerName" not in msgspec.to_builtins(merged.publishers[0])
 
 
+def test_producers_that_may_leave_out_partitions_are_merged_by_name() -> None:
+    def part(*names: str) -> TopicStats:
+        stats = _with(consumers=[])
+        stats.waiting_publishers = 1
+        stats.publishers = [
+            PublisherStats(
+                producer_name=n, msg_rate_in=2.0, average_msg_size=8.0, producer_id=7,
+                supports_partial_producer=True,
+            )
+            for n in names
+        ]  # fmt: skip
+        return stats
+
+    merged = merge_topic_stats([part("a", "b"), part("b"), part("c", "b")])
+    assert [(p.producer_name, p.msg_rate_in) for p in merged.publishers] == [
+        ("a", 2.0), ("b", 6.0), ("c", 2.0),
+    ]  # fmt: skip
+    assert all(p.average_msg_size == 8.0 and p.producer_id == 0 for p in merged.publishers)
+    assert all(p.supports_partial_producer for p in merged.publishers)
+    assert merged.waiting_publishers == 3
+    assert "topicEpoch" not in msgspec.to_builtins(merged)
+
+
 def test_amounts_that_limits_held_back_add_up_as_far_as_java_counts() -> None:
     """PIP-406's first form: a sum beyond a ``long`` begins anew."""
     largest = (1 << 63) - 1

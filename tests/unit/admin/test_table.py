@@ -20,8 +20,18 @@ def test_no_two_routes_answer_the_same_request() -> None:
 
 
 _TERMINATE = "/admin/v2/persistent/{tenant}/{namespace}/{topic}/terminate"
-REPLIES_TO_POST = {"/admin/v2/headgate/backup", _TERMINATE, f"{_TERMINATE}/partitions"}
-"""What begins something that the client then names, and what answers with the last message."""
+_SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+REPLIES_TO_CHANGE = {
+    ("POST", "/admin/v2/headgate/backup"),
+    ("POST", _TERMINATE),
+    ("POST", f"{_TERMINATE}/partitions"),
+    ("POST", f"{_SCHEMAS}/schema"),
+    ("DELETE", f"{_SCHEMAS}/schema"),
+    ("POST", f"{_SCHEMAS}/compatibility"),
+    ("POST", f"{_SCHEMAS}/version"),
+}
+"""What begins something that the client then names, and requests that Pulsar answers: about
+schemas, and with the last message of a terminated topic."""
 
 
 def test_every_operation_is_performed_by_some_route() -> None:
@@ -32,5 +42,5 @@ def test_reads_are_gets_and_have_replies() -> None:
     for route in ROUTES:
         assert route.summary
         is_read = route.method == "GET" and route.path not in ACTS_ALTHOUGH_GET
-        has_reply = is_read or (route.path in REPLIES_TO_POST and route.method == "POST")
+        has_reply = is_read or (route.method, route.path) in REPLIES_TO_CHANGE
         assert (route.reply is not None) == has_reply, route.path

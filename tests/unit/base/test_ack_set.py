@@ -354,3 +354,14 @@ def test_ranges_of_a_part_are_those_of_the_whole_set_within_it(
     found = {o for first, last in acks.acked_ranges(stop, start) for o in range(first, last + 1)}
     above = {o for o in ordinals if o > acks.mark_delete}
     assert found == {o for o in above if start <= o < stop}
+
+
+def test_the_last_messages_complete_an_entry() -> None:
+    acks = AckSet()
+    assert acks.completes(3, 0b111, 3)
+    assert not acks.completes(3, 0b110, 3)
+    acks.ack_messages(3, 0b001, 3)
+    assert acks.completes(3, 0b110, 3)
+    assert acks.partial_bytes > 0
+    acks.ack_messages(3, 0b110, 3)
+    assert acks.partial_bytes == 0

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from headgate.base.errors import CorruptionError, InputError
 from headgate.base.partial_acks import (
     BATCH_MESSAGES_MAX,
+    ENTRY_BYTES,
     PartialAcks,
     PartialEntry,
     check_batch,
@@ -118,3 +119,21 @@ def test_batches_up_to_the_bound_are_allowed(size: int) -> None:
         check_batch(1, 1 << size, size)
     with pytest.raises(InputError, match="1 to 1048576 is allowed"):
         check_batch(1, 0, BATCH_MESSAGES_MAX + 1)
+
+
+@given(some_entries(), st.integers(0, 310), st.integers(0, 310))
+def test_what_is_left_and_what_it_takes(entries: list[PartialEntry], first: int, stop: int) -> None:
+    partials = kept(entries)
+    for entry in entries:
+        assert entry.ordinal in partials
+        left = partials.unacked_mask(entry.ordinal)
+        assert left ^ entry.acked_mask == (1 << entry.batch_size) - 1
+        assert entry.ordinal <= partials.highest
+    ordinals = [entry.ordinal for entry in entries]
+    expected = min([o for o in ordinals if first <= o < stop], default=max(first, stop))
+    assert partials.first_within(first, max(first, stop)) == expected
+    for entry in entries:
+        partials.put(entry._replace(acked_mask=entry.acked_mask))
+    assert partials.size_bytes == sum(ENTRY_BYTES + e.batch_size // 8 for e in entries)
+    partials.drop(0, 400)
+    assert partials.size_bytes == 0

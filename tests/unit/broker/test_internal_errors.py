@@ -193,7 +193,7 @@ def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), WorldOfFailingSweeps(7) as world:
         world.run(story(world))
     told = [record for record in caplog.records if "fails: internal error" in record.message]
-    assert len(told) == len(world.failing) == 12
+    assert len(told) == len(world.failing) == 14
     assert all(record.exc_info for record in told)
 
 

@@ -130,13 +130,18 @@ async def test_a_changed_limit_resolves_neither_quotas_nor_the_other_limits(worl
     broker, engine = world.broker, world.broker.engine
     calls: Counter[str] = Counter()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("quotas_in_steps", "may_release", "publish_limit_in_steps", "limits_in_steps"):
+        for name in (
+            "quotas_in_steps",
+            "policies_in_steps",
+            "publish_limit_in_steps",
+            "limits_in_steps",
+        ):
             patch.setattr(engine, name, counting(calls, name, getattr(engine, name)))
         for policies, resolved in (
             ({"dispatch_rate": DispatchRate(50)}, {"limits_in_steps"}),
             ({"subscription_dispatch_rate": DispatchRate(50)}, {"limits_in_steps"}),
             ({"publish_rate": PublishRate(50)}, {"publish_limit_in_steps"}),
-            ({"retention": Retention(1, 1)}, {"quotas_in_steps", "may_release"}),
+            ({"retention": Retention(1, 1)}, {"quotas_in_steps", "policies_in_steps"}),
         ):
             calls.clear()
             change = broker.catalog.plan_namespace_policies(NAMESPACE, **policies)

@@ -7,8 +7,9 @@ from typing import Any
 
 from headgate.base.identity import NOBODY
 from headgate.base.names import NamespaceName, parse_topic
+from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.topic_pattern import TopicsHash
-from headgate.broker.topic_watchers import UPDATE_BYTES_MAX, TopicWatcher
+from headgate.broker.topic_watchers import NAME_BYTES, UPDATE_BYTES_MAX, TopicWatcher
 from headgate.metadata.catalog import Change
 from headgate.testing import World
 from headgate.wire.codes import CommandType
@@ -231,3 +232,33 @@ async def test_the_brokers_own_topics_and_policies_are_no_changes(world: World) 
     await asyncio.sleep(1)
     (update,) = peer.updates()
     assert list(update.new_topics) == [f"{BASE}/p-partition-0", f"{BASE}/p-partition-1"]
+
+
+@played()
+async def test_a_watcher_that_cannot_be_answered_does_not_keep_a_view_from_resting(
+    world: World,
+) -> None:
+    for number in range(4_000):
+        create(world, f"{BASE}/old{number}")
+    peer, blocked = Peer(), Peer()
+    blocked.peer_blocked = True
+    watch(world, peer, 1, ".*")
+    watch(world, blocked, 1, ".*")
+    await asyncio.sleep(1)
+    catalog, writer = world.broker.catalog, world.broker.writer
+    for number in range(100):
+        plan = catalog.plan_create_topic(parse_topic(f"{BASE}/new{number}"), now_ms=1)
+        await writer.commit(plan)
+    await asyncio.sleep(1)
+    assert 2 <= len(peer.updates()) < 100
+    assert not blocked.written
+
+
+@played()
+async def test_watchers_count_to_the_memory_of_clients(world: World) -> None:
+    for number in range(1_000):
+        create(world, f"{BASE}/t{number}")
+    peer = Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    assert peer.described_bytes["watcher", 1] == OBJECT_BYTES + 1_000 * NAME_BYTES

@@ -100,7 +100,13 @@ class Client:
         return True
 
     def send_entry(
-        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        count: int,
+        body: bytes,
+        left: tuple[int, ...],
     ) -> None:
         self.waiting.append(position.entry_id)
 
@@ -238,6 +244,8 @@ class VirtualBroker:
         subscription.acks_dirty = False
 
     def may_release(self, _topic: Topic) -> None: ...
+
+    def policies_changed(self, _topic: Topic) -> None: ...
 
     def topic_unloaded(self, _topic: Topic) -> None: ...
 

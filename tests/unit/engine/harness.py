@@ -97,6 +97,8 @@ class FakePort(UnboundedPort):
         self.writable = True
         self.entries: list[tuple[int, int, bytes]] = []
         """(ordinal, redelivery count, body) of each entry handed over."""
+        self.left: dict[int, tuple[int, ...]] = {}
+        """What was said to be left of partly acknowledged entries, by ordinal, last."""
         self.times_ns: list[int] = []
         self.receipts: list[tuple[int, Position]] = []
         self.failures: list[tuple[int, str]] = []
@@ -111,9 +113,17 @@ class FakePort(UnboundedPort):
         self.engine: Engine | None = None
 
     def send_entry(
-        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        count: int,
+        body: bytes,
+        left: tuple[int, ...],
     ) -> None:
         self.entries.append((position.entry_id, count, body))
+        if left:
+            self.left[position.entry_id] = left
         if self.engine is not None:
             self.times_ns.append(self.engine.now_ns)
 
@@ -195,6 +205,8 @@ class FakeEffects:
         self.moved.append(subscription)
 
     def may_release(self, _topic: Topic) -> None: ...
+
+    def policies_changed(self, _topic: Topic) -> None: ...
 
     def topic_unloaded(self, _topic: Topic) -> None: ...
 

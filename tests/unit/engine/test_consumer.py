@@ -33,3 +33,32 @@ def test_counters_for_the_rates() -> None:
     consumer.messages_sent, consumer.bytes_sent = 3, 30
     consumer.messages_acked, consumer.messages_redelivered = 2, 1
     assert consumer.counters() == (3, 30, 2, 1)
+
+
+def test_permits_for_messages_that_cost_none_do_not_pass_the_window() -> None:
+    """C++ clients return permits for the acknowledged messages of a batch, Java's do not."""
+    returning, keeping = Consumer(1, "c++", FakePort()), Consumer(2, "java", FakePort())
+    for consumer in (returning, keeping):
+        consumer.add_permits(1_000, 0)
+    for _ in range(1_000):
+        for consumer, count in ((returning, 500), (keeping, 400)):
+            consumer.account_sent(50, 400, 400, 0)
+            consumer.uncharged_messages += 100
+            consumer.add_permits(count, 0)
+    for consumer in (returning, keeping):
+        assert (consumer.permits, consumer.window) == (1_000, 1_000)
+    assert returning.uncharged_messages == 0
+
+
+def test_a_queue_that_grows_keeps_the_permits_that_its_client_waits_for() -> None:
+    """A client that doubles its queue returns half of it at once, and waits for as many."""
+    consumer = Consumer(1, "c", FakePort())
+    consumer.add_permits(100, 0)
+    consumer.uncharged_messages = 5_000
+    consumer.account_sent(1, 100, 100, 0)
+    for size in (100, 200, 400):
+        consumer.add_permits(size, 0)
+        assert consumer.permits >= size
+    consumer.uncharged_messages = 0
+    consumer.add_permits(500, 0)
+    assert consumer.window == consumer.permits

@@ -6,6 +6,7 @@ from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES, SharedDispatcher
 from headgate.engine.engine import FLUSH_ENTRIES_MAX
+from headgate.engine.engine_limits import UnackedLimits
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Cell
@@ -461,3 +462,42 @@ def test_a_consumer_leaves_in_work_that_does_not_grow_with_what_others_hold() ->
         return bytecodes(lambda: subscription.remove_consumer(leaver))
 
     assert work(3_000) == work(10)
+
+
+def test_changed_limits_on_unacknowledged_messages_block_and_unblock() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    _, port = rig.consumer(subscription, SHARED, permits=100)
+    rig.publish(4)
+    rig.topic.unacked_limits = UnackedLimits(2, 0)
+    subscription.dispatcher.unacked_limits_changed()
+    rig.publish(4)
+    assert len(port.entries) == 4
+    assert subscription.account.cell is Cell.UNACKED_LIMIT
+    rig.topic.unacked_limits = UnackedLimits(0, 6)
+    subscription.dispatcher.unacked_limits_changed()
+    rig.flush()
+    assert len(port.entries) == 6
+    rig.topic.unacked_limits = UnackedLimits(0, 0)
+    subscription.dispatcher.unacked_limits_changed()
+    rig.flush()
+    assert len(port.entries) == 8
+
+
+def test_a_thousand_reconnects_leave_permits_and_order_as_they_are() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    stayed, port = rig.consumer(subscription, SHARED, permits=10)
+    rig.publish(5, messages=3)
+    subscription.ack_messages(stayed, 0, 0b001)
+    for _ in range(1_000):
+        guest, _ = rig.consumer(subscription, SHARED, permits=10)
+        rig.flush()
+        subscription.remove_consumer(guest)
+        rig.flush()
+    assert subscription.dispatcher.permits() == max(0, stayed.permits)
+    subscription.flow(stayed, 100)
+    rig.flush()
+    assert set(port.ordinals) == {0, 1, 2, 3, 4}
+    assert subscription.dispatcher.in_flight_messages() == stayed.unacked_messages == 14
+    assert subscription.dispatcher.to_redeliver().entries == 0

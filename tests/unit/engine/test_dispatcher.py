@@ -25,9 +25,15 @@ class FullAfter(FakePort):
         self._left = entries
 
     def send_entry(
-        self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        count: int,
+        body: bytes,
+        left: tuple[int, ...],
     ) -> None:
-        super().send_entry(consumer, position, partition, count, body)
+        super().send_entry(consumer, position, partition, count, body, left)
         self._left -= 1
         self.writable = self._left > 0
 
@@ -278,7 +284,7 @@ def test_a_run_ends_before_what_was_acknowledged_or_is_not_in_memory() -> None:
 )
 def test_a_run_ends_at_the_unacknowledged_limit(limits: EngineLimits) -> None:
     rig = Rig()
-    rig.engine.limits = limits
+    rig.topic.unacked_limits = limits
     subscription = rig.subscribe()
     rig.publish(10)
     consumer, port = rig.consumer(subscription, SHARED, permits=100)

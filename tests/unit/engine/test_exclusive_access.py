@@ -83,7 +83,7 @@ def test_shared_producers_hold_up_those_that_wait() -> None:
     assert not waiter.is_granted
     rig.topic.remove_producer(rig.producer)
     assert waiter.is_granted
-    assert not rig.topic.is_unused()
+    assert rig.topic.has_clients()
     rig.topic.add_producer(waiter.producer)
     assert rig.topic.access is access
     assert access.holder is waiter.producer
@@ -95,8 +95,7 @@ def test_fencing_takes_the_access_and_refuses_those_that_wait() -> None:
     access.claim(holder, [], 3)
     access.wait(waiter)
     fencing = a_producer("fencing", AccessMode.EXCLUSIVE_WITH_FENCING)
-    access.claim(fencing, [holder])
-    assert isinstance(waiter.error, ProducerFencedError)
+    assert access.claim(fencing, [holder]) == [waiter]
     assert access.next_epoch(None) == 4
     access.left(holder, [])
     assert access.holder is fencing
@@ -170,7 +169,8 @@ def test_an_exclusive_producer_is_never_beside_another(
                     waiting[number] = waiter
                     continue
                 else:
-                    access.claim(producer, connected)
+                    for fenced_out in access.claim(producer, connected):
+                        fenced_out.refused(ProducerFencedError("Fenced out"))
                     for other in list(connected):
                         access.left(connected.pop(other), connected)
                 connect(number, producer)

@@ -109,7 +109,7 @@ def test_skip_and_expiry_are_counted_apart() -> None:
     subscription = rig.subscribe()
     rig.publish(6, messages=2)
     assert subscription.skip_messages(2) == 4
-    assert subscription.skip_to(5, expired=True) == 6
+    assert subscription.expire_to(5, None) == 6
     assert subscription.skip_to(3) == 0
     assert (subscription.skipped_messages, subscription.expired_messages) == (4, 6)
     assert subscription.backlog_messages == 2

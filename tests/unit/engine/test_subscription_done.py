@@ -48,7 +48,7 @@ def move(
         subscription.ack_entry(consumer, ordinal)
     elif kind == "messages":
         size = 1 + ordinal % 3
-        subscription.ack_messages(consumer, ordinal, mask % (1 << size), size)
+        subscription.ack_messages(consumer, ordinal, mask % (1 << size))
     elif kind == "through":
         subscription.ack_through(consumer, ordinal)
     elif kind == "skip":
@@ -64,7 +64,7 @@ def move(
         subscription.trimmed()
     else:
         subscription.remove_consumer(consumer)
-        subscription.reset(ordinal)
+        subscription.reset(ordinal, mask % ((2 << ordinal % 3) - 1))
         subscription.add_consumer(consumer, SubscriptionType.EXCLUSIVE)
 
 

@@ -67,15 +67,22 @@ def test_the_slowest_stored_subscription_decides_what_is_kept() -> None:
     assert rig.topic.slowest_durable_ordinal() == 2
 
 
-def test_unused_means_nobody_at_all() -> None:
+def test_a_topic_is_idle_since_its_last_client_left() -> None:
     rig = Rig()
-    assert not rig.topic.is_unused()
+    assert rig.topic.has_clients()
     rig.advance(1_000)
     rig.topic.remove_producer(rig.producer)
-    assert rig.topic.is_unused()
+    assert not rig.topic.has_clients()
     assert rig.topic.idle_since_ns == rig.engine.now_ns
-    rig.subscribe()
-    assert not rig.topic.is_unused()
+    subscription = rig.subscribe()
+    assert not rig.topic.has_clients()
+    consumer, _ = rig.consumer(subscription)
+    assert rig.topic.has_clients()
+    rig.advance(1_000)
+    subscription.remove_consumer(consumer)
+    assert not rig.topic.has_clients()
+    assert rig.topic.idle_since_ns == rig.engine.now_ns
+    assert subscription.idle_since_ms == rig.engine.log_ms
 
 
 def test_what_a_removed_subscription_sent_stays_counted() -> None:

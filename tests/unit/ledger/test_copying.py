@@ -38,6 +38,7 @@ def filled(fs: MemFs) -> CommitLog:
         acks = AckSet(13)
         for ordinal in acked:
             acks.ack(ordinal)
+        acks.ack_messages(53, 0b101, 3)
         log.create_cursor(1, name, acks, {"of": name})
     commit(log)
     return log

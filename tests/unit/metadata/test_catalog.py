@@ -94,13 +94,13 @@ def test_dynamic_settings_in_flight(broker: Broker) -> None:
     assert broker.catalog.planned_settings() == {"b": "2", "c": "3"}
 
 
-SCHEMA = SchemaRow(type=4, name="s", data=b"{}", properties={"k": "v"})
+SCHEMA = SchemaRow(type=4, data=b"{}", properties={"k": "v"})
 
 
 def test_partitions_share_a_schema(broker: Broker) -> None:
     catalog = broker.catalog
     broker.do(catalog.plan_create_partitioned(PT, 2, now_ms=1))
-    broker.do(catalog.plan_schema(PT.partition_name(1), SCHEMA))
+    broker.do(catalog.plan_schema(PT.partition_name(1), SCHEMA, None))
     assert catalog.schema(PT) == catalog.schema(PT.partition_name(0)) == SCHEMA
     broker.do(catalog.plan_delete_topic(PT.partition_name(1)))
     assert catalog.schema(PT) == SCHEMA

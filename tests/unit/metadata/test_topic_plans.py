@@ -1,8 +1,7 @@
-"""Changes of topics and their schemas."""
+"""Changes of topics."""
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from headgate.base.names import parse_topic
@@ -10,7 +9,7 @@ from headgate.metadata.errors import RefusalError
 from headgate.metadata.policies import (
     DispatchRate,
 )
-from headgate.metadata.rows import Kind, PartitionedRow, SchemaRow, TopicRow
+from headgate.metadata.rows import Kind, PartitionedRow, TopicRow
 from tests.unit.metadata.catalog_rig import NS, PT, Broker, T, refused
 
 
@@ -116,38 +115,3 @@ def test_a_partitioned_topic_goes_with_its_partitions_and_policies(broker: Broke
     with pytest.raises(RefusalError) as caught:
         catalog.plan_delete_topic(PT)
     assert refused(caught) == (404, f"Topic {PT} not found")
-
-
-SCHEMA = SchemaRow(type=4, name="s", data=b"{}", properties={"k": "v"})
-
-
-def test_a_schema_is_said_once_and_goes_with_its_topic(broker: Broker) -> None:
-    catalog = broker.catalog
-    with pytest.raises(RefusalError, match="not found"):
-        catalog.plan_schema(T, SCHEMA)
-    broker.do(catalog.plan_create_topic(T, now_ms=1))
-    broker.do(catalog.plan_schema(T, SCHEMA))
-    with pytest.raises(RefusalError, match="has a schema"):
-        catalog.plan_schema(T, SCHEMA)
-    catalog = broker.restarted().catalog
-    assert catalog.schema(T) == SCHEMA
-    catalog.apply(catalog.plan_delete_topic(T))
-    assert catalog.schema(T) is None
-
-
-def test_a_partitioned_topic_takes_over_the_schema_of_what_becomes_its_partition(
-    broker: Broker,
-) -> None:
-    catalog = broker.catalog
-    for index, name in ((0, "none"), (1, "first"), (2, "second")):
-        broker.do(catalog.plan_create_topic(PT.partition_name(index), now_ms=1))
-        if index:
-            row = msgspec.structs.replace(SCHEMA, name=name)
-            broker.do(catalog.plan_schema(PT.partition_name(index), row))
-    assert catalog.schema(PT.partition_name(2)) != catalog.schema(PT.partition_name(1))
-    broker.do(catalog.plan_create_partitioned(PT, 3, now_ms=1))
-    names = {catalog.schema(PT.partition_name(index)).name for index in range(3)}  # type: ignore[union-attr]
-    assert names == {"first"}
-    broker.do(catalog.plan_delete_topic(PT))
-    broker.do(catalog.plan_create_topic(PT.partition_name(2), now_ms=1))
-    assert catalog.schema(PT.partition_name(2)) is None

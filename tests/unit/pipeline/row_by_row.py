@@ -104,7 +104,7 @@ def judge_minutes(
         acked=sums["acked"],
         unacked_start=first["unacked_start"] or 0,
         unacked_end=last["unacked"] or 0,
-        evicted=sums["evicted"],
+        evicted=sums["evicted"] + sums["expired"],
         delivered_bytes=sums["bytes_out"],
         limits=_limit_facts(held),
         sub_windows_ns=cells if len(cells) > 1 else (),
@@ -253,8 +253,9 @@ def _circumstances(
         since_s=_since_s(judgement.verdict, held, minutes, cells),
         silent_s=_silent_s(minutes),
         stopped_by=stopped_by(evidence.cells_ns),
-        evicted=evidence.evicted,
+        evicted=sum(minute["evicted"] or 0 for minute in minutes),
         evicted_by=_evicted_by(minutes),
+        expired=sum(minute["expired"] or 0 for minute in minutes),
     )
 
 

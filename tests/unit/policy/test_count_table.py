@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.metadata.policies import COUNT_NAMES, TOPIC_COUNT_NAMES, CountField
+from headgate.policy.settings import SETTINGS
 from tests.unit.policy.rig import NAME, PARTITIONED, SYSTEM, Rig
 
 
@@ -15,7 +16,7 @@ def test_the_most_specific_number_counts_and_0_is_one(field: CountField) -> None
     def found() -> int:
         return rig.resolver.applied_count(NAME, field)
 
-    assert found() == 0
+    assert found() == SETTINGS[COUNT_NAMES[field]].default
     rig.settings.set(COUNT_NAMES[field], "9")
     assert found() == 9
     rig.make(rig.catalog.plan_namespace_policies(NAME.namespace, **{field: 7}))

@@ -13,6 +13,11 @@ from headgate.policy.setting_info import SettingError
 from headgate.policy.settings import SETTINGS, Settings
 
 DYNAMIC = {
+    "maxSameAddressProducersPerTopic",
+    "maxSameAddressConsumersPerTopic",
+    "isAllowAutoUpdateSchemaEnabled",
+    "headgateSchemaVersionsPerTopic",
+    "headgateSchemaMemoryMB",
     "headgateHttpMemoryMB",
     "maxConcurrentHttpRequests",
     "maxHttpServerConnections",
@@ -32,10 +37,14 @@ DYNAMIC = {
     "adaptivePublisherThrottlingMinRateFactor",
     "adaptivePublisherThrottlingObserveOnly",
     "adaptivePublisherThrottlingPerTopicMetricsEnabled",
+    "allowAutoSubscriptionCreation",
     "allowAutoTopicCreation",
     "allowAutoTopicCreationType",
+    "brokerDeleteInactivePartitionedTopicMetadataEnabled",
     "brokerDeleteInactiveTopicsEnabled",
     "brokerDeleteInactiveTopicsFrequencySeconds",
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
+    "brokerDeleteInactiveTopicsMode",
     "brokerMaxConnections",
     "brokerMaxConnectionsPerIp",
     "brokerPublisherThrottlingMaxByteRate",
@@ -55,6 +64,8 @@ DYNAMIC = {
     "dispatchThrottlingRateRelativeToPublishRate",
     "exposeSubscriptionBacklogAgeInPrometheus",
     "exposeTopicLevelMetricsInPrometheus",
+    "forceDeleteNamespaceAllowed",
+    "forceDeleteTenantAllowed",
     "headgateDelayedIndexMemoryMB",
     "headgateHoldParkMs",
     "headgateMaxParkedBytesPerConnection",
@@ -70,6 +81,7 @@ DYNAMIC = {
     "maxPublishRatePerTopicInMessages",
     "maxSubscriptionsPerTopic",
     "maxTopicsPerNamespace",
+    "subscriptionTypesEnabled",
 }
 """Each of these has a test in test_service.py, or beside what it controls."""
 

@@ -29,6 +29,7 @@ from headgate.storage.index_loader import TRIES_MAX
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
 from headgate.testing.world import DIRECTORY
+from headgate.wire.codes import AckType
 from tests.unit.broker.playing import TOPIC, played
 
 NAME = parse_topic(TOPIC)
@@ -38,13 +39,18 @@ LEDGER = LedgerSettings(segment_bytes=64 * KIB, checkpoint_bytes=64 * KIB, index
 ON_DISK = played(ledger=LEDGER, settings={"managedLedgerCacheSizeMB": "1"})
 
 
-async def store(world: World, count: int = COUNT, topic: str = TOPIC) -> Topic:
-    """Publish; the index of all but the newest entries is on the disk then."""
+async def store(
+    world: World, count: int = COUNT, topic: str = TOPIC, messages: Sequence[bytes] = ()
+) -> Topic:
+    """Publish, batches of ``messages`` if there are any; the index of all but the newest entries is
+    on the disk then."""
     client = await world.connect()
     producer = await client.producer(topic)
     for first in range(0, count, 500):
         batch = range(first, min(first + 500, count))
-        await asyncio.gather(*[producer.send_nowait(b"%d" % index) for index in batch])
+        await asyncio.gather(
+            *[producer.send_nowait(b"%d" % index, batch=messages) for index in batch]
+        )
         await asyncio.sleep(1)
     client.close()
     await asyncio.sleep(5)
@@ -117,6 +123,36 @@ async def test_acknowledgements_of_entries_whose_index_is_gone_wait_for_it(world
     assert one.acks.mark_delete == 500
     forget(world)
     assert one.oldest_age_ms() is not None  # known since the acknowledgement
+    check(world)
+
+
+@ON_DISK
+async def test_acknowledgements_of_messages_of_batches_wait_as_well(world: World) -> None:
+    await store(world, messages=[b"a", b"b", b"c"])
+    client = await world.connect()
+    shared = await client.subscribe(TOPIC, "s", queue_size=9_000)
+    single = await client.subscribe(TOPIC, "e", kind=SubscriptionType.EXCLUSIVE, queue_size=9_000)
+    positions = [(await shared.receive()).position for _ in range(2_000)]
+    forget(world)
+    await asyncio.gather(*[shared.ack_part(at, 0b010) for at in positions[:2_000:100]])
+    one = subscription(world)
+    assert (one.done_entries, one.done_messages) == (0, 40)
+    forget(world)
+    with pytest.raises(RefusedError, match="leaves message 3"):
+        await shared.ack_part(positions[100], 0b1000)
+    for position in positions[100:700:100]:
+        forget(world)
+        await shared.ack_part(position, 0b101)
+    assert (one.done_entries, one.done_messages) == (6, 46)
+    two = subscription(world, "e")
+    forget(world)
+    await single.ack_part(positions[0], 0b110, AckType.CUMULATIVE)
+    forget(world)
+    await single.ack_part(positions[1_500], 0b110, AckType.CUMULATIVE)
+    assert (two.done_entries, two.done_messages) == (1_500, 4_501)
+    forget(world)
+    await single.seek(position=positions[700], left_mask=0b100)
+    assert (two.done_entries, two.done_messages) == (700, 2_102)
     check(world)
 
 

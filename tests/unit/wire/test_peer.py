@@ -31,6 +31,29 @@ def test_what_each_version_understands() -> None:
 
 
 @pytest.mark.parametrize(
+    ("client", "version", "knows"),
+    [
+        ("Pulsar-Java-v4.0.8", 20, True),
+        ("Pulsar-Java-v4.0.8", 8, False),
+        ("Pulsar-CPP-v4.2.0", 21, False),
+        ("Pulsar-Go-0.19.0", 20, False),
+    ],
+)
+def test_only_the_java_client_knows_the_end_of_a_topic(
+    client: str, version: int, knows: bool
+) -> None:
+    peer = peer_of(CommandConnect(client_version=client, protocol_version=version))
+    assert peer.knows_end_of_topic is knows
+
+
+def test_a_client_may_leave_out_partitions() -> None:
+    connect = CommandConnect(client_version="c", protocol_version=20)
+    assert not peer_of(connect).leaves_out_partitions
+    connect.feature_flags.supports_partial_producer = True
+    assert peer_of(connect).leaves_out_partitions
+
+
+@pytest.mark.parametrize(
     ("version", "flag", "reads"), [(18, True, True), (17, True, False), (20, False, False)]
 )
 def test_broker_entry_metadata_needs_version_and_flag(

@@ -105,6 +105,10 @@ def test_active_consumer_change(active: bool) -> None:
     assert (reply.consumer_id, reply.is_active) == (3, active)
 
 
+def test_the_end_of_a_topic() -> None:
+    assert read(encode.reached_end_of_topic(3)).reachedEndOfTopic.consumer_id == 3
+
+
 def test_last_message_id() -> None:
     reply = read(encode.last_message_id(1, EARLIEST)).getLastMessageIdResponse
     assert position_of(reply.last_message_id) == EARLIEST

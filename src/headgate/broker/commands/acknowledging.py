@@ -2,25 +2,41 @@
 
 Ids that are not stored, or belong to another topic, change nothing. Entries whose index is on the
 disk are acknowledged when the read lane has brought it; a seek meanwhile makes that void.
+
+An id with an ``ack_set`` leaves messages of its batch unacknowledged
+(:mod:`headgate.base.ack_words`). One that does not fit the batch changes nothing, and the answer to
+the ACK, if the client asked for one, says so. As in Pulsar, ``batch_index`` alone does not make an
+id one of a message: without an ``ack_set`` it is the whole entry.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from headgate.base.work_units import ACK_ID, HOLDERS_PER_UNIT, PIECE_UNITS
+from headgate.base.ack_words import WORD_BITS
+from headgate.base.work_units import ACK_ID, ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT, PIECE_UNITS
+from headgate.broker.commands.acked_ids import (
+    Cold,
+    Through,
+    ack_entries,
+    ack_found,
+    ack_part,
+    entries_looked_up,
+    find_last,
+    first_of,
+)
 from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
+from headgate.policy.settings import Settings
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import AckType, ServerError
-from headgate.wire.ids import to_signed
-from headgate.wire.messages import BaseCommand, CommandAck, MessageIdData
+from headgate.wire.messages import BaseCommand, CommandAck
 
 PIECE_IDS: Final = PIECE_UNITS // ACK_ID
 """Entries that are acknowledged at once after their index was loaded."""
@@ -29,9 +45,10 @@ PIECE_IDS: Final = PIECE_UNITS // ACK_ID
 class Acknowledgements:
     """Carries out the ACKs of all connections of one broker."""
 
-    def __init__(self, logs: ManagedLogs, work: WorkScheduler) -> None:
+    def __init__(self, logs: ManagedLogs, work: WorkScheduler, settings: Settings) -> None:
         self._logs = logs
         self._work = work
+        self._settings = settings
 
     def acknowledge(self, connection: ClientConnection, command: BaseCommand) -> int:
         """Carry out an ACK, or its first slice; returns the work that it took.
@@ -47,50 +64,62 @@ class Acknowledgements:
             return 1
         consumer, subscription = connected
         if ack.ack_type == AckType.CUMULATIVE:
-            problem, last = _find_last(subscription, ack)
-            passed: list[int] = []
-            if last > subscription.acks.mark_delete:
-                passed = subscription.entries_passed(last)
-            if problem:
-                if ack.HasField("request_id"):
-                    _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
-            elif not all(map(subscription.topic.log.is_indexed, passed)):
-                rest = self._ack_through_loaded(connection, ack, connected, last)
-                connection.run_waiting(rest, command)
-            else:
-                subscription.ack_through(consumer, last)
-                self._answer_when_durable(connection, subscription, ack)
-            return 1
+            return self._ack_through(connection, command, connected)
         count = len(ack.message_id)
         if count > 1 and count > _slice_ids(subscription):
             connection.run_in_slices(self._ack_in_slices(connection, command, connected))
             return 1
-        cold: list[int] = []
-        work = _ack_entries(consumer, subscription, ack.message_id, cold)
+        cold: list[Cold] = []
+        problems: list[str] = []
+        work = ack_entries(consumer, subscription, ack.message_id, cold, problems, self._settings)
         if cold or ack.HasField("request_id"):
-            self._finish(connection, command, connected, cold)
+            self._finish(connection, command, connected, cold, problems)
         return work or 1
+
+    def _ack_through(
+        self,
+        connection: ClientConnection,
+        command: BaseCommand,
+        connected: tuple[Consumer, Subscription],
+    ) -> int:
+        """Carry out a cumulative ACK; returns the work that it took."""
+        ack, (consumer, subscription) = command.ack, connected
+        problem, through = find_last(subscription, ack, self._settings)
+        if problem:
+            if ack.HasField("request_id"):
+                _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
+        elif not all(
+            map(subscription.topic.log.is_indexed, entries_looked_up(subscription, through))
+        ):
+            rest = self._ack_through_loaded(connection, ack, connected, through)
+            connection.run_waiting(rest, command)
+        else:
+            problem = ack_found(consumer, subscription, through)
+            self._answer(connection, subscription, ack, problem)
+        return 1 + WORD_BITS * len(through.left) // ACK_MESSAGES_PER_UNIT
 
     def _finish(
         self,
         connection: ClientConnection,
         command: BaseCommand,
         connected: tuple[Consumer, Subscription],
-        cold: list[int],
+        cold: list[Cold],
+        problems: list[str],
     ) -> None:
         """Answer an ACK, after acknowledging the entries whose index is not in memory."""
         if cold:
-            rest = self._ack_loaded(connection, command.ack, connected, cold)
+            rest = self._ack_loaded(connection, command.ack, connected, cold, problems)
             connection.run_waiting(rest, command)
         else:
-            self._answer_when_durable(connection, connected[1], command.ack)
+            self._answer(connection, connected[1], command.ack, first_of(problems))
 
     async def _ack_loaded(
         self,
         connection: ClientConnection,
         ack: CommandAck,
         connected: tuple[Consumer, Subscription],
-        ordinals: list[int],
+        cold: list[Cold],
+        problems: list[str],
     ) -> None:
         """Load the index of entries, then acknowledge them. The consumer may be closed meanwhile:
         that makes no difference.
@@ -101,9 +130,9 @@ class Acknowledgements:
         consumer, subscription = connected
         resets_count, log = subscription.resets_count, subscription.topic.log
         index = self._logs.of(subscription.topic).index
-        for start in range(0, len(ordinals), PIECE_IDS):
-            part = ordinals[start : start + PIECE_IDS]
-            held = await index.load(log, part)
+        for start in range(0, len(cold), PIECE_IDS):
+            part = cold[start : start + PIECE_IDS]
+            held = await index.load(log, [one.ordinal for one in part])
             await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
             if subscription.removed:
                 if connection.is_open:
@@ -111,21 +140,24 @@ class Acknowledgements:
                 return
             if subscription.resets_count != resets_count:
                 break  # what the client acknowledged is void
-            for ordinal in part:
-                subscription.ack_entry(consumer, ordinal)
+            for ordinal, left in part:
+                if left:
+                    ack_part(consumer, subscription, ordinal, left, problems)
+                else:
+                    subscription.ack_entry(consumer, ordinal)
             del held
         if connection.is_open:
-            self._answer_when_durable(connection, subscription, ack)
+            self._answer(connection, subscription, ack, first_of(problems))
 
     async def _ack_through_loaded(
         self,
         connection: ClientConnection,
         ack: CommandAck,
         connected: tuple[Consumer, Subscription],
-        last: int,
+        through: Through,
     ) -> None:
-        """Load the index that a cumulative acknowledgement looks up, then acknowledge everything up
-        to ``last``. The consumer may be closed meanwhile: that makes no difference.
+        """Load the index that a cumulative acknowledgement looks up, then carry it out. The
+        consumer may be closed meanwhile: that makes no difference.
 
         Raises:
             StorageError: the index cannot be read: nothing of this was acknowledged.
@@ -134,16 +166,17 @@ class Acknowledgements:
         resets_count, log = subscription.resets_count, subscription.topic.log
         await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
         index = self._logs.of(subscription.topic).index
-        held = await index.look_up(lambda: log.index_of(subscription.entries_passed(last)))
+        held = await index.look_up(lambda: log.index_of(entries_looked_up(subscription, through)))
         if subscription.removed:
             if connection.is_open:
                 _refuse_without_consumer(connection, ack)
             return
+        problem = ""
         if subscription.resets_count == resets_count:  # else what the client acknowledged is void
-            subscription.ack_through(consumer, last)
+            problem = ack_found(consumer, subscription, through)
         del held
         if connection.is_open:
-            self._answer_when_durable(connection, subscription, ack)
+            self._answer(connection, subscription, ack, problem)
 
     def _ack_in_slices(
         self,
@@ -153,31 +186,36 @@ class Acknowledgements:
     ) -> Iterator[int]:
         consumer, subscription = connected
         ack = command.ack
-        cold: list[int] = []
+        cold: list[Cold] = []
+        problems: list[str] = []
         slice_ids = _slice_ids(subscription)
         for start in range(0, len(ack.message_id), slice_ids):
             if not is_unchanged(connection, connected):
                 _refuse_without_consumer(connection, ack)
                 return
             ids = ack.message_id[start : start + slice_ids]
-            yield _ack_entries(consumer, subscription, ids, cold)
-        self._finish(connection, command, connected, cold)
+            yield ack_entries(consumer, subscription, ids, cold, problems, self._settings)
+        self._finish(connection, command, connected, cold, problems)
 
-    def _answer_when_durable(
-        self, connection: ClientConnection, subscription: Subscription, ack: CommandAck
+    def _answer(
+        self, connection: ClientConnection, subscription: Subscription, ack: CommandAck, why: str
     ) -> None:
-        """Answer, if the client asked for it, when everything staged until now is durable."""
+        """Answer, if the client asked for it, when everything staged until now is durable. ``why``
+        something was refused; empty if nothing was."""
         if not ack.HasField("request_id"):
             return
         consumer_id, request_id = ack.consumer_id, ack.request_id
 
         def stored(future: asyncio.Future[None]) -> None:
             error = future.exception()
-            if error is None:
-                connection.write(encode.ack_response(consumer_id, request_id))
-            else:
+            if error is not None:
                 code = ServerError.PERSISTENCE_ERROR
                 connection.write(encode.ack_response(consumer_id, request_id, code, str(error)))
+            elif why:
+                code = ServerError.NOT_ALLOWED_ERROR
+                connection.write(encode.ack_response(consumer_id, request_id, code, why))
+            else:
+                connection.write(encode.ack_response(consumer_id, request_id))
 
         committer = self._logs.of(subscription.topic).committer
         committer.when_durable().add_done_callback(stored)
@@ -196,63 +234,6 @@ def _slice_ids(subscription: Subscription) -> int:
     if holders_count <= HOLDERS_PER_UNIT or not subscription.type.is_shared:
         return SLICE_IDS
     return max(1, SLICE_IDS * HOLDERS_PER_UNIT // holders_count)
-
-
-def _ack_entries(
-    consumer: Consumer,
-    subscription: Subscription,
-    message_ids: Sequence[MessageIdData],
-    cold: list[int],
-) -> int:
-    """Acknowledge entries; returns the work that it took. Those whose index is not in memory are
-    added to ``cold`` instead."""
-    log, dispatcher = subscription.topic.log, subscription.dispatcher
-    searched_before = dispatcher.holders_searched_count
-    for ids in message_ids:
-        if _leaves_messages(ids):
-            continue  # the client acknowledges the entry when all its messages are acknowledged
-        position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
-        ordinal = log.ordinal_at_or_after(*position)
-        if ordinal < log.end and log.position(ordinal) == position:
-            if ordinal < log.memory_first and not _is_indexed(subscription, ordinal):
-                cold.append(ordinal)
-            else:
-                subscription.ack_entry(consumer, ordinal)
-    searched_count = dispatcher.holders_searched_count - searched_before
-    return len(message_ids) + searched_count // HOLDERS_PER_UNIT
-
-
-def _is_indexed(subscription: Subscription, ordinal: int) -> bool:
-    """Whether an acknowledgement of an entry, and the move of the cursor by it, reads nothing."""
-    log, acks = subscription.topic.log, subscription.acks
-    if not log.is_indexed(ordinal):
-        return False
-    if ordinal != acks.mark_delete + 1:
-        return True
-    following = acks.next_unacked(ordinal + 1, log.end)
-    return following == log.end or log.is_indexed(following)
-
-
-def _find_last(subscription: Subscription, ack: CommandAck) -> tuple[str, int]:
-    """Why a cumulative acknowledgement is refused, or an empty text; and the last entry that it
-    acknowledges."""
-    if len(ack.message_id) != 1 or subscription.type.is_shared:
-        return "A cumulative acknowledgement names one message of an unshared subscription", -1
-    ids = ack.message_id[0]
-    log = subscription.topic.log
-    position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
-    ordinal = log.ordinal_at_or_after(*position)
-    if ordinal == log.end and position >= log.position(log.end):
-        # Most likely an id of another topic: up to it lies the whole backlog.
-        return f"{position[0]}:{position[1]} is not stored yet: nothing was acknowledged", -1
-    if _leaves_messages(ids) or ordinal == log.end or log.position(ordinal) != position:
-        ordinal -= 1
-    return "", min(ordinal, log.end - 1)
-
-
-def _leaves_messages(ids: MessageIdData) -> bool:
-    """Whether the ACK leaves messages of a batch unacknowledged: those whose bit is set."""
-    return any(ids.ack_set)
 
 
 def _refuse_without_consumer(connection: ClientConnection, ack: CommandAck) -> None:

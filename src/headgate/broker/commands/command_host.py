@@ -6,6 +6,7 @@ from typing import Protocol
 
 from headgate.broker.client_memory import ClientMemory
 from headgate.engine.topic import Topic
+from headgate.policy.settings import Settings
 
 
 class CommandHost(Protocol):
@@ -13,6 +14,8 @@ class CommandHost(Protocol):
 
     client_memory: ClientMemory
     """The bound on what all connections together hold."""
+    settings: Settings
+    """The settings in force."""
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import HeadgateError
-from headgate.base.names import check_subscription, parse_topic
+from headgate.base.ack_words import acked_mask
+from headgate.base.errors import HeadgateError, InputError
+from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS, QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
 from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.command_host import CommandHost
-from headgate.broker.commands.schemas import TopicSchemas
+from headgate.broker.commands.schemas import TopicSchemas, takes_any_schema
 from headgate.broker.connection.bounds import SLICE_REDELIVERED_IDS, check_room
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.count_limits import CountLimits
@@ -27,6 +28,7 @@ from headgate.engine.errors import (
     ConsumerBusyError,
     NotAllowedError,
     SubscriptionBusyError,
+    SubscriptionNotFoundError,
     TopicFencedError,
     UnsupportedVersionError,
 )
@@ -34,6 +36,7 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.metadata.errors import RefusalError
+from headgate.policy.use_table import UseTable
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition
@@ -43,6 +46,7 @@ from headgate.wire.messages import (
     BaseCommand,
     CommandRedeliverUnacknowledgedMessages,
     CommandSubscribe,
+    MessageIdData,
 )
 
 
@@ -57,6 +61,7 @@ class ConsumerCommands:
         subscriptions: Subscriptions,
         entries: SingleEntryReader,
         count_limits: CountLimits,
+        uses: UseTable,
         logs: ManagedLogs,
         check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
@@ -68,6 +73,7 @@ class ConsumerCommands:
         self._subscriptions = subscriptions
         self._entries = entries
         self._count_limits = count_limits
+        self._uses = uses
         self._logs = logs
 
     async def subscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
@@ -88,10 +94,10 @@ class ConsumerCommands:
             check_subscription(request.subscription)
             _check_type(request)
             topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
+            self._check_type_enabled(name, request)
             _check_version(connection, topic)
             await self._check_counts(connection, topic, request)
-            if request.HasField("schema"):
-                await self._schemas.define_or_check(name, request.schema)
+            await self._schemas.check_consumer(topic, request)
             subscription = await self._find_or_create(topic, request)
             await _check_exclusive(connection, subscription, SubscriptionType(request.subType))
             self._host.begin_turn()
@@ -115,6 +121,12 @@ class ConsumerCommands:
         finally:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
+
+    def _check_type_enabled(self, topic: TopicName, request: CommandSubscribe) -> None:
+        """Refuse a type of subscription that policies or settings exclude; the text is Pulsar's."""
+        name = SubscriptionType(request.subType).label
+        if name not in self._uses.subscription_types(topic):
+            raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {name} sub type!")
 
     async def _check_counts(
         self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
@@ -147,6 +159,8 @@ class ConsumerCommands:
                 await self._subscriptions.set_properties(present, _properties(request))
             return present
         topic.check_not_fenced()
+        if request.durable and not self._uses.creates_subscriptions(topic.name):
+            raise SubscriptionNotFoundError("Subscription does not exist")
         ordinal = await self._start_ordinal(topic, request)
         if not request.durable:
             return await self._add_reader(topic, name, ordinal)
@@ -198,6 +212,7 @@ class ConsumerCommands:
             client_version=connection.peer.client_version if connection.peer else "",
             connected_ms=topic.now_ms,
             epoch=to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1,
+            takes_any_schema=takes_any_schema(request),
         )
 
     async def unsubscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
@@ -228,18 +243,42 @@ class ConsumerCommands:
         reconnect."""
         request = command.seek
         _, subscription = _consumer_of(connection, request.consumer_id)
-        topic = subscription.topic
+        topic, acked_mask = subscription.topic, 0
         if request.HasField("message_publish_time"):
             publish_ms = min(request.message_publish_time, INT64_MAX)
             ordinal = await self._ordinal_at_time(topic, publish_ms)
         elif request.HasField("message_id"):
             ordinal = topic.log.ordinal_at_or_after(*position_of(request.message_id))
+            acked_mask = await self._messages_before(topic, ordinal, request.message_id)
         else:
             raise NotAllowedError("SEEK names neither a message nor a time")
         if subscription.fenced:
             raise RefusalError(409, "Another seek is going on")  # UNKNOWN_ERROR for the client
-        await self._subscriptions.seek(subscription, ordinal)
+        await self._subscriptions.seek(subscription, ordinal, acked_mask)
         connection.write(encode.success(request.request_id))
+
+    async def _messages_before(self, topic: Topic, ordinal: int, target: MessageIdData) -> int:
+        """The messages of the batch ``ordinal`` that are before the one that a SEEK names: they
+        count as acknowledged. Java names it by an ``ack_set``, Go by its index.
+
+        Raises:
+            NotAllowedError: the batch has no such message.
+        """
+        log, left, index = topic.log, tuple(target.ack_set), target.batch_index
+        if not self._host.settings.acknowledgmentAtBatchIndexLevelEnabled:
+            return 0
+        if (index <= 0 and not any(left)) or ordinal >= log.end:
+            return 0
+        if log.position(ordinal) != position_of(target):
+            return 0  # that message is gone
+        managed = self._logs.of(topic)
+        batch_size = await managed.index.look_up(partial(log.message_count, ordinal))
+        if left:
+            try:
+                return acked_mask(left, batch_size)
+            except InputError as error:
+                raise NotAllowedError(f"SEEK to {position_of(target)}: {error}") from error
+        return (1 << index) - 1 if index < batch_size else 0
 
     async def last_message_id(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Answer with the last durable message and the subscription's mark-delete position."""

@@ -11,7 +11,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import TopicName, parse_topic
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.info import BrokerCounts, BrokerInfo
-from headgate.broker.registry import TopicRegistry, check_persistent
+from headgate.broker.registry import TopicNotFoundError, TopicRegistry, check_persistent
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
@@ -94,9 +94,8 @@ class LookupCommands:
         check_persistent(name)
         partitions = registry.partitions(name)
         if not partitions and not registry.exists(name) and name.partition < 0:
-            allowed = self._settings.allowAutoTopicCreation
-            if not (request.metadata_auto_creation_enabled and allowed):
-                raise RefusalError(404, f"Topic {name} not found")
+            if not request.metadata_auto_creation_enabled:
+                raise TopicNotFoundError(name)
             with self._in_progress():
                 partitions = await registry.create_partitions_on_demand(name)
         connection.write(encode.partition_metadata(request.request_id, partitions))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from headgate.broker.connection.producer_attempt import ProducerAttempt
-from headgate.broker.producer_closing import CommitHost, close_producers
+from headgate.broker.producer_closing import CommitHost, close_producers, refuse_waiters
+from headgate.engine.errors import ProducerFencedError
 from headgate.engine.topic import Topic
 from headgate.engine.types import AccessMode
 from headgate.wire import encode
@@ -59,7 +60,8 @@ class ProducerAccess:
         if access.must_wait(producer, topic.producers):
             self._wait(attempt)
             return False
-        access.claim(producer, topic.producers, brought)
+        fenced_out = access.claim(producer, topic.producers, brought)
+        refuse_waiters(fenced_out, ProducerFencedError("Fenced out"), self._host)
         if topic.producers:
             await close_producers(topic, self._host)
         epoch = access.next_epoch(brought)

@@ -11,7 +11,7 @@ from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.base.units import INT64_MAX
 from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.producer_access import ProducerAccess
-from headgate.broker.commands.schemas import NO_VERSION, TopicSchemas
+from headgate.broker.commands.schemas import TopicSchemas
 from headgate.broker.connection.bounds import check_room
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.producer_attempt import ProducerAttempt
@@ -23,6 +23,7 @@ from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.engine.types import AccessMode
 from headgate.metadata.errors import not_allowed
+from headgate.policy.use_table import UseTable
 from headgate.wire import encode
 from headgate.wire.messages import BaseCommand, CommandProducer
 
@@ -44,6 +45,7 @@ class ProducerCommands:
         schemas: TopicSchemas,
         subscriptions: Subscriptions,
         count_limits: CountLimits,
+        uses: UseTable,
         access: ProducerAccess,
         check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
@@ -55,6 +57,7 @@ class ProducerCommands:
         self._schemas = schemas
         self._subscriptions = subscriptions
         self._count_limits = count_limits
+        self._uses = uses
 
     async def create_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Connect a producer; its topic is created if it does not exist."""
@@ -62,7 +65,7 @@ class ProducerCommands:
         producer_id = request.producer_id
         present = connection.producers.get(producer_id)
         if present is not None:
-            version = await self._schema_version(present[1].name, request)
+            version = await self._schemas.version(present[1].name, request)
             _answer(connection, request.request_id, *present, version)
             return
         key = ("producer", producer_id)
@@ -82,7 +85,7 @@ class ProducerCommands:
             mode = AccessMode(request.producer_access_mode)
             if request.producer_name not in topic.producers and mode not in _OTHERS_LEAVE:
                 self._count_limits.check_producer(topic)
-            version = await self._schema_version(name, request)
+            version = await self._schemas.version(name, request)
             if request.initial_subscription_name:
                 await self._create_initial_subscription(topic, request.initial_subscription_name)
             producer = self._make_producer(connection, topic, request)
@@ -153,12 +156,12 @@ class ProducerCommands:
 
     async def _create_initial_subscription(self, topic: Topic, name: str) -> None:
         if name not in topic.subscriptions:
+            if not self._uses.creates_subscriptions(topic.name):
+                raise NotAllowedError(
+                    "Could not create the initial subscription due to the auto subscription "
+                    "creation is not allowed."
+                )
             await self._subscriptions.create(topic, name, at_ordinal=topic.log.first, properties={})
-
-    async def _schema_version(self, name: TopicName, request: CommandProducer) -> bytes:
-        if not request.HasField("schema"):
-            return NO_VERSION
-        return await self._schemas.define_or_check(name, request.schema)
 
     async def close_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Disconnect a producer once its SENDs are durable and answered."""

@@ -107,7 +107,7 @@ def check_room(connection: ClientConnection, request: CommandProducer | CommandS
     """Check that the connection may have the producer or consumer that ``request`` creates; return
     the bytes of its description.
 
-    The size of its schema does not count: a topic keeps the schema of its first client only.
+    The size of its schema does not count: a definition is stored once for its topic.
 
     Raises:
         NotAllowedError: the connection has too many, the request is too large, or its name is

@@ -51,7 +51,7 @@ from headgate.broker.connection.receive_buffers import receive_buffer
 from headgate.broker.connection.refusals import RefusalLogger, protocol_error, unrequested_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
-from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
+from headgate.broker.held_memory import CONNECTION_BYTES, HeldMemory
 from headgate.broker.work.scheduler import JobClass
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
@@ -553,7 +553,7 @@ class Connection(asyncio.BufferedProtocol):
             self.unsent_bytes(),
             sum(described.values()) if described else 0,
             self._waiting_commands.size_bytes,
-            self.consumer_port.held_count() * PENDING_ENTRY_BYTES if self.consumers else 0,
+            self.consumer_port.held_bytes() if self.consumers else 0,
         )
 
     def pause_for_memory(self) -> None:

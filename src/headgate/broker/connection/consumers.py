@@ -8,6 +8,7 @@ from headgate.base.units import INT32_MAX
 from headgate.base.work_units import CLIENT_CLOSED
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.held_memory import PENDING_ENTRY_BYTES
 from headgate.broker.work.scheduler import Steps
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
@@ -51,9 +52,16 @@ class ConnectionConsumers:
             if permits > 0:
                 subscription.flow(consumer, permits)
 
-    def held_count(self) -> int:
-        """Entries that its consumers have and did not acknowledge."""
-        return sum([len(consumer.held) for consumer, _ in self.by_id.values()])
+    def held_bytes(self) -> int:
+        """Memory of the entries that its consumers have and did not acknowledge, with their shares
+        of what is partly acknowledged on their subscriptions."""
+        size_bytes = 0
+        for consumer, subscription in self.by_id.values():
+            size_bytes += len(consumer.held) * PENDING_ENTRY_BYTES
+            if subscription.acks.partials is not None:
+                consumers_count = max(len(subscription.consumers), 1)
+                size_bytes += subscription.acks.partial_bytes // consumers_count
+        return size_bytes
 
     @property
     def identity(self) -> Identity:
@@ -70,6 +78,7 @@ class ConnectionConsumers:
         partition: int,
         redelivery_count: int,
         body: bytes,
+        left: tuple[int, ...],
     ) -> None:
         if self.is_old:
             if not self._takes(body):
@@ -85,7 +94,7 @@ class ConnectionConsumers:
             entry_id,
             partition,
             redelivery_count,
-            (),
+            left,
             consumer.epoch,
             len(body),
         )

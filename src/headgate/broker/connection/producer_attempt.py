@@ -76,8 +76,8 @@ class ProducerAttempt:
         self.connection.run_waiting(self._connect(self), self.command)
 
     def refused(self, error: HeadgateError) -> None:
-        self.is_waiting = False
-        self.connection.refuse(self.command, error)
+        if self.is_wanted:
+            self.connection.refuse(self.command, error)
         self.end()
 
     def end(self) -> None:

@@ -12,11 +12,8 @@ from typing import Final
 from headgate.base.errors import HeadgateError, InputError, StorageError
 from headgate.base.names import InvalidNameError
 from headgate.engine import errors
-from headgate.metadata.errors import (
-    IncompatibleSchemaError,
-    RefusalError,
-    TooManyTopicsError,
-)
+from headgate.metadata.errors import RefusalError, TooManyTopicsError
+from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.security.errors import (
     CredentialsError,
     OriginalPrincipalError,
@@ -39,6 +36,7 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
     (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
+    (errors.SubscriptionNotFoundError, ServerError.SUBSCRIPTION_NOT_FOUND),
     (errors.ConsumerNotFoundError, ServerError.CONSUMER_NOT_FOUND),
     (errors.UnsupportedVersionError, ServerError.UNSUPPORTED_VERSION_ERROR),
     # Clients retry after this one, so they reconnect once an administrator accepts the loss.
@@ -46,6 +44,7 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),
     (errors.SubscriptionBusyError, ServerError.METADATA_ERROR),
     (IncompatibleSchemaError, ServerError.INCOMPATIBLE_SCHEMA),
+    (InvalidSchemaError, ServerError.INCOMPATIBLE_SCHEMA),
     (errors.NotAllowedError, ServerError.NOT_ALLOWED_ERROR),
     (StorageError, ServerError.PERSISTENCE_ERROR),
     (InputError, ServerError.METADATA_ERROR),

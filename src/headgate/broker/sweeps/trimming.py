@@ -33,8 +33,8 @@ from headgate.base.work_units import (
     TOPIC_TRIMMED,
 )
 from headgate.broker.slices import Pace, Turns, live_topics
+from headgate.broker.sweeps.due_topics import DueTopics
 from headgate.engine.engine import Engine
-from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.topic import Topic
 from headgate.flow.retention import (
     RECHECK_MS,
@@ -84,9 +84,8 @@ class Trimming:
         self._idle_ms = idle_ms
         self._touched: dict[Topic, int] = {}
         """Topics to look at soon, and since when, the oldest first."""
-        self._due_ms: dict[Topic, int] = {}
-        """When to look at other topics, as times of the log."""
-        self._due = LazyMinHeap(self._due_ms.__getitem__, ())
+        self._due = DueTopics()
+        """When to look at other topics."""
         self._staged: dict[Topic, int] = {}
         """The ``first`` of topics once their last trim is durable."""
         self.found_by_walk = 0
@@ -117,7 +116,7 @@ class Trimming:
 
     def forget(self, topic: Topic) -> None:
         """Do not look at a topic that is unloaded."""
-        for waiting in (self._touched, self._due_ms, self._staged):
+        for waiting in (self._touched, self._staged):
             waiting.pop(topic, None)
         self._due.discard(topic)
 
@@ -140,10 +139,7 @@ class Trimming:
                 break
             del touched[topic]
             yield topic
-        while (topic_due := self._due.top()) is not None and self._due_ms[topic_due] <= log_ms:
-            self._due.discard(topic_due)
-            del self._due_ms[topic_due]
-            yield topic_due
+        yield from self._due.take(log_ms)
 
     def _has_grown(self) -> bool:
         since_ns = self._engine.now_ns - self._trimmed_ns
@@ -166,9 +162,9 @@ class Trimming:
         pace = Pace(self._turns)
         async for topic in live_topics(self._engine, self._turns):
             is_awaited = self._touched.pop(topic, None) is not None
-            due_ms = self._due_ms.get(topic)
+            due_ms = self._due.due_ms(topic)
             is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
-            await _order_cursors(topic, pace)
+            await order_cursors(topic, pace)
             if not topic.is_live or not _may_release(topic):
                 continue  # most topics, most of the time
             is_trimmed = await self._trim_loaded(topic, pace)
@@ -184,7 +180,7 @@ class Trimming:
         pace, has_looked = Pace(self._turns), False
         for topic in topics:
             has_looked = True
-            await _order_cursors(topic, pace)
+            await order_cursors(topic, pace)
             if topic.is_live and _may_release(topic):
                 await self._trim_loaded(topic, pace)
             if pace.spent(TOPIC_TRIMMED):
@@ -205,7 +201,7 @@ class Trimming:
         except StorageError as error:
             logger.error("trimming %s waits: %s", topic.name, error)
             return False
-        await _order_cursors(topic, pace)
+        await order_cursors(topic, pace)
         return topic.is_live and self._may_trim(topic) and self._trim_topic(topic)
 
     def _may_trim(self, topic: Topic) -> bool:
@@ -284,11 +280,9 @@ class Trimming:
                 and topic.cursors.oldest_durable() is not None,
             )
         if due_ms is None:
-            self._due_ms.pop(topic, None)
             self._due.discard(topic)
             return
-        self._due_ms[topic] = max(due_ms, log_ms + SOONEST_MS)
-        self._due.changed(topic)
+        self._due.set(topic, max(due_ms, log_ms + SOONEST_MS))
 
     def _ledger_of(self, topic: Topic, first: int) -> OldestLedger:
         """The ledger of the retained entry ``first``."""
@@ -302,7 +296,7 @@ class Trimming:
         return OldestLedger(first, entries.end, ends_ms)
 
 
-async def _order_cursors(topic: Topic, pace: Pace) -> None:
+async def order_cursors(topic: Topic, pace: Pace) -> None:
     """Find the cursors that are furthest behind, in pieces: very many may have moved."""
     while not topic.cursors.settle(PIECE_UNITS * CURSORS_ORDERED_PER_UNIT // 2):
         await pace.give_way()

@@ -140,6 +140,7 @@ _MODULES: Final = "headgate.cli.admin"
         "namespaces": (f"{_MODULES}.namespaces:GROUP", "Manage namespaces and their policies."),
         "topics": (f"{_MODULES}.topics:GROUP", "Manage topics, subscriptions and messages."),
         "topicPolicies": (f"{_MODULES}.topic_policies:GROUP", "Manage policies of single topics."),
+        "schemas": (f"{_MODULES}.schemas:GROUP", "Show and change the schemas of topics."),
         "permissions": (f"{_MODULES}.permissions:GROUP", "Show what roles may do."),
     },
     no_args_is_help=False,

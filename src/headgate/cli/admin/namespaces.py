@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from headgate.cli.admin import producer_policies
+from headgate.cli.admin import producer_policies, schemas
 from headgate.cli.admin.command import VerbGroup
+from headgate.cli.admin.ending_policies import (
+    EXPIRATION_OPTION,
+    INACTIVE_OPTIONS,
+    PERSISTENCE_OPTIONS,
+    SUBSCRIPTION_CREATION_OPTIONS,
+    TOPIC_CREATION_OPTIONS,
+    TYPES_OPTION,
+    inactive_body,
+    persistence_body,
+    subscription_creation_body,
+    topic_creation_body,
+    ttl_option,
+    types_body,
+)
 from headgate.cli.admin.output import as_lines
 from headgate.cli.admin.permissions import NAMESPACE_VERBS
 from headgate.cli.admin.policies import (
@@ -107,6 +121,10 @@ def _counts() -> Iterator[Verb]:
          "consumers of a subscription"),
         ("max-subscriptions-per-topic", "maxSubscriptionsPerTopic", "-m",
          "subscriptions of a topic"),
+        ("max-unacked-messages-per-consumer", "maxUnackedMessagesPerConsumer", "-c",
+         "unacknowledged messages of a shared consumer"),
+        ("max-unacked-messages-per-subscription", "maxUnackedMessagesPerSubscription", "-c",
+         "unacknowledged messages of a shared subscription"),
     ):  # fmt: skip
         options = (count_option(f"--{name} {short}", segment, what),)
         yield from _policy(name, segment, options, count_body(segment), f"the most {what}")
@@ -166,7 +184,8 @@ GROUP: Final = VerbGroup(
             "delete", "Delete a namespace without topics.",
             (
                 NAMESPACE_NAME,
-                switch("--force -f", "force", "Delete its topics too; always refused."),
+                switch("--force -f", "force",
+                       "Delete its topics too, if forceDeleteNamespaceAllowed is true."),
             ),
             send("DELETE", NAMESPACE_PATH, ("force={force}",)),
         ),
@@ -182,6 +201,23 @@ GROUP: Final = VerbGroup(
                  "the delayed delivery of the messages of a namespace"),
         *_QUOTAS,
         *_counts(),
+        *schemas.NAMESPACE_VERBS,
+        *_policy("message-ttl", "messageTTL", (ttl_option("--messageTTL -ttl"),),
+                 count_body("messageTTL"), "the age from which messages in a namespace expire"),
+        *_policy("subscription-expiration-time", "subscriptionExpirationTime",
+                 (EXPIRATION_OPTION,), count_body("expirationTime"),
+                 "the time after which unused subscriptions in a namespace are deleted"),
+        *_policy("inactive-topic-policies", "inactiveTopicPolicies", INACTIVE_OPTIONS,
+                 inactive_body, "when unused topics of a namespace are deleted"),
+        *_policy("auto-topic-creation", "autoTopicCreation", TOPIC_CREATION_OPTIONS,
+                 topic_creation_body, "whether a client's first use creates a topic"),
+        *_policy("auto-subscription-creation", "autoSubscriptionCreation",
+                 SUBSCRIPTION_CREATION_OPTIONS, subscription_creation_body,
+                 "whether a consumer creates its subscription"),
+        *_policy("subscription-types-enabled", "subscriptionTypesEnabled", (TYPES_OPTION,),
+                 types_body, "the types of subscriptions that are allowed in a namespace"),
+        *_policy("persistence", "persistence", PERSISTENCE_OPTIONS, persistence_body,
+                 "how messages of a namespace are stored"),
         *producer_policies.NAMESPACE_VERBS,
     ),
 )  # fmt: skip

@@ -9,13 +9,13 @@ from headgate.cli.admin.verbs import TOPIC_NAME, TOPIC_PATH, Server, Values, Ver
 
 def terminate(server: Server, values: Values) -> None:
     """Terminate a topic and print its last message id."""
-    answer = server.ask("POST", target(f"{TOPIC_PATH}/terminate", values)).json()
+    answer = server.ask("POST", target(f"{TOPIC_PATH}/terminate", values)).json() or {}
     echo(f"Topic successfully terminated at {_text(answer)}")
 
 
 def partitioned_terminate(server: Server, values: Values) -> None:
     """Terminate all partitions of a topic and print the last message id of each."""
-    answer = server.ask("POST", target(f"{TOPIC_PATH}/terminate/partitions", values)).json()
+    answer = server.ask("POST", target(f"{TOPIC_PATH}/terminate/partitions", values)).json() or {}
     topic = values["topicName"]
     for index, last in answer.items():
         name = topic.partition_name(int(index)).full
@@ -23,7 +23,7 @@ def partitioned_terminate(server: Server, values: Values) -> None:
 
 
 def _text(last: dict[str, Any]) -> str:
-    return f"{last['ledgerId']}:{last['entryId']}:{last['partitionIndex']}"
+    return ":".join(str(last.get(key, -1)) for key in ("ledgerId", "entryId", "partitionIndex"))
 
 
 VERBS: Final = (

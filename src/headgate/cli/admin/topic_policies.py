@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from headgate.cli.admin import schemas
 from headgate.cli.admin.command import VerbGroup
+from headgate.cli.admin.ending_policies import (
+    INACTIVE_OPTIONS,
+    PERSISTENCE_OPTIONS,
+    SUBSCRIPTION_CREATION_OPTIONS,
+    TYPES_OPTION,
+    inactive_body,
+    persistence_body,
+    subscription_creation_body,
+    ttl_option,
+    types_body,
+)
 from headgate.cli.admin.policies import (
     DELAY_OPTIONS,
     PUBLISH_RATE_OPTIONS,
@@ -132,6 +144,44 @@ def count_verbs(names: Mapping[str, str], common: tuple[Parameter, ...] = ()) ->
         )  # fmt: skip
 
 
+def number_verbs(
+    name: str, segment: str, parameter: Parameter, what: str, common: tuple[Parameter, ...] = ()
+) -> tuple[Verb, ...]:
+    """The three verbs of a policy that is set by a query parameter instead of a body."""
+    get, post, remove = policy_verbs(
+        name, f"{TOPIC_PATH}/{segment}", _no_body, (parameter,), what, common
+    )
+    query = ("isGlobal={isGlobal}",) if GLOBAL in common else ()
+    set_number = send(
+        "POST", f"{TOPIC_PATH}/{segment}", (f"{segment}={{{parameter.label}}}", *query)
+    )
+    return get, Verb(post.name, post.summary, post.parameters, set_number), remove
+
+
+def _no_body(_values: Values) -> None:
+    return None
+
+
+def _ending_verbs(common: tuple[Parameter, ...] = ()) -> Iterator[Verb]:
+    """The verbs about what ends by itself, and about types of subscriptions and storing."""
+    yield from number_verbs(
+        "message-ttl", "messageTTL", ttl_option("--ttl -t"),
+        "the age from which messages of a topic expire", common,
+    )  # fmt: skip
+    yield from policy_verbs(
+        "inactive-topic-policies", f"{TOPIC_PATH}/inactiveTopicPolicies", inactive_body,
+        INACTIVE_OPTIONS, "when a topic that is not used is deleted", common,
+    )  # fmt: skip
+    yield from policy_verbs(
+        "subscription-types-enabled", f"{TOPIC_PATH}/subscriptionTypesEnabled", types_body,
+        (TYPES_OPTION,), "the types of subscriptions that a topic may have", common, OUR_APPLIED,
+    )  # fmt: skip
+    yield from policy_verbs(
+        "persistence", f"{TOPIC_PATH}/persistence", persistence_body, PERSISTENCE_OPTIONS,
+        "how messages of a topic are stored", common,
+    )  # fmt: skip
+
+
 def _of_either(of_all: Action, of_one: Action) -> Action:
     def run(server: Server, values: Values) -> None:
         (of_one if values[SUBSCRIPTION.label] else of_all)(server, values)
@@ -147,6 +197,12 @@ _COUNTS: Final = MappingProxyType({
     ),
     "maxSubscriptionsPerTopic": (
         "--max-subscriptions-per-topic -s -m", "subscriptions of a topic", OUR_APPLIED,
+    ),
+    "maxUnackedMessagesOnConsumer": (
+        "--maxNum -m", "unacknowledged messages of a shared consumer", APPLIED,
+    ),
+    "maxUnackedMessagesOnSubscription": (
+        "--maxNum -m", "unacknowledged messages of a shared subscription", APPLIED,
     ),
 })  # fmt: skip
 """Options, meaning and the switch for the value in force, by the policy in REST."""
@@ -168,7 +224,12 @@ OLDER_VERBS: Final = (
         "max-consumers": "maxConsumers",
         "max-consumers-per-subscription": "maxConsumersPerSubscription",
         "max-subscriptions": "maxSubscriptionsPerTopic",
+        "max-unacked-messages-on-consumer": "maxUnackedMessagesOnConsumer",
+        "max-unacked-messages-per-consumer": "maxUnackedMessagesOnConsumer",
+        "max-unacked-messages-on-subscription": "maxUnackedMessagesOnSubscription",
+        "max-unacked-messages-per-subscription": "maxUnackedMessagesOnSubscription",
     }),
+    *_ending_verbs(),
     *message_size_verbs(),
 )  # fmt: skip
 """As ``topics`` has them: without ``--global`` and ``--subscription``, and one other name."""
@@ -192,7 +253,16 @@ GROUP: Final = VerbGroup(
             "max-consumers": "maxConsumers",
             "max-consumers-per-subscription": "maxConsumersPerSubscription",
             "max-subscriptions-per-topic": "maxSubscriptionsPerTopic",
+            "max-unacked-messages-per-consumer": "maxUnackedMessagesOnConsumer",
+            "max-unacked-messages-per-subscription": "maxUnackedMessagesOnSubscription",
         }, (GLOBAL,)),
+        *schemas.POLICY_VERBS,
+        *_ending_verbs((GLOBAL,)),
+        *policy_verbs("auto-subscription-creation", f"{TOPIC_PATH}/autoSubscriptionCreation",
+                      subscription_creation_body, SUBSCRIPTION_CREATION_OPTIONS,
+                      "whether a consumer creates its subscription", (GLOBAL,)),
+        Verb("delete", "Remove all policies of a topic.", (TOPIC_NAME,),
+             send("DELETE", f"{TOPIC_PATH}/policies")),
         *message_size_verbs((GLOBAL,)),
     ),
 )  # fmt: skip

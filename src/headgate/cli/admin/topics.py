@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.cli.admin import messages, permissions, subscriptions, termination, topic_policies
+from headgate.cli.admin import (
+    messages,
+    permissions,
+    schemas,
+    subscriptions,
+    termination,
+    topic_policies,
+)
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.errors import RefusedError
 from headgate.cli.admin.output import as_lines, as_map
@@ -201,6 +208,6 @@ GROUP: Final = VerbGroup(
     "Manage topics, subscriptions and messages.",
     (
         *_TOPICS, *termination.VERBS, *_STATISTICS, *subscriptions.VERBS, *messages.VERBS,
-        *topic_policies.OLDER_VERBS, *permissions.TOPIC_VERBS,
+        *topic_policies.OLDER_VERBS, *permissions.TOPIC_VERBS, *schemas.TOPIC_VERBS,
     ),
 )  # fmt: skip

@@ -45,9 +45,9 @@ class Interval:
 
     ``covered_ns`` is the time that the account covers, ``cells_ns`` the nanoseconds in each cell
     (``account.difference`` of two snapshots). ``acked`` messages were acknowledged, ``evicted``
-    messages were evicted by a backlog quota. ``oldest_age_ns`` is the age of the oldest waiting
-    message: the smaller of the ages at the two ends or, if these are not kept, the largest age in
-    between (0 if either end had no backlog).
+    messages were evicted by a backlog quota, or expired. ``oldest_age_ns`` is the age of the oldest
+    waiting message: the smaller of the ages at the two ends or, if these are not kept, the largest
+    age in between (0 if either end had no backlog).
     """
 
     covered_ns: int

@@ -4,14 +4,15 @@ It applies the law of ``docs/telemetry.md`` section 1 to a frozen :class:`Eviden
 broker's explain and the pipeline's history judge alike:
 
 1. NONE, if the oldest deliverable unacknowledged message stayed young, the backlog did not grow and
-   no backlog quota evicted anything. A healthy busy subscription always has messages in flight. In
-   a window longer than :data:`GROWTH_NS_MAX` growth does not matter: if all messages are young, the
-   waiting ones came in the last seconds. An eviction before the acknowledgement is no sign of
-   health, however young the message was.
+   no backlog quota evicted and no TTL expired anything. A healthy busy subscription always has
+   messages in flight. In a window longer than :data:`GROWTH_NS_MAX` growth does not matter: if all
+   messages are young, the waiting ones came in the last seconds. An eviction or expiry before the
+   acknowledgement is no sign of health, however young the message was.
 2. Otherwise the class with the largest share of blame, by seconds.
 3. Before it blames a limiter: if consumers hold more and more, and acknowledge no more than the
    limit allows, the limiter is a bystander, because a slow consumer's queue is still filling.
-   Messages that were delivered and evicted before the acknowledgement count as still held.
+   Messages that were delivered and evicted or expired before the acknowledgement count as still
+   held.
 4. If two classes are within 5 % of each other, it names both, with low confidence.
 5. An account that is inferred from counters is less certain than a measured one: it multiplies the
    confidence by :data:`INFERRED_CONFIDENCE`.
@@ -114,10 +115,11 @@ class Evidence:
     has the nanoseconds in each cell (``account.difference`` of two snapshots), ``sub_windows_ns``
     the same for any number of parts of the window. ``oldest_age_ns_max`` is the largest age of the
     oldest deliverable unacknowledged message. ``unacked`` messages are with consumers. ``evicted``
-    messages were evicted by a backlog quota before they were acknowledged; a later acknowledgement
-    of them is not in ``acked``. ``demonstrated_ack_per_s`` is the rate that the consumers have
-    demonstrated, None if they have not. ``completeness`` (0..1) says how much of the window is
-    covered and how well the growth adds up. ``is_inferred`` says that the cells come from counters.
+    messages were evicted by a backlog quota, or expired by their age, before they were
+    acknowledged; a later acknowledgement of them is not in ``acked``. ``demonstrated_ack_per_s`` is
+    the rate that the consumers have demonstrated, None if they have not. ``completeness`` (0..1)
+    says how much of the window is covered and how well the growth adds up. ``is_inferred`` says
+    that the cells come from counters.
     """
 
     window_ns: int

@@ -43,7 +43,9 @@ class Circumstances:
     longer if ``since_at_least``. Nothing was acknowledged in the last ``silent_s`` seconds.
     ``stopped_by`` is the label of the consumer state that took the most time. A backlog quota
     evicted ``evicted`` messages before they were acknowledged, in the judged time; ``evicted_by``
-    is the last one that did (:func:`headgate.flow.sentences.quota.quota_text`). The figures are
+    is the last one that did (:func:`headgate.flow.sentences.quota.quota_text`). ``expired``
+    messages reached their age before they were acknowledged; ``expired_by`` is the last TTL that
+    took some (:func:`headgate.flow.expiry.ttl_text`). The figures are
     sums over ``partitions``, each of which has the limit for itself;
     ``partitions_without_consumer`` of them have no consumer now while others have one.
     """
@@ -68,6 +70,8 @@ class Circumstances:
     stopped_by: str = ""
     evicted: int = 0
     evicted_by: str = ""
+    expired: int = 0
+    expired_by: str = ""
     partitions: int = 1
     partitions_without_consumer: int = 0
     batches_count_as_one: bool = False
@@ -135,6 +139,9 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     if circumstances.evicted and verdict is not Verdict.CONSUMER:
         were = "it was" if circumstances.evicted == 1 else "they were"
         text += f"; {_evicted(circumstances)} before {were} acknowledged"
+    if circumstances.expired:
+        were = "it was" if circumstances.expired == 1 else "they were"
+        text += f"; {_expired(circumstances)} before {were} acknowledged"
     if circumstances.delayed:
         text += f"; {_delayed(circumstances.delayed)}"
     if judgement.second is not None and not judgement.bystander:
@@ -155,6 +162,12 @@ def _evicted(facts: Circumstances) -> str:
     """``the size quota of 1 MiB (topic policy) evicted 1,200 messages``."""
     what = "1 message" if facts.evicted == 1 else f"{facts.evicted:,} messages"
     return f"{facts.evicted_by or 'a backlog quota'} evicted {what}"
+
+
+def _expired(facts: Circumstances) -> str:
+    """``the message TTL of 60 s (topic policy) expired 1,200 messages``."""
+    what = "1 message" if facts.expired == 1 else f"{facts.expired:,} messages"
+    return f"{facts.expired_by} expired {what}" if facts.expired_by else f"{what} expired"
 
 
 def _since(facts: Circumstances) -> str:
@@ -249,7 +262,7 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
 def _has_ended(judgement: Judgement, facts: Circumstances) -> bool:
     """Whether the backlog has ended and was short: nothing waits now, nor did for most of the
     time."""
-    waits = facts.backlog > 0 or facts.evicted > 0
+    waits = facts.backlog > 0 or facts.evicted > 0 or facts.expired > 0
     return not waits and judgement.growth <= 0 and judgement.shares[Verdict.NONE] > _MOST
 
 

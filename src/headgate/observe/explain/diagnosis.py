@@ -30,6 +30,7 @@ from headgate.flow.account.verdict import (
     Verdict,
     judge,
 )
+from headgate.flow.expiry import ttl_text
 from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -149,7 +150,7 @@ def _evidence(seen: Window) -> Evidence:
         acked=seen.gained("acked"),
         unacked_start=seen.total_start("in_flight"),
         unacked_end=seen.total_end("in_flight"),
-        evicted=seen.gained("evicted"),
+        evicted=seen.gained("evicted") + seen.gained("expired"),
         delivered_bytes=seen.gained("sent_bytes"),
     )
 
@@ -214,7 +215,7 @@ def _intervals(points: Sequence[Point]) -> Iterator[Interval]:
             covered_ns=elapsed_ns,
             cells_ns=difference(point.cells_ns, first.cells_ns),
             acked=point.acked - first.acked,
-            evicted=point.evicted - first.evicted,
+            evicted=point.evicted - first.evicted + point.expired - first.expired,
             oldest_age_ns=min(first.age_ns, point.age_ns),
         )
         first = point
@@ -243,6 +244,13 @@ def _evicted_by(subscriptions: Sequence[Subscription]) -> str:
         return ""
     scale = 1 if quota.type is QuotaType.SIZE else MS_PER_S
     return quota_text(quota.type.label, quota.limit / scale, quota.source)
+
+
+def _expired_by(subscriptions: Sequence[Subscription]) -> str:
+    """The TTL that expired messages last, on the partition that lost most by age; empty if a
+    request did."""
+    ttl = max(subscriptions, key=lambda part: part.expired_messages).expired_by
+    return "" if ttl is None else ttl_text(ttl)
 
 
 def _circumstances(
@@ -274,6 +282,8 @@ def _circumstances(
         stopped_by=stopped_by(seen.cells_ns),
         evicted=seen.gained("evicted"),
         evicted_by=_evicted_by(subscriptions),
+        expired=seen.gained("expired"),
+        expired_by=_expired_by(subscriptions),
         partitions=len(subscriptions),
         partitions_without_consumer=without_consumer if consumers else 0,
     )

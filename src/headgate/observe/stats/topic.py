@@ -398,6 +398,9 @@ def _own_subscription_fields(
         view |= {"dimension": label.dimension, "consumer": label.consumer}
     if throttled:
         view["throttledSeconds"] = throttled
+    partials = subscription.acks.partials
+    if partials is not None:
+        view["partlyAcknowledgedBatches"] = len(partials)
     if subscription.read_failed:
         view["readFailed"] = subscription.read_failed
     return view

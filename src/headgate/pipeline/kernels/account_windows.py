@@ -123,7 +123,7 @@ class AccountWindows:
             acked=self.sums["acked"],
             unacked_start=self.unacked_start,
             unacked_end=self.unacked_end,
-            evicted=self.sums["evicted"],
+            evicted=self.sums["evicted"] + self.sums["expired"],
             delivered_bytes=self.sums["bytes_out"],
             limits_per_s=self.limits.per_s(),
             demonstrated_ack_per_s=self.demonstrated_per_s,

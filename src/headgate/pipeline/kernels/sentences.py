@@ -87,8 +87,8 @@ def sentence_column(
     texts: list[str] = []
     places = np.empty(len(judged.verdict), np.int32)
     idle = judged.shares[_NONE] == 1.0
-    healthy = (judged.verdict == _NONE) & (windows.sums["evicted"] == 0)
-    healthy &= windows.delayed_end == 0
+    lost = windows.sums["evicted"] + windows.sums["expired"]
+    healthy = (judged.verdict == _NONE) & (lost == 0) & (windows.delayed_end == 0)
     for is_idle, is_inferred in ((False, False), (True, False), (False, True), (True, True)):
         alike = healthy & (idle == is_idle)
         rows = np.flatnonzero(alike & (windows.is_inferred == is_inferred))
@@ -174,6 +174,7 @@ def _circumstances(
         "silent_s": facts.silent_s[rows].tolist(),
         "stopped_by": _stopped_by(windows.cells_ns[:, rows]),
         "evicted": windows.sums["evicted"][rows].tolist(),
+        "expired": windows.sums["expired"][rows].tolist(),
         "evicted_by": _evicted_by(facts.evicted_by, windows.sums["evicted"], rows),
     }
     for values in zip(*columns.values(), strict=True):

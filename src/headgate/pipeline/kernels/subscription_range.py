@@ -17,6 +17,7 @@ _RATE_COLUMNS: Final = (
     "covered_ns",
     "acked",
     "evicted",
+    "expired",
     "backlog_messages_start",
     "backlog_messages",
     "oldest_age_max_ns",
@@ -58,6 +59,6 @@ def _interval(minute: dict[str, Any]) -> Interval:
         covered_ns=sum(cells_ns) or minute["covered_ns"],
         cells_ns=cells_ns,
         acked=minute["acked"] or 0,
-        evicted=minute["evicted"] or 0,
+        evicted=(minute["evicted"] or 0) + (minute["expired"] or 0),
         oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
     )

@@ -147,7 +147,7 @@ def _demonstrating(minutes: DataFrame) -> DataFrame:
     return minutes.where(
         (_or_zero("oldest_age_max_ns") >= YOUNG_NS)
         & (accounted_ns > 0)
-        & (_or_zero("evicted") == 0)
+        & (_or_zero("evicted", "expired") == 0)
         & (_or_zero("backlog_messages_start") > 0)
         & (_or_zero("backlog_messages") > 0)
         & (_or_zero(*held) <= HELD_SHARE_MAX * accounted_ns)

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from headgate.base.partial_acks import ENTRY_BYTES
 from headgate.base.positions import Position
 from headgate.base.work_units import HOLDERS_PER_UNIT, TURN_UNITS
-from headgate.testing import RefusedError, SimConsumer, World
+from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import AckType, CommandType, ServerError, SubscriptionType
 from headgate.wire.frame import encode_frame
@@ -16,35 +17,123 @@ from headgate.wire.messages import BaseCommand
 from tests.unit.broker.playing import TOPIC, played
 
 
-def part_of_a_batch(consumer: SimConsumer, position: Position, kind: AckType) -> bytes:
-    """An ACK after which two messages of the batch at ``position`` are still to be done."""
-    command = BaseCommand(type=CommandType.ACK)
-    command.ack.consumer_id = consumer.consumer_id
-    command.ack.ack_type = kind
-    ids = command.ack.message_id.add()
-    ids.ledgerId, ids.entryId = position
-    ids.ack_set.append(0b110)
-    return encode_frame(command)
-
-
 def backlog(world: World) -> int:
     return world.broker.engine.topics[TOPIC].subscriptions["s"].backlog_entries
 
 
+def left_messages(world: World) -> int:
+    return world.broker.engine.topics[TOPIC].subscriptions["s"].backlog_messages
+
+
+BATCH = [b"a", b"b", b"c"]
+
+
 @played()
 async def test_a_part_of_a_batch_is_not_its_entry(world: World) -> None:
+    world.broker.settings.acknowledgmentAtBatchIndexLevelEnabled = False
     client = await world.connect()
     producer = await client.producer(TOPIC)
     consumer = await client.subscribe(TOPIC, "s")
     await producer.send(b"before")
-    batch = await producer.send(b"", batch=[b"a", b"b", b"c"])
-    client.write(part_of_a_batch(consumer, batch, AckType.INDIVIDUAL))
-    await asyncio.sleep(0.1)
-    assert backlog(world) == 2
-    client.write(part_of_a_batch(consumer, batch, AckType.CUMULATIVE))
-    await asyncio.sleep(0.1)
-    assert backlog(world) == 1
+    batch = await producer.send(b"", batch=BATCH)
+    await consumer.ack_part(batch, 0b110)
+    assert (backlog(world), left_messages(world)) == (2, 4)
+    await consumer.ack_part(batch, 0b110, AckType.CUMULATIVE)
+    assert (backlog(world), left_messages(world)) == (1, 3)
     await consumer.ack_through(batch)
+    assert backlog(world) == 0
+
+
+@played()
+async def test_messages_of_a_batch_stay_acknowledged_over_a_crash(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    await producer.send(b"before")
+    batch = await producer.send(b"", batch=BATCH)
+    await consumer.ack_part(batch, 0b101)
+    await consumer.ack_part(batch, 0b101)
+    assert (backlog(world), left_messages(world)) == (2, 3)
+    for _ in range(2):
+        world.crash()
+        await world.start()
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+        assert left_messages(world) == 3
+        assert [(await consumer.receive()).left_mask for _ in range(2)] == [1, 0b101]
+        await world.stop()
+        await world.start()
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+        assert [(await consumer.receive()).left_mask for _ in range(2)] == [1, 0b101]
+    await consumer.ack_part(batch, 0b010)
+    assert (backlog(world), left_messages(world)) == (1, 1)
+
+
+@played()
+async def test_cumulatively_within_a_batch(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    await producer.send(b"before")
+    batch = await producer.send(b"", batch=BATCH)
+    await producer.send(b"after")
+    await consumer.ack_part(batch, 0b100, AckType.CUMULATIVE)
+    assert (backlog(world), left_messages(world)) == (2, 2)
+    world.crash()
+    await world.start()
+    consumer = await (await world.connect()).subscribe(TOPIC, "s")
+    assert [(await consumer.receive()).left_mask for _ in range(2)] == [0b100, 1]
+    await consumer.ack_part(batch, 0b110, AckType.CUMULATIVE)
+    assert left_messages(world) == 2, "what is acknowledged stays so"
+    await consumer.ack_through(batch)
+    assert (backlog(world), left_messages(world)) == (1, 1)
+
+
+@played()
+async def test_an_ack_set_that_does_not_fit_is_refused_and_harms_nobody(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    first = await producer.send(b"", batch=BATCH)
+    second = await producer.send(b"", batch=BATCH)
+    single = await producer.send(b"x")
+    for kind in (AckType.INDIVIDUAL, AckType.CUMULATIVE):
+        with pytest.raises(RefusedError, match="leaves message 3 of a batch of 3") as refusal:
+            await consumer.ack_part(first, 0b1000, kind)
+        assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
+    with pytest.raises(RefusedError, match="leaves message 999 of a batch of 1"):
+        await consumer.ack_part(single, 1 << 999)
+    consumer.ack_part_nowait(first, 0b1000)
+    assert left_messages(world) == 7
+    # The other ids of the command count.
+    ids = [first, single, second]
+    with pytest.raises(RefusedError, match=f"{single} was not acknowledged"):
+        await client.request(
+            lambda i: frames.ack(consumer.consumer_id, ids, request_id=i, ack_set=[0b110])
+        )
+    assert (backlog(world), left_messages(world)) == (3, 5)
+    # Words of which none is set leave nothing.
+    await client.request(
+        lambda i: frames.ack(consumer.consumer_id, ids, request_id=i, ack_set=[0, 0])
+    )
+    assert backlog(world) == 0
+
+
+@played()
+async def test_a_batch_index_without_an_ack_set_is_the_whole_entry(world: World) -> None:
+    """As in Pulsar: clients track the messages of a batch, and send the id of the last one."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    batch = await producer.send(b"", batch=BATCH)
+    command = BaseCommand(type=CommandType.ACK)
+    command.ack.consumer_id = consumer.consumer_id
+    command.ack.ack_type = AckType.INDIVIDUAL
+    ids = command.ack.message_id.add()
+    ids.ledgerId, ids.entryId, ids.batch_index = batch.ledger_id, batch.entry_id, 2
+    client.write(encode_frame(command))
+    await consumer.ack(batch)
     assert backlog(world) == 0
 
 
@@ -161,3 +250,21 @@ async def test_acks_of_what_others_hold_are_slices_of_bounded_work(world: World)
     assert backlog(world) == 0
     assert before == consumers_count * entries_count
     assert most <= 2 * TURN_UNITS * HOLDERS_PER_UNIT
+
+
+@played()
+async def test_what_is_partly_acknowledged_is_charged_to_its_consumers(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.EXCLUSIVE)
+    batch = [await producer.send(b"", batch=[b"x"] * 80) for _ in range(100)]
+    before = sum(c.held_memory(is_scarce=False).pending for c in world.broker.connections)
+    for position in batch:
+        consumer.ack_part_nowait(position, 1)
+    await asyncio.sleep(1)
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    assert subscription.acks.partial_bytes == 100 * (ENTRY_BYTES + 10)
+    held = [c.held_memory(is_scarce=False).pending for c in world.broker.connections]
+    assert sum(held) - before == subscription.acks.partial_bytes
+    await consumer.ack_through(batch[-1])
+    assert sum(c.held_memory(is_scarce=False).pending for c in world.broker.connections) == before

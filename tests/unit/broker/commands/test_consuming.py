@@ -264,6 +264,42 @@ async def test_seek_to_a_message(world: World) -> None:
 
 
 @played()
+async def test_seek_into_a_batch(world: World) -> None:
+    """Java names the message by what is left of the batch, Go by its index."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    messages = [b"a", b"b", b"c", b"d"]
+    batch = await producer.send(b"", batch=messages)
+    await producer.send(b"", batch=messages)
+    for seek in ({"left_mask": 0b1100}, {"batch_index": 2}):
+        for kind in (SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED):
+            consumer = await client.subscribe(TOPIC, "s", kind=kind)
+            await consumer.seek(position=batch, **seek)
+            world.crash()
+            await world.start()
+            client = await world.connect()
+            consumer = await client.subscribe(TOPIC, "s", kind=kind)
+            left = [(await consumer.receive()).left_mask for _ in range(2)]
+            assert left == [0b1100, 0b1111]
+            await consumer.close()
+    consumer = await client.subscribe(TOPIC, "s")
+    with pytest.raises(RefusedError, match="leaves message 4 of a batch of 4") as refusal:
+        await consumer.seek(position=batch, left_mask=0b11100)
+    assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
+    for seek in ({"batch_index": 0}, {"batch_index": 4}, {"batch_index": 1 << 20}):
+        await consumer.seek(position=batch, **seek)
+        consumer = await client.subscribe(TOPIC, "s")
+        assert (await consumer.receive()).left_mask == 0b1111, "there is no such message"
+    gone = batch._replace(entry_id=99)
+    await consumer.seek(position=gone, batch_index=1)
+    world.broker.settings.acknowledgmentAtBatchIndexLevelEnabled = False
+    consumer = await client.subscribe(TOPIC, "s")
+    await consumer.seek(position=batch, left_mask=0b1100)
+    consumer = await client.subscribe(TOPIC, "s")
+    assert (await consumer.receive()).left_mask == 0b1111
+
+
+@played()
 async def test_seek_to_a_time(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)

@@ -139,7 +139,7 @@ async def test_topics_that_nobody_uses_go(world: World) -> None:
     await producer.send(b"x")
     await producer.close()
     world.clock.advance(200 * 1_000_000_000)
-    await world.broker.inactive_topics.delete()
+    await world.broker.endings.topics.delete()
     assert world.broker.catalog.topic(TOPIC) is None
     world.crash()
     await world.start()

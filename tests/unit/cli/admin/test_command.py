@@ -29,8 +29,13 @@ def groups() -> dict[str, VerbGroup]:
 
 
 NEEDED_SWITCHES = {
+    "set-schema-validation-enforce": ("--enable",),
+    "set-is-allow-auto-update-schema": ("--enable",),
     "set-encryption-required": ("--enable",),
     "set-replicated-subscription-status": ("--disable",),
+    "set-inactive-topic-policies": ("--enable-delete-while-inactive",),
+    "set-auto-topic-creation": ("--enable",),
+    "set-auto-subscription-creation": ("--enable",),
 }
 """Switches of verbs that need one of several."""
 
@@ -57,8 +62,10 @@ def test_every_verb_has_help(server: FakeServer, group: str, verb: str) -> None:
     assert server.asked == []
 
 
-def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
+def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: Path) -> None:
     """What the broker does not do is absent here."""
+    schema_file = tmp_path / "schema.json"
+    schema_file.write_text("{}")
     words = {
         "tenant": "t", "cluster": "c", "namespaceName": "t/n", "topicName": "t/n/x",
         "configName": "k", "configValue": "v", "retentionTimeInSec": "1m", "sizeLimit": "1M",
@@ -66,8 +73,11 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
-        "operation": "topic.stats", "resource": "t/n", "maxMessageSize": "1",
-        "properties": "a=b",
+        "operation": "topic.stats", "resource": "t/n", "messageTTL": "1", "expirationTime": "1",
+        "maxInactiveDuration": "1", "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+        "type": "partitioned", "defaultNumPartitions": "2", "subTypes": "Shared",
+        "maxMessageSize": "1", "properties": "a=b",
+        "schemaFileName": str(schema_file), "strategy": "FULL", "compatibility": "Full",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -151,15 +161,13 @@ def test_wrong_usage_ends_with_one(server: FakeServer, words: list[str], first_l
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("topics set-message-ttl x -t 5", "Headgate does not have this yet: topics set-mess"),
-        ("topics set-message-ttl --help", "Headgate does not have this yet: topics set-mess"),
-        ("topicPolicies get-message-ttl x", "Headgate does not have this yet: topicPolicies g"),
-        ("schemas get x", "Headgate does not have this yet: schemas get\n"),
-        ("schemas", "Headgate does not have this yet: schemas\n"),
-        ("schemas gett x", "Headgate does not have this yet: schemas\n"),
+        ("topics set-offload-policies x", "Headgate does not have this yet: topics set-offl"),
+        ("topics set-offload-policies --help", "Headgate does not have this yet: topics set-offl"),
+        ("topicPolicies get-offload-policies x", "Headgate does not have this yet: topicPolicies"),
+        ("packages list x", "Headgate does not have this yet: packages list\n"),
         ("--request-timeout 5 source list", "Headgate does not have this yet: source list\n"),
-        ("topics set-mesage-ttl", "No such command 'set-mesage-ttl'; did you mean set-message-ttl? "
-                                  "Headgate does not have that yet\n"),
+        ("topics set-ofload-policies", "No such command 'set-ofload-policies'; did you mean "
+                                       "set-offload-policies? Headgate does not have that yet\n"),
     ],
 )  # fmt: skip
 def test_what_pulsar_admin_has_and_headgate_does_not(
@@ -180,12 +188,18 @@ def test_slips_are_reported_from_verbs_that_are_not_there() -> None:
     assert "did you mean" not in admin("topics", "nonsense").stderr
 
 
-def test_the_command_lines_of_the_guides_are_right(server: FakeServer) -> None:
+def test_the_command_lines_of_the_guides_are_right(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("order.json").write_text("{}")
+    last_message = Reply(200, b'{"ledgerId":1,"entryId":1,"partitionIndex":-1}')
     text = "".join(path.read_text() for path in sorted(GUIDES.glob("*.md")))
     lines = re.findall(r"^    (?:\$ )?headgate admin (.*)$", text.replace("\\\n", ""), re.MULTILINE)
     typed = [shlex.split(line.partition("|")[0]) for line in lines if "[" not in line]
     assert len(typed) >= 7
     for words in typed:
+        server.replies = [last_message if "terminate" in words else Reply()]
         result = admin(*words)
         assert (result.exit_code, len(server.asked)) == (0, 1), (words, result.stderr)
         server.asked.clear()

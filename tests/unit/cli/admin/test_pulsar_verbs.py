@@ -32,9 +32,9 @@ def test_the_table_has_what_the_tool_has(group: str, verb: str) -> None:
 
 
 def test_what_is_said() -> None:
-    assert missing_group("schemas", "get") == "Headgate does not have this yet: schemas get"
-    assert missing_group("schemas", "x") == "Headgate does not have this yet: schemas"
-    assert missing_group("schema") == ""
+    assert missing_group("packages", "list") == "Headgate does not have this yet: packages list"
+    assert missing_group("packages", "x") == "Headgate does not have this yet: packages"
+    assert missing_group("package") == ""
     assert missing_verb("topics", "compact", ["stats"]).endswith("yet: topics compact")
     assert missing_verb("topics", "stat", ["stats"]) == ""
     assert missing_verb("topics", "xyz", ["stats"]) == ""

@@ -73,10 +73,21 @@ def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServ
     assert older_names - newer_names == {"get-backlog-quotas"} | {
         f"{verb}-{name}"
         for verb in ("get", "set", "remove")
-        for name in ("maxProducers", "max-subscriptions")
+        for name in (
+            "maxProducers",
+            "max-subscriptions",
+            "max-unacked-messages-on-consumer",
+            "max-unacked-messages-on-subscription",
+        )
     }
-    assert newer_names - older_names == {"get-backlog-quota"} | {
-        f"{verb}-max-subscriptions-per-topic" for verb in ("get", "set", "remove")
+    assert newer_names - older_names == {"get-backlog-quota", "delete"} | {
+        f"{verb}-{name}"
+        for verb in ("get", "set", "remove")
+        for name in (
+            "max-subscriptions-per-topic",
+            "auto-subscription-creation",
+            "schema-compatibility-strategy",
+        )
     }
     words = ["set-dispatch-rate", "t/n/x", "--msg-dispatch-rate=10", "-bd=5"]
     admin("topics", *words)

@@ -184,6 +184,19 @@ FACTS = Circumstances(
             " messages before they were acknowledged.",
         ),
         (
+            _judgement(Verdict.NO_CONSUMER),
+            Circumstances(expired=1_200, expired_by="the message TTL of 60 s (topic policy)"),
+            "NO_CONSUMER: no consumer is connected; connect one, or delete the subscription if"
+            " nobody needs it; the message TTL of 60 s (topic policy) expired 1,200 messages"
+            " before they were acknowledged.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(expired=1),
+            "CONSUMER: the consumer is the bottleneck; faster or more consumers would help, a"
+            " higher limit would not; 1 message expired before it was acknowledged.",
+        ),
+        (
             _judgement(Verdict.CONSUMER),
             Circumstances(limit=RateLimit(None, 9_000), limit_source="topic policy"),
             "CONSUMER: the consumer is the bottleneck; the limit of 9,000 B/s (topic policy) is not"

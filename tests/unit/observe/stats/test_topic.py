@@ -24,8 +24,8 @@ from headgate.metadata.policies import DispatchRate
 from headgate.observe.stats import topic as module
 from headgate.observe.stats.fields import ConsumerStats, StatsOptions, TopicStats
 from headgate.observe.stats.topic import CLIENTS_PER_YIELD, consumer_stats, limits_view
-from headgate.testing import World
-from headgate.wire.codes import SubscriptionType
+from headgate.testing import SimProducer, World
+from headgate.wire.codes import ProducerAccessMode, SubscriptionType
 
 T = "persistent://public/default/t"
 NAME = parse_topic(T)
@@ -104,6 +104,50 @@ def test_counters_backlog_and_ages(world: World) -> None:
     assert account["backlogMessages"] == account["unackedMessages"] == 15
     assert account["oldestAgeSeconds"] == pytest.approx(8, abs=0.1)
     assert 7.5 < account["stateSeconds"]["awaiting_ack"] < 8.5
+
+
+def test_exclusive_access_and_termination_are_shown(world: World) -> None:
+    mode = ProducerAccessMode
+
+    async def story() -> list[asyncio.Task[SimProducer]]:
+        client = await world.connect()
+        await client.producer(T, access_mode=mode.EXCLUSIVE_WITH_FENCING)
+        waiting = [
+            asyncio.create_task(client.producer(T, access_mode=mode.WAIT_FOR_EXCLUSIVE))
+            for _ in range(2)
+        ]
+        await asyncio.sleep(1)
+        return waiting
+
+    waiting = world.run(story())
+    stats = shown(world)
+    assert (stats.waiting_publishers, stats.topic_epoch) == (2, 0)
+    (publisher,) = stats.publishers
+    assert publisher.access_mode == "ExclusiveWithFencing"
+    assert not publisher.supports_partial_producer
+    assert stats.headgate["terminated"] is False
+    for task in waiting:
+        task.cancel()
+    world.broker.engine.topics[T].terminated = True
+    assert shown(world).headgate["terminated"] is True
+
+
+def test_batches_of_which_a_part_is_acknowledged(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", kind=SubscriptionType.SHARED)
+        batch = [await producer.send(b"", batch=[b"a", b"b", b"c"]) for _ in range(3)]
+        await consumer.ack_part(batch[1], 0b110)
+        await consumer.ack(batch[2])
+
+    world.run(play())
+    subscription = shown(world).subscriptions["s"]
+    assert (subscription.msg_backlog, subscription.unacked_messages) == (2, 5)
+    assert subscription.consumers[0].unacked_messages == 5
+    account = subscription.headgate
+    assert account["backlogMessages"] == account["unackedMessages"] == 5
+    assert account["partlyAcknowledgedBatches"] == 1
 
 
 def test_rates_cover_the_last_seconds(world: World) -> None:

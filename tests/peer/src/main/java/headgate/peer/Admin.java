@@ -55,6 +55,11 @@ final class Admin {
         return since.find() ? since.group(1) : "";
     }
 
+    /** Have a topic take no more messages. */
+    void terminate(String topic) throws IOException, InterruptedException {
+        ask("POST", path(topic) + "/terminate", "");
+    }
+
     private String stats(String topic) throws IOException, InterruptedException {
         return ask("GET", path(topic) + "/stats", "");
     }

@@ -1,0 +1,69 @@
+"""Forced deletion: a namespace with its topics, a tenant with its namespaces.
+
+The namespace is marked first, so that clients which reconnect create no topic in it any more. If
+the deletion ends early, for example because the broker stops, the mark stays: repeat the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from headgate.admin.routing import Call
+from headgate.admin.streaming import pages
+from headgate.base.names import NamespaceName, parse_topic
+from headgate.metadata.errors import RefusalError
+
+NAMESPACES = "forceDeleteNamespaceAllowed", "Broker doesn't allow forced deletion of namespaces"
+TENANTS = "forceDeleteTenantAllowed", "Broker doesn't allow forced deletion of tenants"
+
+
+def check_force_allowed(call: Call, rule: tuple[str, str]) -> None:
+    """Return if the setting of ``rule`` allows a forced deletion.
+
+    Raises:
+        RefusalError: 405 with Pulsar's text.
+    """
+    setting, text = rule
+    if call.facade.runtime_settings()[setting] != "true":
+        raise RefusalError(405, text)
+
+
+async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:
+    """Delete a namespace with all its topics, whose clients are disconnected.
+
+    Raises:
+        RefusalError: 404 without the namespace.
+        StorageError: a deletion could not be stored; what is deleted stays deleted.
+    """
+    catalog = call.facade.catalog
+    await call.facade.commit(catalog.plan_begin_namespace_deletion(name))
+    for topic in _topics(call, name):
+        try:
+            await call.facade.delete_topic(parse_topic(topic), force=True)
+        except RefusalError as refusal:
+            if refusal.status != 404:
+                raise
+        await call.facade.give_way()
+    await call.facade.commit(catalog.plan_delete_namespace(name))
+
+
+async def delete_tenant_with_namespaces(call: Call, tenant: str) -> None:
+    """Delete a tenant with all its namespaces and their topics.
+
+    Raises:
+        RefusalError: 404 without the tenant; 409 if a namespace is created meanwhile.
+        StorageError: as :func:`delete_namespace_with_topics`.
+    """
+    catalog = call.facade.catalog
+    for name in catalog.namespaces(tenant):
+        await delete_namespace_with_topics(call, NamespaceName.parse(name))
+    await call.facade.commit(catalog.plan_delete_tenant(tenant))
+
+
+def _topics(call: Call, name: NamespaceName) -> Iterator[str]:
+    """Partitioned topics first: each goes with its partitions."""
+    catalog = call.facade.catalog
+    for after in (catalog.partitioned_after, catalog.topics_after):
+        for page in pages(partial(after, name)):
+            yield from page

@@ -1,0 +1,155 @@
+"""What one ACK names, applied to a subscription: entries, messages of entries, all up to one.
+
+Ids that are not stored, or belong to another topic, change nothing. An ``ack_set`` that does not
+fit its batch changes nothing and is a problem, which the answer to the ACK tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headgate.base.ack_words import acked_mask
+from headgate.base.errors import InputError
+from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT
+from headgate.engine.consumer import Consumer
+from headgate.engine.subscription import Subscription
+from headgate.policy.settings import Settings
+from headgate.wire.ids import to_signed
+from headgate.wire.messages import CommandAck, MessageIdData
+
+
+class Cold(NamedTuple):
+    """An entry whose index is on the disk, to be acknowledged when it is read."""
+
+    ordinal: int
+    left: Sequence[int]
+    """Which messages the acknowledgement leaves; empty if it is the whole entry."""
+
+
+class Through(NamedTuple):
+    """What a cumulative acknowledgement covers."""
+
+    last: int
+    """The last entry that is acknowledged with all before it."""
+    part: int = -1
+    """The entry behind it of which messages are acknowledged; -1 if there is none."""
+    left: Sequence[int] = ()
+    """Which messages of that entry are left."""
+
+
+def ack_entries(
+    consumer: Consumer,
+    subscription: Subscription,
+    message_ids: Sequence[MessageIdData],
+    cold: list[Cold],
+    problems: list[str],
+    settings: Settings,
+) -> int:
+    """Acknowledge entries and messages of entries; returns the work that it took. Entries whose
+    index is not in memory are added to ``cold`` instead, and ``problems`` has why others were not
+    acknowledged."""
+    log, dispatcher = subscription.topic.log, subscription.dispatcher
+    searched_before, parts_units = dispatcher.holders_searched_count, 0
+    for ids in message_ids:
+        left: Sequence[int] = ids.ack_set
+        if left:
+            if not any(left):
+                left = ()  # the entry is acknowledged
+            elif not settings.acknowledgmentAtBatchIndexLevelEnabled:
+                continue  # the client acknowledges the entry with the last message
+        position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
+        ordinal = log.ordinal_at_or_after(*position)
+        if ordinal < log.end and log.position(ordinal) == position:
+            if ordinal < log.memory_first and not _is_indexed(subscription, ordinal):
+                cold.append(Cold(ordinal, tuple(left)))
+            elif left:
+                parts_units += ack_part(consumer, subscription, ordinal, left, problems)
+            else:
+                subscription.ack_entry(consumer, ordinal)
+    searched_count = dispatcher.holders_searched_count - searched_before
+    return len(message_ids) + searched_count // HOLDERS_PER_UNIT + parts_units
+
+
+def find_last(
+    subscription: Subscription, ack: CommandAck, settings: Settings
+) -> tuple[str, Through]:
+    """Why a cumulative acknowledgement is refused, or an empty text; and what it covers."""
+    if len(ack.message_id) != 1 or subscription.type.is_shared:
+        problem = "A cumulative acknowledgement names one message of an unshared subscription"
+        return problem, Through(-1)
+    ids = ack.message_id[0]
+    log = subscription.topic.log
+    position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
+    ordinal = log.ordinal_at_or_after(*position)
+    if ordinal == log.end and position >= log.position(log.end):
+        # Most likely an id of another topic: up to it lies the whole backlog.
+        problem = f"{position[0]}:{position[1]} is not stored yet: nothing was acknowledged"
+        return problem, Through(-1)
+    if ordinal == log.end or log.position(ordinal) != position:
+        return "", Through(min(ordinal - 1, log.end - 1))
+    if not any(ids.ack_set):
+        return "", Through(ordinal)
+    if not settings.acknowledgmentAtBatchIndexLevelEnabled:
+        return "", Through(ordinal - 1)
+    return "", Through(ordinal - 1, ordinal, tuple(ids.ack_set))
+
+
+def ack_part(
+    consumer: Consumer,
+    subscription: Subscription,
+    ordinal: int,
+    left: Sequence[int],
+    problems: list[str],
+) -> int:
+    """Acknowledge messages of an entry whose index is in memory; returns the work that it took
+    beside the id. If they do not fit the entry, nothing changes, and ``problems`` says so."""
+    log = subscription.topic.log
+    if not log.first <= ordinal < log.end:
+        return 0  # it was trimmed meanwhile
+    batch_size = log.message_count(ordinal)
+    try:
+        subscription.ack_messages(consumer, ordinal, acked_mask(left, batch_size))
+    except InputError as error:
+        problems.append(f"{log.position(ordinal)} was not acknowledged: {error}")
+    return batch_size // ACK_MESSAGES_PER_UNIT
+
+
+def ack_found(consumer: Consumer, subscription: Subscription, through: Through) -> str:
+    """Carry out a cumulative acknowledgement whose index is in memory; returns why its last entry
+    was not acknowledged, or an empty text."""
+    last, part, left = through
+    problems: list[str] = []
+    subscription.ack_through(consumer, last)
+    if left:
+        ack_part(consumer, subscription, part, left, problems)
+    return first_of(problems)
+
+
+def entries_looked_up(subscription: Subscription, through: Through) -> list[int]:
+    """The entries whose index a cumulative acknowledgement looks up, as far as that may be on the
+    disk."""
+    passed: list[int] = []
+    if through.last > subscription.acks.mark_delete:
+        passed = subscription.entries_passed(through.last)
+    log = subscription.topic.log
+    if log.first <= through.part < log.memory_first:
+        following = subscription.acks.next_unacked(through.part + 1, log.end)
+        passed += [o for o in (through.part, following) if o < log.memory_first]
+    return passed
+
+
+def first_of(problems: list[str]) -> str:
+    """The first problem; empty if there is none."""
+    return problems[0] if problems else ""
+
+
+def _is_indexed(subscription: Subscription, ordinal: int) -> bool:
+    """Whether an acknowledgement of an entry, and the move of the cursor by it, reads nothing."""
+    log, acks = subscription.topic.log, subscription.acks
+    if not log.is_indexed(ordinal):
+        return False
+    if ordinal != acks.mark_delete + 1:
+        return True
+    following = acks.next_unacked(ordinal + 1, log.end)
+    return following == log.end or log.is_indexed(following)

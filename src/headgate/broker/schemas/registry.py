@@ -1,0 +1,366 @@
+"""The registry of schemas: versions of definitions, added and checked as in Pulsar.
+
+A topic's versions count from 0. A definition that the topic has keeps its version; a new one gets
+the next number if the strategy in force allows it. All partitions share the schema of their
+partitioned topic. Changes of one topic's schema run one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from headgate.base.errors import HeadgateError
+from headgate.base.names import TopicName
+from headgate.base.schema_types import CompatibilityStrategy, SchemaType
+from headgate.base.units import MIB
+from headgate.broker.keyed_mutex import KeyedMutex
+from headgate.broker.registry import TopicNotFoundError
+from headgate.broker.schemas.version_index import VersionIndex, definition_of
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.engine.engine import Engine
+from headgate.engine.topic import Topic
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.errors import RefusalError, conflict
+from headgate.metadata.rows import SchemaRow
+from headgate.policy.resolver import PolicyResolver
+from headgate.policy.settings import Settings
+from headgate.schema import definition as definitions
+from headgate.schema.compatibility import TRANSITIVE, check_definition, incompatibility
+from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
+from headgate.schema.errors import IncompatibleSchemaError
+from headgate.storage.metadata_writer import MetadataWriter
+
+T = TypeVar("T")
+NO_VERSION: Final = b""
+"""The version in the answer to a producer without a schema."""
+
+UNKNOWN_VERSION: Final = -1
+"""The version of a definition that a topic does not have, as in Pulsar."""
+
+TRIES: Final = 8
+"""How often a change is planned again because the admin API changed the schema meanwhile."""
+
+CHECKS_MAX: Final = 4
+"""Definitions that are read at the same time: one takes about twenty times its size."""
+
+TOPIC_SHARE: Final = 16
+"""The schema of one topic may take a sixteenth of the memory for all, so that nobody fills it."""
+
+VERDICTS_MAX: Final = 1_024
+"""Comparisons whose result is kept, so that crowds that reconnect are compared once."""
+
+_READER_ASKS_LATEST: Final = frozenset(
+    (
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+    )
+)
+"""The strategies under which a consumer must read the latest version, as in Pulsar."""
+
+
+def version_bytes(version: int) -> bytes:
+    """A version as the protocol writes it."""
+    return version.to_bytes(8, "big", signed=True)
+
+
+class SchemaHost(Protocol):
+    """The broker, as the registry uses it."""
+
+    catalog: Catalog
+    writer: MetadataWriter
+    policies: PolicyResolver
+    settings: Settings
+    work: WorkScheduler
+    engine: Engine
+
+    def begin_turn(self) -> None:
+        """Read the clock: everything until the next call happens at this instant."""
+
+
+class SchemaRegistry:
+    """The schemas of the topics of one broker."""
+
+    def __init__(self, host: SchemaHost) -> None:
+        self._catalog = host.catalog
+        self._writer = host.writer
+        self._rules = host.policies.schemas
+        self._settings = host.settings
+        self._work = host.work
+        self._begin_turn = host.begin_turn
+        self._engine = host.engine
+        self._index = VersionIndex(host.catalog)
+        self._changes = KeyedMutex()
+        self._checks = asyncio.Semaphore(CHECKS_MAX)
+        self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[SchemaRow, str]] = OrderedDict()
+
+    # -- clients ---------------------------------------------------------------------------
+
+    async def version_for_producer(self, name: TopicName, schema: Definition | None) -> bytes:
+        """The version of a producer's schema once it is durable; empty for one without a schema.
+
+        Raises:
+            IncompatibleSchemaError: the topic does not take it, or needs one.
+            InvalidSchemaError: the definition is not well formed.
+            TopicNotFoundError: the topic was deleted meanwhile.
+            StorageError: the definition could not be stored.
+        """
+        if schema is None:
+            rules = self._rules.of_topic(name)
+            if rules.validation_enforced and self._catalog.schema(name) is not None:
+                raise IncompatibleSchemaError(
+                    "Producers cannot connect or send message without a schema to topics with a "
+                    "schema when SchemaValidationEnforced is enabled"
+                )
+            return NO_VERSION
+        return version_bytes(await self._add_by_client(name, schema))
+
+    async def check_consumer(self, topic: Topic, schema: Definition) -> None:
+        """Check that a consumer with ``schema`` may join; on an idle topic without a schema it
+        brings the first one. Raises as :meth:`version_for_producer`."""
+        name = topic.name
+        if schema.type == SchemaType.AUTO_CONSUME:
+            return
+        if self._catalog.schema(name) is None and _is_idle(topic):
+            await self._add_by_client(name, schema)
+            return
+        strategy = self._rules.of_topic(name).strategy
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+            return
+        latest = self._catalog.schema(name)
+        if latest is None:
+            raise IncompatibleSchemaError("Topic does not have schema to check")
+        present = [latest]
+        if strategy in _READER_ASKS_LATEST:
+            strategy = CompatibilityStrategy.BACKWARD
+        elif strategy in TRANSITIVE:
+            present = self._catalog.schemas(name)
+        is_latest = latest.type == schema.type and latest.data == schema.data
+        if not (is_latest and len(present) == 1):
+            why = await self._verdict(name, schema, present, strategy, is_valid=False)
+            if why:
+                raise IncompatibleSchemaError(why)
+
+    async def _add_by_client(self, name: TopicName, schema: Definition) -> int:
+        rules = self._rules.of_topic(name)
+        add = partial(self._add, name, schema, may_add=rules.auto_update, needs_topic=True)
+        return await self._changes.run_alone(self._catalog.own_name(name), add)
+
+    # -- the admin API ---------------------------------------------------------------------
+
+    async def add(self, name: TopicName, schema: Definition) -> int:
+        """Add a definition, whatever clients may; the topic need not exist. Returns its version.
+
+        Raises:
+            IncompatibleSchemaError: the versions that the topic has do not allow it.
+            InvalidSchemaError: the definition is not well formed.
+            RefusalError: 404 without the namespace.
+            StorageError: it could not be stored.
+        """
+        add = partial(self._add, name, schema, may_add=True, needs_topic=False)
+        return await self._changes.run_alone(self._catalog.own_name(name), add)
+
+    async def find_version(self, name: TopicName, schema: Definition) -> int:
+        """The version of a definition, or :data:`UNKNOWN_VERSION`.
+
+        Raises:
+            InvalidSchemaError: the definition is not well formed.
+        """
+        found = await self._in_slices(self._index.find(name, schema))
+        return UNKNOWN_VERSION if found is None else found
+
+    async def check_compatible(self, name: TopicName, schema: Definition) -> CompatibilityStrategy:
+        """Check that a definition could be added; returns the strategy in force.
+
+        Raises:
+            IncompatibleSchemaError: it could not.
+            InvalidSchemaError: the definition is not well formed.
+        """
+        strategy = self._rules.of_topic(name).strategy
+        if await self.find_version(name, schema) == UNKNOWN_VERSION:
+            why = await self._verdict(name, schema, self._compared(name, strategy), strategy)
+            if why:
+                raise IncompatibleSchemaError(why)
+        return strategy
+
+    async def delete(self, name: TopicName, *, force: bool) -> int:
+        """Delete all versions of a topic's schema. Returns the version that stands for the
+        deletion; with ``force``, which also forgets the numbers, the last one.
+
+        Raises:
+            StorageError: it could not be stored.
+        """
+        delete = partial(self._delete, name, force=force)
+        return await self._changes.run_alone(self._catalog.own_name(name), delete)
+
+    async def _delete(self, name: TopicName, *, force: bool) -> int:
+        await self._writer.when_earlier_done()
+        self._begin_turn()
+        latest = self._catalog.latest_schema(name)
+        if latest is None:
+            return UNKNOWN_VERSION
+        if latest.is_deleted and not force:
+            return latest.version
+        change = self._catalog.plan_delete_schema(
+            name, latest, force=force, now_ms=self._engine.now_ms
+        )
+        await self._writer.commit(change)
+        self._begin_turn()
+        deleted = self._catalog.latest_schema(name)
+        return latest.version if deleted is None else deleted.version
+
+    # -- both ------------------------------------------------------------------------------
+
+    async def _add(
+        self, name: TopicName, schema: Definition, *, may_add: bool, needs_topic: bool
+    ) -> int:
+        """The version of a definition; a new one is added. Runs alone for its topic."""
+        size_bytes = schema.size_bytes
+        if size_bytes > DEFINITION_BYTES_MAX:
+            raise IncompatibleSchemaError(
+                f"The schema has {size_bytes} bytes: {DEFINITION_BYTES_MAX} are allowed"
+            )
+        for _ in range(TRIES):
+            latest = self._catalog.latest_schema(name)
+            version = await self.find_version(name, schema)
+            if version != UNKNOWN_VERSION:
+                return version
+            if not may_add:
+                raise IncompatibleSchemaError(
+                    "Schema not found and schema auto updating is disabled."
+                )
+            strategy = self._rules.of_topic(name).strategy
+            why = await self._verdict(name, schema, self._compared(name, strategy), strategy)
+            if self._catalog.latest_schema(name) is not latest:
+                continue
+            if why:
+                raise IncompatibleSchemaError(why)
+            self._check_room(name, latest, size_bytes)
+            try:
+                return await self._store(name, schema, latest, needs_topic=needs_topic)
+            except RefusalError as refusal:
+                if refusal.status == 404 and needs_topic:
+                    raise TopicNotFoundError(name) from refusal
+                if refusal.status != 409:
+                    raise
+            await self._writer.when_earlier_done()  # until another change is stored or abandoned
+            self._begin_turn()
+        raise conflict(f"The schema of {name} changes all the time: try again")
+
+    async def _store(
+        self, name: TopicName, schema: Definition, latest: SchemaRow | None, *, needs_topic: bool
+    ) -> int:
+        row = SchemaRow(
+            type=schema.type,
+            data=schema.data,
+            properties=schema.properties,
+            created_ms=self._engine.now_ms,
+        )
+        change = self._catalog.plan_schema(name, row, latest, needs_topic=needs_topic)
+        version = cast(SchemaRow, change.rows[0].after).version
+        await self._writer.commit(change)
+        self._begin_turn()
+        return version
+
+    def _compared(self, name: TopicName, strategy: CompatibilityStrategy) -> list[SchemaRow]:
+        """The versions that a new one is compared with."""
+        if strategy in TRANSITIVE:
+            return self._catalog.schemas(name)
+        latest = self._catalog.schema(name)
+        return [] if latest is None else [latest]
+
+    def _check_room(self, name: TopicName, latest: SchemaRow | None, size_bytes: int) -> None:
+        settings = self._settings
+        count = 0 if latest is None or latest.is_deleted else latest.version - latest.first + 1
+        if count >= settings.headgateSchemaVersionsPerTopic:
+            raise IncompatibleSchemaError(
+                f"The schema of {name} has {count} versions: headgateSchemaVersionsPerTopic="
+                f"{settings.headgateSchemaVersionsPerTopic} are allowed"
+            )
+        own_bytes = sum(row.size_bytes for row in self._catalog.schemas(name))
+        if own_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB // TOPIC_SHARE:
+            raise IncompatibleSchemaError(
+                f"The schema of {name} takes {own_bytes} bytes: a sixteenth of "
+                f"headgateSchemaMemoryMB={settings.headgateSchemaMemoryMB} has no room for "
+                f"{size_bytes} more"
+            )
+        if self._catalog.schema_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB:
+            raise IncompatibleSchemaError(
+                f"The schemas of all topics take {self._catalog.schema_bytes} bytes: "
+                f"headgateSchemaMemoryMB={settings.headgateSchemaMemoryMB} has no room for "
+                f"{size_bytes} more"
+            )
+
+    async def _verdict(
+        self,
+        name: TopicName,
+        schema: Definition,
+        present: list[SchemaRow],
+        strategy: CompatibilityStrategy,
+        *,
+        is_valid: bool = True,
+    ) -> str:
+        """Why a definition does not go with the versions ``present``; empty if it does. Unless it
+        ``is_valid``, it may not be well formed.
+
+        Raises:
+            InvalidSchemaError: it is not well formed, or they are too complex to be compared.
+        """
+        if not present:
+            return ""
+        key = (self._catalog.own_name(name), strategy.value, _digest(schema))
+        known = self._verdicts.get(key)
+        if known is not None and known[0] is present[-1]:
+            self._verdicts.move_to_end(key)
+            return known[1]
+        stored = [definition_of(row) for row in present]
+        if not is_valid:
+            await self._in_slices(check_definition(schema))
+        why = await self._in_slices(incompatibility(stored, schema, strategy))
+        self._verdicts[key] = (present[-1], why)
+        if len(self._verdicts) > VERDICTS_MAX:
+            self._verdicts.popitem(last=False)
+        return why
+
+    async def _in_slices(self, steps: definitions.Steps[T]) -> T:
+        """The result of work on definitions, which others interrupt."""
+        results: list[T] = []
+        errors: list[HeadgateError] = []
+
+        def captured() -> Steps:
+            try:
+                results.append((yield from steps))
+            except HeadgateError as error:
+                errors.append(error)
+
+        async with self._checks:
+            await self._work.run("checking a schema", JobClass.COMMAND, captured())
+        self._begin_turn()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+
+def _digest(schema: Definition) -> bytes:
+    found = hashlib.sha256(b"%d " % schema.type)
+    found.update(repr(sorted(schema.properties.items())).encode())
+    found.update(schema.data)
+    return found.digest()
+
+
+def _is_idle(topic: Topic) -> bool:
+    """Whether a topic has no messages, no producers and no consumers but those that take any
+    schema. Only then may a consumer bring its first schema."""
+    if topic.producers or topic.log.end > topic.log.first:
+        return False
+    consumers: Any = (
+        consumer
+        for subscription in topic.subscriptions.values()
+        for consumer in subscription.consumers
+    )
+    return all(consumer.takes_any_schema for consumer in consumers)

@@ -1,0 +1,147 @@
+"""The sweep that expires messages which no consumer acknowledged within their TTL.
+
+It looks at a topic when its oldest unacknowledged message reaches the TTL, and at a topic without a
+backlog when a message that arrives now could reach it (:mod:`headgate.flow.expiry`). So a publish
+costs nothing, and a topic without a TTL is not looked at. Durable subscriptions lose the messages,
+also those without consumers; readers read what is retained.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from headgate.base.errors import HeadgateError
+from headgate.base.names import TopicName
+from headgate.base.units import MS_PER_S, S_PER_MINUTE
+from headgate.base.work_units import SUBSCRIPTION_EXPIRED, TOPIC_TRIMMED
+from headgate.broker.slices import Pace, Turns
+from headgate.broker.subscriptions import Subscriptions
+from headgate.broker.sweeps.due_topics import DueTopics
+from headgate.broker.sweeps.trimming import order_cursors
+from headgate.engine.engine import Engine
+from headgate.engine.topic import Topic
+from headgate.flow.expiry import LOOK_MS_MIN, MessageTtl, first_kept_ms, next_expiry_look_ms
+from headgate.policy.settings import Settings
+from headgate.storage.managed_logs import ManagedLogs
+
+logger = logging.getLogger("headgate.sweeps")
+
+
+class MessageExpiry:
+    """Expires the messages of one broker's topics."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        logs: ManagedLogs,
+        settings: Settings,
+        ttl_of: Callable[[TopicName], MessageTtl | None],
+        subscriptions: Subscriptions,
+        turns: Turns,
+    ) -> None:
+        """``ttl_of`` gives the TTL in force."""
+        self._engine = engine
+        self._logs = logs
+        self._settings = settings
+        self._ttl_of = ttl_of
+        self._subscriptions = subscriptions
+        self._turns = turns
+        self._touched: dict[Topic, None] = {}
+        """Topics whose TTL may have changed."""
+        self._due = DueTopics()
+
+    def touch(self, topic: Topic) -> None:
+        """Look at a topic soon: it was loaded, or its TTL may have changed."""
+        self._touched[topic] = None
+
+    def forget(self, topic: Topic) -> None:
+        """Do not look at a topic that is unloaded."""
+        self._touched.pop(topic, None)
+        self._due.discard(topic)
+
+    async def expire(self) -> None:
+        """Look at the topics that were touched or are due. Call it about once a second."""
+        self._turns.begin_turn()
+        pace = Pace(self._turns)
+        for topic in self._take_touched():
+            self._due.set(topic, self._engine.log_ms)
+        for topic in self._due.take(self._engine.log_ms):
+            # Until the look has its result: an error in between must not lose the topic.
+            self._due.set(topic, self._engine.log_ms + LOOK_MS_MIN)
+            try:
+                await self._look(topic, pace)
+            except HeadgateError as error:
+                logger.error("expiring messages of %s waits: %s", topic.name, error)
+            if pace.spent(TOPIC_TRIMMED):
+                await pace.give_way()
+
+    def _take_touched(self) -> list[Topic]:
+        """Of the touched topics those that have a TTL."""
+        touched, self._touched = self._touched, {}
+        found = []
+        for topic in touched:
+            if self._ttl_of(topic.name) is None:
+                self._due.discard(topic)
+            elif topic.is_live:
+                found.append(topic)
+        return found
+
+    async def _look(self, topic: Topic, pace: Pace) -> None:
+        """Expire what is too old in a topic, and note when to look again."""
+        await order_cursors(topic, pace)
+        ttl = self._ttl_of(topic.name)
+        if ttl is None or not topic.is_live:
+            self._due.discard(topic)
+            return
+        if topic.log.damage or topic.fenced:
+            return  # the next look follows
+        has_expired = False
+        oldest_ms = await self._oldest_ms(topic)
+        if oldest_ms is not None and oldest_ms < first_kept_ms(self._engine.log_ms, ttl):
+            has_expired = await self._expire(topic, ttl, pace)
+            oldest_ms = await self._oldest_ms(topic) if topic.is_live else None
+        if not topic.is_live:
+            self._due.discard(topic)
+            return
+        interval_ms = self._settings.messageExpiryCheckIntervalInMinutes * S_PER_MINUTE * MS_PER_S
+        self._due.set(
+            topic,
+            next_expiry_look_ms(
+                self._engine.log_ms, ttl, oldest_ms, interval_ms, has_expired=has_expired
+            ),
+        )
+
+    async def _oldest_ms(self, topic: Topic) -> int | None:
+        """When the oldest message was received that a durable subscription has not acknowledged;
+        None without one."""
+        log = topic.log
+        ordinal = topic.first_needed_ordinal()
+        if ordinal >= log.end:
+            return None
+        received_ms = await self._logs.of(topic).index.look_up(partial(log.received_ms, ordinal))
+        self._turns.begin_turn()
+        return received_ms
+
+    async def _expire(self, topic: Topic, ttl: MessageTtl, pace: Pace) -> bool:
+        """Move each durable subscription behind the messages that are too old; returns whether one
+        lost any."""
+        find = partial(
+            topic.log.ordinal_received_at_or_after, first_kept_ms(self._engine.log_ms, ttl)
+        )
+        end = await self._logs.of(topic).index.look_up(find)
+        self._turns.begin_turn()
+        has_expired = False
+        while topic.is_live:
+            oldest = topic.cursors.oldest_durable()
+            if oldest is None or oldest.acks.mark_delete + 1 >= end or oldest.fenced:
+                break  # a subscription that moves now has its turn at the next look
+            held = await self._subscriptions.load_passed(oldest, end - 1)
+            has_expired |= oldest.expire_to(end, ttl) > 0
+            del held
+            if pace.spent(SUBSCRIPTION_EXPIRED):
+                await pace.give_way()
+                await order_cursors(topic, pace)
+        self._logs.of(topic).committer.commit_if_idle()
+        return has_expired

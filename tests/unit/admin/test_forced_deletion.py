@@ -1,0 +1,70 @@
+"""Namespaces and tenants that go with what they contain."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.names import parse_topic
+from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade
+
+NS = "/admin/v2/namespaces/acme/ns"
+
+
+@pytest.fixture
+def full(api: Ask, broker: FakeFacade) -> FakeFacade:
+    """A tenant with a namespace that has topics, of both sorts."""
+    api("PUT", "/admin/v2/tenants/acme", {"allowedClusters": ["standalone"]})
+    api("PUT", NS)
+    api("PUT", "/admin/v2/persistent/acme/ns/one")
+    api("PUT", "/admin/v2/persistent/acme/ns/many/partitions", 3)
+    return broker
+
+
+def allow(facade: FakeFacade, name: str) -> None:
+    facade._commit(facade.catalog.plan_setting(name, "true"))
+
+
+def test_it_needs_the_setting(api: Ask, full: FakeFacade) -> None:
+    answer = api("DELETE", f"{NS}?force=true")
+    assert (answer.status, answer.reason) == (
+        405,
+        "Broker doesn't allow forced deletion of namespaces",
+    )
+    assert api("DELETE", NS).status == 409
+    assert full.catalog.topic("persistent://acme/ns/one") is not None
+
+
+def test_a_namespace_with_its_topics(api: Ask, full: FakeFacade) -> None:
+    allow(full, "forceDeleteNamespaceAllowed")
+    assert api("DELETE", f"{NS}?force=true").status == 204
+    assert api("GET", NS).status == 404
+    assert full.catalog.topic_numbers() == set()
+    assert api("DELETE", f"{NS}?force=true").status == 404
+
+
+def test_a_deletion_that_fails_can_be_repeated_and_no_topic_is_made_meanwhile(
+    api: Ask, full: FakeFacade
+) -> None:
+    allow(full, "forceDeleteNamespaceAllowed")
+    namespace = parse_topic("persistent://acme/ns/one").namespace
+    full._commit(full.catalog.plan_begin_namespace_deletion(namespace))
+    assert api("GET", NS).json()["deleted"] is True
+    for path in ("new", "new/partitions"):
+        answer = api("PUT", f"/admin/v2/persistent/acme/ns/{path}", 2 if "/" in path else None)
+        assert (answer.status, answer.reason) == (404, "Namespace acme/ns is being deleted")
+    assert api("POST", "/admin/v2/persistent/acme/ns/many/partitions", 5).status == 404
+    assert api("DELETE", f"{NS}?force=true").status == 204
+
+
+def test_a_tenant_with_its_namespaces(api: Ask, full: FakeFacade) -> None:
+    tenant = "/admin/v2/tenants/acme"
+    answer = api("DELETE", f"{tenant}?force=true")
+    assert (answer.status, answer.reason) == (
+        405,
+        "Broker doesn't allow forced deletion of tenants",
+    )
+    allow(full, "forceDeleteTenantAllowed")
+    assert api("DELETE", f"{tenant}?force=true").status == 204
+    assert api("GET", tenant).status == 404
+    assert full.catalog.topic_numbers() == set()

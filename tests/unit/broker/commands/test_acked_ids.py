@@ -1,0 +1,124 @@
+"""What one ACK names, applied to a subscription of an engine on fakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.ack_words import words_of
+from headgate.base.work_units import ACK_MESSAGES_PER_UNIT
+from headgate.broker.commands.acked_ids import (
+    Cold,
+    Through,
+    ack_entries,
+    ack_found,
+    entries_looked_up,
+    find_last,
+)
+from headgate.engine.consumer import Consumer
+from headgate.engine.subscription import PARTS_BATCH_MAX, Subscription
+from headgate.engine.types import SubscriptionType
+from headgate.policy.settings import Settings
+from headgate.wire.messages import CommandAck, MessageIdData
+from tests.unit.engine.harness import Rig
+
+ON, OFF = Settings(), Settings(acknowledgmentAtBatchIndexLevelEnabled=False)
+
+
+def scene(kind: SubscriptionType = SubscriptionType.SHARED) -> tuple[Rig, Subscription, Consumer]:
+    """Ten batches of four messages, with a consumer."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, kind, permits=1_000)
+    rig.publish(10, messages=4)
+    return rig, subscription, consumer
+
+
+def named(ordinal: int, left: int = 0) -> MessageIdData:
+    return MessageIdData(ledgerId=7, entryId=ordinal, ack_set=words_of(left))
+
+
+def through(ordinal: int, left: int = 0) -> CommandAck:
+    return CommandAck(message_id=[named(ordinal, left)])
+
+
+def test_entries_and_messages_of_entries_in_one_command() -> None:
+    _, subscription, consumer = scene()
+    cold: list[Cold] = []
+    problems: list[str] = []
+    ids = [named(0), named(1, 0b0110), named(2, 1 << 70), named(99, 1), named(3, 0b1111)]
+    assert ack_entries(consumer, subscription, ids, cold, problems, ON) == len(ids)
+    assert (subscription.done_entries, subscription.done_messages, cold) == (1, 6, [])
+    assert len(problems) == 1
+    assert problems[0].startswith("7:2 was not acknowledged: an acknowledgement leaves message 70")
+
+
+def test_without_the_setting_an_entry_with_messages_left_stays_as_it_is() -> None:
+    _, subscription, consumer = scene()
+    ids = [named(0), named(1, 0b0110), MessageIdData(ledgerId=7, entryId=2, ack_set=[0, 0])]
+    ack_entries(consumer, subscription, ids, [], [], OFF)
+    assert (subscription.done_entries, subscription.done_messages) == (2, 8)
+
+
+def test_parts_of_large_batches_count_as_more_work() -> None:
+    rig, subscription, consumer = scene()
+    rig.publish(2, messages=3 * ACK_MESSAGES_PER_UNIT)
+    rig.publish(1, messages=PARTS_BATCH_MAX + 1)
+    problems: list[str] = []
+    assert ack_entries(consumer, subscription, [named(10, 1)], [], problems, ON) == 1 + 3
+    assert problems == []
+    ack_entries(consumer, subscription, [named(12, 1)], [], problems, ON)
+    assert "those of up to 65,536 are acknowledged in part" in problems[0]
+    ack_entries(consumer, subscription, [named(12)], [], problems, ON)
+    assert subscription.acks.is_acked(12)
+
+
+def test_entries_whose_index_is_on_the_disk_wait() -> None:
+    rig, subscription, consumer = scene()
+    rig.log.memory_first = 5
+    rig.log.is_indexed = lambda ordinal: ordinal >= 5  # type: ignore[method-assign]
+    cold: list[Cold] = []
+    ids = [named(1), named(2, 0b1000), named(6, 0b1000)]
+    ack_entries(consumer, subscription, ids, cold, [], ON)
+    assert cold == [Cold(1, ()), Cold(2, (0b1000,))]
+    assert subscription.done_messages == 3
+
+
+@pytest.mark.parametrize(
+    ("ack", "found", "found_off"),
+    [
+        (through(4), Through(4), Through(4)),
+        (through(4, 0b1100), Through(3, 4, (0b1100,)), Through(3)),
+        (CommandAck(message_id=[MessageIdData(ledgerId=6, entryId=9)]), Through(-1), Through(-1)),
+    ],
+)
+def test_what_a_cumulative_one_covers(ack: CommandAck, found: Through, found_off: Through) -> None:
+    _, subscription, _ = scene(SubscriptionType.EXCLUSIVE)
+    assert find_last(subscription, ack, ON) == ("", found)
+    assert find_last(subscription, ack, OFF) == ("", found_off)
+
+
+def test_a_cumulative_one_that_is_refused() -> None:
+    _, subscription, _ = scene(SubscriptionType.EXCLUSIVE)
+    for ack in (CommandAck(), CommandAck(message_id=[named(0), named(1)])):
+        assert "names one message" in find_last(subscription, ack, ON)[0]
+    assert "not stored yet" in find_last(subscription, through(10), ON)[0]
+    _, shared, _ = scene()
+    assert "unshared" in find_last(shared, through(1), ON)[0]
+
+
+def test_a_cumulative_one_acknowledges_all_before_and_a_part() -> None:
+    _, subscription, consumer = scene(SubscriptionType.EXCLUSIVE)
+    assert ack_found(consumer, subscription, Through(3, 4, (0b1100,))) == ""
+    assert (subscription.done_entries, subscription.done_messages) == (4, 18)
+    problem = ack_found(consumer, subscription, Through(4, 5, (1 << 4,)))
+    assert problem.startswith("7:5 was not acknowledged")
+    assert (subscription.done_entries, subscription.done_messages) == (5, 20)
+
+
+def test_a_cumulative_one_looks_up_its_part_and_what_follows() -> None:
+    rig, subscription, _ = scene(SubscriptionType.EXCLUSIVE)
+    assert entries_looked_up(subscription, Through(3, 4, (1,))) == []
+    rig.log.memory_first = 5
+    assert set(entries_looked_up(subscription, Through(2, 3, (1,)))) == {0, 2, 3, 4}
+    assert set(entries_looked_up(subscription, Through(-1, 0, (1,)))) == {0, 1}
+    assert entries_looked_up(subscription, Through(-1)) == []

@@ -1,0 +1,190 @@
+"""The registry under many clients, at its bounds, and beside the admin API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.base.names import TopicName, parse_topic
+from headgate.base.schema_types import CompatibilityStrategy, SchemaType
+from headgate.broker.schemas import registry as registry_module
+from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
+from headgate.metadata.errors import RefusalError
+from headgate.schema.definition import Definition
+from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
+from headgate.testing import World
+from tests.unit.broker.playing import TOPIC, played
+
+NAME = parse_topic(TOPIC)
+
+
+def avro(*fields: str, **more: object) -> Definition:
+    described = [{"name": name, "type": "long", "default": 0} for name in fields]
+    value = {"type": "record", "name": "R", "fields": described, **more}
+    return Definition(SchemaType.AVRO, json.dumps(value).encode())
+
+
+def schemas_of(world: World) -> SchemaRegistry:
+    return world.broker.schemas
+
+
+def test_versions_are_eight_bytes() -> None:
+    assert version_bytes(0) == bytes(8)
+    assert version_bytes(258) == b"\0\0\0\0\0\0\1\2"
+    assert version_bytes(-1) == b"\xff" * 8
+
+
+@played()
+async def test_a_topic_need_not_exist_for_the_admin_api(world: World) -> None:
+    schemas = schemas_of(world)
+    assert await schemas.add(NAME, avro("a")) == 0
+    assert await schemas.add(NAME, avro("a", doc="x")) == 0
+    assert await schemas.add(NAME, avro("b")) == 1
+    assert await schemas.find_version(NAME, avro("b")) == 1
+    assert await schemas.find_version(NAME, avro("c")) == -1
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    assert producer.schema_version == b""
+    with pytest.raises(RefusalError, match="Namespace not found"):
+        await schemas.add(parse_topic("public/none/x"), avro("a"))
+    with pytest.raises(InvalidSchemaError):
+        await schemas.find_version(NAME, Definition(SchemaType.AVRO, b"x"))
+
+
+@played()
+async def test_a_comparison_without_an_addition(world: World) -> None:
+    schemas = schemas_of(world)
+    assert await schemas.check_compatible(NAME, avro("a")) is CompatibilityStrategy.FULL
+    await schemas.add(NAME, avro("a"))
+    await schemas.check_compatible(NAME, avro("a"))
+    await schemas.check_compatible(NAME, avro("b"))
+    with pytest.raises(IncompatibleSchemaError, match="exists schema type AVRO"):
+        await schemas.check_compatible(NAME, Definition(SchemaType.STRING))
+    assert world.broker.catalog.schema(NAME, 1) is None
+
+
+@played()
+async def test_deletions(world: World) -> None:
+    schemas = schemas_of(world)
+    assert await schemas.delete(NAME, force=False) == -1
+    await schemas.add(NAME, avro("a"))
+    assert await schemas.delete(NAME, force=False) == 1
+    assert await schemas.delete(NAME, force=False) == 1
+    assert await schemas.add(NAME, Definition(SchemaType.STRING)) == 2
+    assert await schemas.delete(NAME, force=True) == 2
+    assert await schemas.add(NAME, avro("a")) == 0
+    world.store.fail_next(StorageError("hiccup", retryable=True))
+    with pytest.raises(StorageError):
+        await schemas.delete(NAME, force=True)
+    assert await schemas.find_version(NAME, avro("a")) == 0
+
+
+@played()
+async def test_the_bounds_of_versions_and_of_memory(world: World) -> None:
+    schemas, settings = schemas_of(world), world.broker.settings
+    settings.set("headgateSchemaVersionsPerTopic", "2")
+    await schemas.add(NAME, avro("a"))
+    await schemas.add(NAME, avro("b"))
+    with pytest.raises(IncompatibleSchemaError, match="headgateSchemaVersionsPerTopic=2"):
+        await schemas.add(NAME, avro("c"))
+    assert await schemas.add(NAME, avro("a")) == 0
+    await schemas.delete(NAME, force=False)
+    assert await schemas.add(NAME, avro("c")) == 3
+    settings.set("headgateSchemaMemoryMB", "2")
+    large = avro("a", doc="x" * 100_000)
+    for count in range(20):
+        await schemas.add(parse_topic(f"t{count}"), large)
+    with pytest.raises(IncompatibleSchemaError, match="all topics take"):
+        await schemas.add(parse_topic("one-more"), large)
+    assert 2_000_000 < world.broker.catalog.schema_bytes < 1 << 21
+    with pytest.raises(IncompatibleSchemaError, match="a sixteenth of headgateSchemaMemoryMB=2"):
+        await schemas.add(parse_topic("t0"), avro("b", doc="x" * 100_000))
+
+
+@played()
+async def test_a_crowd_is_compared_once(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(NAME, avro("a"))
+    topic = await world.broker.registry.create(NAME)
+    asked: list[int] = []
+    work = world.broker.work
+    run = work.run
+
+    def counting(name, job_class, steps):  # type: ignore[no-untyped-def]
+        asked.append(1)
+        return run(name, job_class, steps)
+
+    work.run = counting  # type: ignore[method-assign]
+    for _ in range(50):
+        await schemas.check_consumer(topic, avro("a", doc="java"))
+    assert len(asked) == 2, "well formed, and compatible"
+    for _ in range(50):
+        await schemas.check_consumer(topic, avro("a"))
+    assert len(asked) == 2
+    await schemas.add(NAME, avro("b"))
+    before = len(asked)
+    await schemas.check_consumer(topic, avro("a", doc="java"))
+    assert len(asked) == before + 2, "another version is another comparison"
+
+
+@played()
+async def test_verdicts_are_bounded(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(NAME, avro("a"))
+    topic = await world.broker.registry.create(NAME)
+    monkey = registry_module.VERDICTS_MAX
+    try:
+        registry_module.VERDICTS_MAX = 5  # type: ignore[misc]
+        for number in range(12):
+            await schemas.check_consumer(topic, avro("a", doc=str(number)))
+        assert len(schemas._verdicts) == 5
+    finally:
+        registry_module.VERDICTS_MAX = monkey  # type: ignore[misc]
+
+
+@played()
+async def test_all_clients_get_one_version_each(world: World) -> None:
+    schemas = schemas_of(world)
+    await world.broker.registry.create(NAME)
+    wanted = [avro(f"f{number % 7}") for number in range(70)]
+    found = await asyncio.gather(*(schemas.version_for_producer(NAME, each) for each in wanted))
+    assert len(set(found)) == 7
+    by_schema = {each.data: version for each, version in zip(wanted, found, strict=True)}
+    assert all(by_schema[each.data] == version for each, version in zip(wanted, found, strict=True))
+    assert [row.version for row in world.broker.catalog.schemas(NAME)] == list(range(7))
+
+
+@played()
+async def test_another_change_is_stored_meanwhile(world: World) -> None:
+    """A definition that was compared with a version that goes is compared again."""
+    schemas, catalog = schemas_of(world), world.broker.catalog
+    await schemas.add(NAME, avro("a"))
+    latest = catalog.latest_schema(NAME)
+    assert latest is not None
+    world.lanes[2].freeze()
+    change = catalog.plan_delete_schema(NAME, latest, force=False, now_ms=1)
+    deleting = asyncio.ensure_future(world.broker.writer.commit(change))
+    adding = asyncio.ensure_future(schemas.add(NAME, avro("a", "b")))
+    await asyncio.sleep(1)
+    assert not adding.done()
+    world.lanes[2].thaw()
+    await deleting
+    assert await adding == 2
+    assert [row.version for row in catalog.schemas(NAME)] == [2]
+
+
+@played()
+async def test_long_comparisons_delay_nobody(world: World) -> None:
+    """Definitions of 128 KiB are read in slices, a few at a time."""
+    schemas = schemas_of(world)
+    names: list[TopicName] = [parse_topic(f"t{number}") for number in range(6)]
+    fields = [f"some_column_{number}" for number in range(1_800)]
+    longest = avro(*fields)
+    assert 100_000 < len(longest.data) < 128 << 10
+    await asyncio.gather(*(schemas.add(name, longest) for name in names))
+    changed = avro(*fields[:-1], "another")
+    found = await asyncio.gather(*(schemas.add(name, changed) for name in names))
+    assert set(found) == {1}

@@ -1,0 +1,105 @@
+"""Which subscriptions are deleted because they have no consumer."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headgate.base.errors import StorageError
+from headgate.base.names import parse_topic
+from headgate.testing import World
+from tests.unit.broker.playing import TOPIC, played
+
+NAME = parse_topic(TOPIC)
+
+
+async def set_time(world: World, minutes: int | None) -> None:
+    plan = world.broker.catalog.plan_namespace_policies
+    await world.ask(
+        world.broker.commit(plan(NAME.namespace, subscription_expiration_time_minutes=minutes))
+    )
+
+
+def names(world: World) -> set[str]:
+    return set(world.broker.engine.topics[TOPIC].subscriptions)
+
+
+@played()
+async def test_a_subscription_without_a_consumer_goes_after_its_time(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    await client.subscribe(TOPIC, "used")
+    await (await client.subscribe(TOPIC, "left")).close()
+    await set_time(world, 20)
+    await asyncio.sleep(19 * 60)
+    assert names(world) == {"used", "left"}
+    await asyncio.sleep(6 * 60)
+    assert names(world) == {"used"}
+
+
+@played(limit_s=10_000)
+async def test_a_consumer_that_returns_keeps_it(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    await set_time(world, 30)
+    for _ in range(5):
+        consumer = await client.subscribe(TOPIC, "s")
+        await asyncio.sleep(60)
+        await consumer.close()
+        await asyncio.sleep(20 * 60)
+    assert names(world) == {"s"}
+
+
+@played(limit_s=10_000)
+async def test_restarts_do_not_make_it_look_used(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    await (await client.subscribe(TOPIC, "s")).close()
+    await client.subscribe(TOPIC, "other")
+    await set_time(world, 60)
+    for _ in range(3):
+        await asyncio.sleep(16 * 60)
+        world.crash()
+        await world.start()
+    assert names(world) == {"s", "other"}
+    await asyncio.sleep(20 * 60)
+    assert names(world) == {"other"}
+    assert list(world.broker.catalog.idle_subscriptions(TOPIC).since_ms) == ["other"]
+
+
+@played()
+async def test_without_a_policy_nothing_is_stored(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    await (await client.subscribe(TOPIC, "s")).close()
+    await set_time(world, 30)
+    await asyncio.sleep(11 * 60)
+    assert world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+    await set_time(world, 0)
+    await asyncio.sleep(6 * 60)
+    assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+    await asyncio.sleep(30 * 60)
+    assert names(world) == {"s"}
+
+
+@played()
+async def test_a_failed_store_is_tried_again(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    await (await client.subscribe(TOPIC, "s")).close()
+    await set_time(world, 30)
+    world.store.fail_next(StorageError("hiccup", retryable=True))
+    await asyncio.sleep(11 * 60)
+    assert world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+    await asyncio.sleep(30 * 60)
+    assert names(world) == set()
+
+
+@played()
+async def test_the_row_goes_with_its_topic(world: World) -> None:
+    client = await world.connect()
+    await (await client.subscribe(TOPIC, "s")).close()
+    await set_time(world, 30)
+    await asyncio.sleep(6 * 60)
+    assert world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+    await world.ask(world.broker.registry.delete(NAME, force=True))
+    assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
