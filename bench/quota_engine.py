@@ -10,6 +10,7 @@ from headgate.base.positions import Position
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer, UnboundedPort
@@ -136,7 +137,10 @@ class Rig:
         )
         self._effects = _Effects(self._log)
         self.engine = Engine(
-            self._effects, quotas_of=lambda _: self._quotas, now_ns=START_NS, now_ms=START_MS
+            self._effects,
+            policies=EnginePolicies(quotas_of=lambda _: self._quotas),
+            now_ns=START_NS,
+            now_ms=START_MS,
         )
         self._body = bytes(body_bytes)
         self.entry_bytes = body_bytes

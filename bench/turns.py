@@ -34,7 +34,8 @@ from headgate.schema.definition import Steps
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import SubscriptionType
-from headgate.wire.messages import BaseCommand
+from headgate.wire.entry import build_entry
+from headgate.wire.messages import BaseCommand, MessageMetadata
 
 T = TypeVar("T")
 
@@ -43,6 +44,7 @@ TIMES_MAX = 2.0
 ROUNDS = 7
 COUNT = 400
 """Steps of one round."""
+HOUR_MS = 3_600_000
 
 NOT_ALONE = {
     "read": "a read of a socket is mostly a system call; bench messages has it",
@@ -109,10 +111,10 @@ def _flush(stage: Stage) -> None:
         pass
 
 
-async def _publish(stage: Stage, topic: Topic, count: int) -> None:
+async def _publish(stage: Stage, topic: Topic, count: int, body: bytes = b"x" * 100) -> None:
     producer = next(iter(topic.producers.values()))
     for sequence in range(count):
-        topic.publishing.publish(producer, sequence, sequence, 1, b"x" * 100)
+        topic.publishing.publish(producer, sequence, sequence, 1, body)
     await stage.world.broker.when_durable()
     await asyncio.sleep(0.1)
 
@@ -215,6 +217,38 @@ async def queued_again(stage: Stage) -> float:
         _flush(stage)
 
     return cpu_us(give_back) / COUNT
+
+
+async def _publish_delayed(stage: Stage) -> Subscription:
+    """``COUNT`` entries of the first topic that are due in an hour, all put aside."""
+    now_ms = stage.world.wall_ms()
+    metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=now_ms)
+    metadata.deliver_at_time = now_ms + HOUR_MS
+    stage.topics[0].may_be_delayed()
+    await _publish(stage, stage.topics[0], COUNT, build_entry(metadata, b"x" * 100))
+    subscription = stage.subscriptions[0]
+    assert subscription.delayed_messages == COUNT
+    return subscription
+
+
+async def put_aside(stage: Stage) -> float:
+    subscription = await _publish_delayed(stage)
+    dispatcher = subscription.dispatcher
+    dispatcher.close()
+    dispatcher.read_ordinal = 0
+    subscription.wake()
+    took_us = cpu_us(lambda: _flush(stage))
+    assert subscription.delayed_messages == COUNT
+    return took_us / COUNT
+
+
+async def became_due(stage: Stage) -> float:
+    subscription = await _publish_delayed(stage)
+    engine = stage.world.broker.engine
+    engine.begin_turn(engine.now_ns, engine.now_ms + HOUR_MS, engine.log_ms)
+    took_us = cpu_us(lambda: _flush(stage))
+    assert subscription.delayed_messages == 0
+    return took_us / COUNT
 
 
 async def redeliver_id(stage: Stage) -> float:
@@ -328,6 +362,8 @@ MEASURES: dict[str, Measure] = {
     "subscription recorded": subscription_recorded,
     "dispatched": dispatched,
     "queued again": queued_again,
+    "put aside": put_aside,
+    "became due": became_due,
     "redeliver id": redeliver_id,
     "ack id": ack_id,
     "receipt": receipt,

@@ -36,7 +36,7 @@ def _blamed() -> str:
     busy = [_held(level, d, "busy") for level in levels for d in ("messages", "bytes")]
     plain = [f"coalesce(state_{name}_ns, 0)" for name in consumer]
     lines = [
-        "coalesce(state_caught_up_ns, 0) as nobody",
+        "coalesce(state_caught_up_ns, 0) + coalesce(state_not_due_ns, 0) as nobody",
         " + ".join([*plain, *busy]) + " as consumer",
         "coalesce(state_no_consumer_ns, 0) as no_consumer",
         "coalesce(state_transition_ns, 0) as transition_ns",

@@ -33,6 +33,7 @@ from headgate.admin.routing import (
 )
 from headgate.metadata.policies import (
     COUNT_NAMES,
+    DelayedDeliveryPolicy,
     DispatchRate,
     JavaInt,
     PublishRate,
@@ -112,6 +113,7 @@ ROUTES = (
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("publishRate", "publish_rate", PublishRate),
     *_routes("retention", "retention", Retention),
+    *_routes("delayedDelivery", "delayed_delivery", DelayedDeliveryPolicy),
     *chain.from_iterable(
         _routes(segment, field, JavaInt) for field, segment in COUNT_NAMES.items()
     ),

@@ -30,6 +30,7 @@ from headgate.metadata.grants import SubscriptionAuthMode
 from headgate.metadata.policies import (
     COUNT_NAMES,
     AutoSubscriptionCreation,
+    DelayedDeliveryPolicy,
     DispatchRate,
     InactiveTopicPolicies,
     JavaInt,
@@ -79,6 +80,7 @@ class PoliciesBody(Struct):
     max_consumers_per_subscription: JavaInt | None = None
     max_subscriptions_per_topic: JavaInt | None = None
     max_topics_per_namespace: JavaInt | None = None
+    delayed_delivery_policies: DelayedDeliveryPolicy | None = None
     schema_compatibility_strategy: CompatibilityStrategy | None = None
     schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
     is_allow_auto_update_schema: bool | None = None
@@ -136,6 +138,7 @@ async def create_namespace(call: Call) -> Reply:
         backlog_quotas=decoded_quotas(
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
         ),
+        delayed_delivery=body.delayed_delivery_policies,
         schema_compatibility_strategy=defined(body.schema_compatibility_strategy),
         schema_auto_update_compatibility_strategy=body.schema_auto_update_compatibility_strategy,
         is_allow_auto_update_schema=body.is_allow_auto_update_schema,
@@ -207,6 +210,7 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         "autoSubscriptionCreationOverride": policies.auto_subscription_creation,
         **{field: getattr(policies, field) for field in _TIMES},
         "retention_policies": policies.retention,
+        "delayed_delivery_policies": policies.delayed_delivery,
         "inactive_topic_policies": policies.inactive_topic_policies,
         **{field: getattr(policies, field) for field in COUNT_NAMES},
     }

@@ -37,6 +37,7 @@ from headgate.metadata.policies import (
     TOPIC_COUNT_NAMES,
     BacklogQuota,
     CountField,
+    DelayedDeliveryPolicy,
     DispatchRate,
     JavaInt,
     PublishRate,
@@ -188,13 +189,17 @@ def policy_topic(call: Call) -> TopicName:
     return topic
 
 
-def _applied(call: Call, topic: TopicName, field: str) -> DispatchRate | Retention | bool:
+def _applied(
+    call: Call, topic: TopicName, field: str
+) -> DispatchRate | Retention | DelayedDeliveryPolicy | bool:
     if field == "dispatch_rate":
         return call.facade.effective_dispatch_rate("topic", topic)
     if field == "subscription_dispatch_rate":
         return call.facade.effective_dispatch_rate("subscription", topic)
     if field == "deduplication":
         return call.facade.effective_deduplication(topic)
+    if field == "delayed_delivery":
+        return call.facade.effective_delayed_delivery(topic)
     return call.facade.effective_retention(topic)
 
 
@@ -215,6 +220,7 @@ ROUTES = (
     *_routes("dispatchRate", "dispatch_rate", DispatchRate),
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("retention", "retention", Retention),
+    *_routes("delayedDelivery", "delayed_delivery", DelayedDeliveryPolicy),
     *_routes("publishRate", "publish_rate", PublishRate, get_publish_rate),
     *_routes("deduplicationEnabled", "deduplication", bool),
     *chain.from_iterable(

@@ -32,8 +32,8 @@ class PolicyKinds(Flag):
     PUBLISH = auto()
     """Its publish limit."""
     OTHERS = auto()
-    """Its backlog quotas, its retention, its limits on unacknowledged messages, its message
-    deduplication and what expires."""
+    """Its backlog quotas, retention, delayed delivery, message deduplication, limits on
+    unacknowledged messages, and what expires."""
     ALL = DISPATCH | PUBLISH | OTHERS
 
 
@@ -130,6 +130,7 @@ class PolicyRollout:
             for _ in self._engine.send_rules_in_steps(topic):
                 yield CLIENT_CLOSED
             self._engine.reload_deduplication(topic)
+            self._engine.reload_delayed_delivery(topic)
             for count in self._engine.policies_in_steps(topic):
                 yield count * SUBSCRIPTION_LOOKED_AT
         yield TOPIC_RESOLVED if kinds is PolicyKinds.ALL else TOPIC_LIMIT_RESOLVED

@@ -80,6 +80,7 @@ class PolicyUpdates:
             engine.limits.hold_park_ns = hold_park_ns
             engine.parked.recheck_hold_timeouts()
         engine.parked.bounds_changed()
+        engine.delays.memory_bytes_max = settings.headgateDelayedIndexMemoryMB * MIB
         engine.admission.recheck_pending_limits()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
         engine.throttle_spares_caught_up = (

@@ -85,6 +85,7 @@ from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.paced_removal import PacedRemoval
 from headgate.storage.publish_buffer import PublishBuffer
 from headgate.storage.store_binding import MAIN_LOG
+from headgate.wire.delivery_time import due_time_ms_of
 
 logger = logging.getLogger("headgate.broker")
 
@@ -275,12 +276,7 @@ class Broker:
             effects,
             limits=engine_limits(self.settings),
             cache_bytes_max=self.settings.managedLedgerCacheSizeMB * MIB,
-            limits_of=self.policies.applied_dispatch_limit,
-            quotas_of=self.policies.enforced_quotas,
-            publish_limit_of=self.policies.applied_publish_limit,
-            deduplicates=self.policies.deduplicates,
-            unacked_limits_of=self.policies.unacked_limits,
-            send_rules_of=self.policies.applied_send_rules,
+            policies=self.policies.of_engine(due_time_ms_of),
         )
 
     def _make_adaptive(self, memory: MemorySource | None) -> AdaptiveThrottle | None:
@@ -478,6 +474,7 @@ class Broker:
         self.begin_turn()
         if has_jumped:
             self.engine.quotas.time_jumped()
+        self._arm_wake()  # due times of delayed messages follow the wall clock
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 
-from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
-from headgate.engine.chunk_holders import ASIDE_MAX, ChunkHolders
+from headgate.base.work_units import BECAME_DUE, JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import DispatchedSubscription, Dispatcher
+from headgate.engine.dispatch_chunks import ROUND_ENTRIES, ChunkingDispatcher
+from headgate.engine.dispatcher import DispatchedSubscription
 from headgate.engine.ports import IndexPart
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import Cell, is_hungry
@@ -22,11 +21,8 @@ GIVE_BACK_ENTRIES = 64
 """Entries that are queued for redelivery at once; if a consumer gives back more, the next turns
 queue the rest."""
 
-ROUND_ENTRIES = 20
-"""Entries that one consumer takes before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
 
-
-class SharedDispatcher(Dispatcher):
+class SharedDispatcher(ChunkingDispatcher):
     """Round robin among the ready consumers of the best priority level.
 
     Each consumer has the entries that it holds. What it gives back all at once passes through
@@ -39,13 +35,10 @@ class SharedDispatcher(Dispatcher):
 
     __slots__ = (
         "_awaits_index",
-        "_chosen",
-        "_chunks",
         "_held_index",
         "_level_counts",
         "_levels",
         "_moved",
-        "_no_chunks_stop",
         "_ready",
         "_returned",
         "_returned_messages",
@@ -53,7 +46,6 @@ class SharedDispatcher(Dispatcher):
         "_turn_entries",
         "blocked_on_unacked",
         "replay",
-        "replaying",
         "unacked_messages",
     )
 
@@ -65,7 +57,6 @@ class SharedDispatcher(Dispatcher):
         self._moved: Iterator[int] | None = None
         """The rest of what a move of the cursor has to look at; it yields units."""
         self.replay: list[int] = []
-        self.replaying: dict[int, tuple[int, int]] = {}
         self._to_redeliver = (0, 0)
         self.unacked_messages = 0
         self.blocked_on_unacked = False
@@ -74,11 +65,6 @@ class SharedDispatcher(Dispatcher):
         self._level_counts: dict[int, int] = {}
         """Connected consumers by priority level."""
         self._turn_entries = 0
-        self._chunks = ChunkHolders()
-        self._chosen: Consumer | None = None
-        """The consumer of the entry that :meth:`next_run` found, if that is a chunk."""
-        self._no_chunks_stop = 0
-        """The entries from the next one on to before this one are no chunks."""
         self._awaits_index = False
         """Whether the index of the next entry that a consumer gave back is being read."""
         self._held_index: Sequence[IndexPart] = ()
@@ -88,92 +74,29 @@ class SharedDispatcher(Dispatcher):
         acks, topic = self.subscription.acks, self.subscription.topic
         replay = self.replay
         self._chosen = None
-        while replay:
-            ordinal = replay[0]
-            if ordinal in self.replaying:
-                if not acks.is_acked(ordinal):
-                    if ordinal >= topic.chunks_stop or self._is_deliverable(ordinal):
-                        return ordinal, ordinal + 1
-                else:
-                    self._no_replay(ordinal)  # the cursor has just passed it
-            heappop(replay)
+        while True:
+            while replay:
+                ordinal = replay[0]
+                if ordinal in self.replaying:
+                    if not acks.is_acked(ordinal):
+                        if ordinal >= topic.chunks_stop or self._is_deliverable(ordinal):
+                            return ordinal, ordinal + 1
+                    else:
+                        self._no_replay(ordinal)  # the cursor has just passed it
+                heappop(replay)
+            if self.delayed is None or not self._queue_due():
+                break
         log = topic.log
         if self.read_ordinal < log.first:
             self.read_ordinal = log.first
         left = ROUND_ENTRIES - self._turn_entries
         first, stop = acks.unacked_run(self.read_ordinal, log.end, left)
         self.read_ordinal = first
+        if first < topic.delays_stop:
+            first, stop = self._undelayed(first, stop, left)
         if first < topic.chunks_stop:
             return self._next_with_chunks(first, stop)
         return (first, stop) if first < stop else (-1, -1)
-
-    def _next_with_chunks(self, first: int, stop: int) -> tuple[int, int]:
-        """As :meth:`next_run`, from a run of unacknowledged entries on that may be chunks: put
-        aside those whose consumers are not ready. An entry that is not in memory ends the search,
-        to be read."""
-        subscription = self.subscription
-        acks, topic = subscription.acks, subscription.topic
-        while first < stop:
-            if first < self._no_chunks_stop:
-                return first, min(stop, self._no_chunks_stop)
-            if first not in topic.cache:
-                return first, first + 1
-            found = self._look_for_chunk(first)
-            if found is _Found.CHUNK:
-                return first, first + 1
-            if found is _Found.NO_CHUNK:
-                self._no_chunks_stop = self._stop_before_chunk(first, stop)
-                return first, self._no_chunks_stop
-            first, stop = acks.unacked_run(first + 1, topic.log.end, ROUND_ENTRIES)
-            self.read_ordinal = first
-        waiting = self._chunks.first_aside(self.replaying)
-        if waiting is None:
-            return -1, -1
-        # Only for the reason why it waits: an event of its consumer queues it for delivery.
-        ordinal, self._chosen = waiting
-        return ordinal, ordinal + 1
-
-    def _stop_before_chunk(self, first: int, stop: int) -> int:
-        """The first entry behind ``first`` that is a chunk or not in memory, at most ``stop``."""
-        topic = self.subscription.topic
-        for ordinal in range(first + 1, stop):
-            body = topic.cache.get(ordinal)
-            if body is None or topic.chunk_of(body) is not None:
-                return ordinal
-        return stop
-
-    def _is_deliverable(self, ordinal: int) -> bool:
-        """Whether an entry that is queued for redelivery can be delivered or read next. Else it is
-        a chunk that is put aside, and no longer queued."""
-        if ordinal not in self.subscription.topic.cache:
-            return True
-        return self._look_for_chunk(ordinal) is not _Found.PUT_ASIDE
-
-    def _look_for_chunk(self, ordinal: int) -> _Found:
-        """Look at an entry in memory. If it is a chunk, choose its consumer for :meth:`pick`, or
-        put it aside because that is not ready."""
-        topic, chunks = self.subscription.topic, self._chunks
-        body = topic.cache[ordinal]
-        chunk = topic.chunk_of(body)
-        if chunk is None:
-            return _Found.NO_CHUNK
-        holder = None
-        if not (chunk.is_first and ordinal in self.replaying):  # that begins the message anew
-            holder = chunks.holder_of(chunk.message, self.subscription.consumers)
-        if holder is None:
-            picked = self.pick()
-            if isinstance(picked, Consumer):
-                chunks.assign(chunk.message, picked)
-                self._chosen = picked
-        elif holder.is_ready or chunks.aside_count >= ASIDE_MAX:
-            self._chosen = holder
-        else:
-            if ordinal not in self.replaying:
-                self._queue(ordinal, 1, len(body))
-            chunks.put_aside(ordinal, holder)
-            topic.may_have_chunks()  # so that later runs look at what is aside, too
-            return _Found.PUT_ASIDE
-        return _Found.CHUNK
 
     def pick(self) -> Consumer | NotReady:
         if self._chosen is not None:
@@ -235,9 +158,10 @@ class SharedDispatcher(Dispatcher):
             self._next_turn(consumer)
 
     def pump(self, now_ns: int, entries_max: int) -> int:
-        returned = 0
+        became_due = self._take_due()
+        returned = became_due * BECAME_DUE
         if self._moved is not None:
-            returned = self._forget_passed(entries_max)
+            returned += self._forget_passed(entries_max)
         if self._returned and returned < entries_max:
             returned += self._queue_returned(entries_max - returned)
         sent = super().pump(now_ns, entries_max)
@@ -253,6 +177,8 @@ class SharedDispatcher(Dispatcher):
                 self.subscription.wake()
         else:
             self._held_index = ()
+        if self.delayed is not None:
+            returned += self._rest_of_delayed(became_due, now_ns)
         return sent + returned
 
     def _next_turn(self, consumer: Consumer) -> None:
@@ -303,11 +229,13 @@ class SharedDispatcher(Dispatcher):
     def acked(self, consumer: Consumer | None, ordinal: int, messages: int) -> None:
         if self.redelivery_counts:
             self.redelivery_counts.pop(ordinal, None)
+        if self.delayed is not None and self.delayed.forget(ordinal):
+            return
         if consumer is not None and ordinal in consumer.held:
             self._released(consumer, messages - consumer.held.pop(ordinal))
         elif ordinal in self.replaying:
             self._no_replay(ordinal)
-        elif ordinal < self.read_ordinal and not self.subscription.acks.is_acked(ordinal):
+        elif self._is_delivered(ordinal) and not self.subscription.acks.is_acked(ordinal):
             self._acked_elsewhere(ordinal, messages)
 
     def _acked_elsewhere(self, ordinal: int, messages: int) -> None:
@@ -380,6 +308,8 @@ class SharedDispatcher(Dispatcher):
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
         holder.unacked_messages -= messages
         self.unacked_messages -= messages
+        if self.delayed is not None and not self.unacked_messages:
+            self.subscription.wake()  # what is left may not be due
         limits = self.subscription.topic.unacked_limits
         if (
             holder.blocked_on_unacked
@@ -488,9 +418,12 @@ class SharedDispatcher(Dispatcher):
             return messages  # the cursor passed it: it is forgotten, not queued
         if counted:
             self.redelivery_counts[ordinal] = self.redelivery_counts.get(ordinal, 0) + 1
-        self._queue(ordinal, messages, size)
-        heappush(self.replay, ordinal)
+        self._queue_again(ordinal, messages, size)
         return messages
+
+    def _queue_again(self, ordinal: int, messages: int, size_bytes: int) -> None:
+        self._queue(ordinal, messages, size_bytes)
+        heappush(self.replay, ordinal)
 
     def _queue(self, ordinal: int, messages: int, size_bytes: int) -> None:
         """Count an entry that waits to be delivered although later ones were."""
@@ -531,6 +464,9 @@ class SharedDispatcher(Dispatcher):
                 passed = partial(self._passed_held, consumer)
                 yield from self._passed_of(list(consumer.held), passed)
         yield from self._passed_of(list(self.replaying), self._no_replay)
+        if self.delayed is not None:
+            for _ in self.delayed.passed(self.subscription.acks):
+                yield 1
         forget = self.redelivery_counts.pop
         yield from self._passed_of(list(self.redelivery_counts), lambda o: forget(o, None))
 
@@ -568,6 +504,9 @@ class SharedDispatcher(Dispatcher):
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self.read_ordinal = self.subscription.acks.mark_delete + 1
+        self._undelayed_stop = 0
+        if self.delayed is not None:
+            self.delayed.ahead.clear()
         if self._moved is not None:
             self._moved = self._passed()  # what it had yet to look at is no longer held
 
@@ -576,15 +515,11 @@ class SharedDispatcher(Dispatcher):
 
     def to_redeliver(self) -> Amounts:
         messages, size = self._to_redeliver
-        return Amounts(len(self.replaying), messages, size)
-
-
-class _Found(Enum):
-    """What a look at an entry found."""
-
-    NO_CHUNK = 0
-    CHUNK = 1
-    PUT_ASIDE = 2
+        entries = len(self.replaying)
+        if self.delayed is not None:
+            due = self.delayed.due
+            return Amounts(entries + due.entries, messages + due.messages, size + due.size_bytes)
+        return Amounts(entries, messages, size)
 
 
 class _Returned:

@@ -20,6 +20,9 @@ from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
 from headgate.engine.consumer import Consumer
+from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.delayed_delivery import DelayedDelivery
+from headgate.engine.delayed_entries import DelayedEntries, DueTimeOf
 from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.ports import EntryLog, RunningTotals
 from headgate.engine.types import NotReady, SubscriptionType
@@ -35,6 +38,9 @@ RUN_ENTRIES_MAX = 64
 
 READ_AHEAD_ENTRIES = 64
 """The next read of old entries starts when fewer than this many are in memory."""
+
+READ_ALL = 1 << 30
+"""As many entries as one read may bring."""
 
 NOT_READY_CELLS = {
     NotReady.NO_CONSUMER: Cell.NO_CONSUMER,
@@ -55,6 +61,8 @@ class DispatchEngine(Protocol):
     limits: EngineLimits
     throttle_counts_entries: bool
     throttle_spares_caught_up: bool
+    due_time_of: DueTimeOf
+    delays: DelaySchedule
 
     def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
         """Run ``action`` in the first flush at or after ``when_ns``."""
@@ -68,6 +76,8 @@ class DispatchedTopic(Protocol):
     log: EntryLog
     cache: TopicCache
     is_system: bool
+    delays_stop: int
+    delayed_delivery: DelayedDelivery
     unacked_limits: UnackedLimits
     terminated: bool
     chunks_stop: int
@@ -103,6 +113,7 @@ class DispatchedSubscription(Protocol):
     bytes_sent: int
     entries_sent: int
     last_sent_ms: int
+    read_failed: str
 
     @property
     def topic(self) -> DispatchedTopic:
@@ -125,6 +136,7 @@ class Dispatcher(ABC):
 
     __slots__ = (
         "behind",
+        "delayed",
         "holders_searched_count",
         "paused_until_ns",
         "read_ordinal",
@@ -146,6 +158,8 @@ class Dispatcher(ABC):
         """How often each entry was redelivered, for entries where that is not 0."""
         self.holders_searched_count = 0
         """Consumers that were searched for entries which others acknowledged: work of ACKs."""
+        self.delayed: DelayedEntries | None = None
+        """The entries that are put aside; created with the first of them."""
 
     # -- what the types decide -------------------------------------------------------------
 
@@ -247,7 +261,7 @@ class Dispatcher(ABC):
             first, stop = self.next_run()
             if first < 0:
                 done = subscription.done_entries >= subscription.topic.log.end
-                self._rest(Cell.CAUGHT_UP if done else Cell.AWAITING_ACK, now_ns)
+                self._rest(Cell.CAUGHT_UP if done else self.cell_of_rest(), now_ns)
                 if done and subscription.topic.terminated:
                     self._report_end()
                 if subscription.topic.engine.throttle_spares_caught_up and not gate.exempt:
@@ -330,6 +344,19 @@ class Dispatcher(ABC):
             self._read_ahead(first, stop)
         return entries
 
+    def cell_of_rest(self) -> Cell:
+        """The state while there is a backlog of which nothing can be delivered."""
+        return Cell.AWAITING_ACK
+
+    def entries_to_read(self, ordinal: int) -> int:  # noqa: ARG002
+        """How many entries from ``ordinal`` on a read from disk should bring at most."""
+        return READ_ALL
+
+    def close(self) -> None:
+        """The subscription is gone, or another dispatcher delivers to it."""
+        if self.delayed is not None:
+            self.delayed.close()
+
     def _up_to_partial(self, first: int, stop: int) -> tuple[int, int, tuple[int, ...]]:
         """How far the entries from ``first`` on go out together: to before the next partly
         acknowledged one. If that is ``first``, it goes alone: with how many of its messages are
@@ -382,6 +409,10 @@ class Dispatcher(ABC):
             before_messages, before_bytes = before.messages, before.size_bytes
         messages += log.messages_before(log.end) - before_messages
         size += log.bytes_before(log.end) - before_bytes
+        if self.delayed is not None:
+            _, delayed_messages, delayed_bytes = self.delayed.unread_amounts(first)
+            messages -= delayed_messages
+            size -= delayed_bytes
         acks = self.subscription.acks
         holes = acks.holes_count
         partials = acks.partials
@@ -401,6 +432,9 @@ class Dispatcher(ABC):
         log = subscription.topic.log
         backlog_messages = log.messages_before(log.end) - subscription.done_messages
         backlog_bytes = log.bytes_before(log.end) - subscription.done_bytes
+        if self.delayed is not None:
+            backlog_messages -= self.delayed.not_due.messages
+            backlog_bytes -= self.delayed.not_due.size_bytes
         messages = max(backlog_messages - self.in_flight_messages(), 0)
         return messages, backlog_bytes * messages // max(backlog_messages, 1)
 

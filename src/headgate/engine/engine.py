@@ -21,16 +21,17 @@ from headgate.base.units import MIB
 from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS, WOKEN_PER_UNIT
 from headgate.engine.admission import AdmissionControl
 from headgate.engine.cache import EntryCache
+from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.disk_full_hold import DiskFullHold
 from headgate.engine.effects import Effects
 from headgate.engine.engine_limits import EngineLimits, UnackedLimits
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.eviction import Eviction
 from headgate.engine.observer import NoObserver, Observer
 from headgate.engine.parked_bounds import ParkedBounds
 from headgate.engine.ports import EntryLog
 from headgate.engine.quota_scheduler import QuotaScheduler
 from headgate.engine.relative import RelativeLimits
-from headgate.engine.send_rules import SendRules
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
@@ -38,7 +39,7 @@ from headgate.flow.limits.gate import BrokerGate, TopicGate
 from headgate.flow.limits.gate_node import GateStatistics
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.limits.relative import PublishRate
-from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota
 
 FLUSH_ENTRIES_MAX = FLUSH_UNITS
 """Entries sent in one flush: less than a millisecond of work, also where limits apply."""
@@ -53,51 +54,6 @@ WOKEN_UNITS_MAX = FLUSH_ENTRIES_MAX // 4
 """What a flush does of :meth:`Engine.wake_subscriptions`: it dispatches to fewer in its time."""
 
 CONSUMERS_PER_UNIT_BITS = CONSUMERS_PER_UNIT.bit_length() - 1
-
-
-LimitsOf = Callable[[Topic, str | None], RateLimit | None]
-"""The limit that is set on a topic (None) or on one of its subscriptions (its name)."""
-
-
-PublishLimitOf = Callable[[Topic], RateLimit | None]
-"""The publish limit that is set on a topic."""
-
-Deduplicates = Callable[[Topic], bool]
-"""Whether message deduplication is set for a topic."""
-
-UnackedLimitsOf = Callable[[Topic], UnackedLimits | None]
-"""The limits on unacknowledged messages in force on a topic; None for the engine's."""
-
-QuotasOf = Callable[[Topic], Quotas]
-"""The backlog quotas that are set on a topic."""
-
-
-SendRulesOf = Callable[[Topic], SendRules | None]
-"""The rules that are set for the SENDs of a topic."""
-
-
-def _no_send_rules(_: Topic) -> SendRules | None:
-    return None
-
-
-def _no_quotas(_: Topic) -> Quotas:
-    return NO_QUOTAS
-
-
-def _no_publish_limit(_: Topic) -> RateLimit | None:
-    return None
-
-
-def _no_deduplication(_: Topic) -> bool:
-    return False
-
-
-def _no_unacked_limits(_: Topic) -> UnackedLimits | None:
-    return None
-
-
-def _no_limits(_: Topic, __: str | None) -> RateLimit | None:
-    return None
 
 
 class _RetiredLimits(NamedTuple):
@@ -117,12 +73,7 @@ class Engine:
         *,
         limits: EngineLimits | None = None,
         cache_bytes_max: int = 64 * MIB,
-        limits_of: LimitsOf = _no_limits,
-        quotas_of: QuotasOf = _no_quotas,
-        publish_limit_of: PublishLimitOf = _no_publish_limit,
-        deduplicates: Deduplicates = _no_deduplication,
-        unacked_limits_of: UnackedLimitsOf = _no_unacked_limits,
-        send_rules_of: SendRulesOf = _no_send_rules,
+        policies: EnginePolicies | None = None,
         now_ns: int = 0,
         now_ms: int = 0,
         log_ms: int = 0,
@@ -132,6 +83,7 @@ class Engine:
         self.observer: Observer = NoObserver()
         """Receives the engine's events; assign another to observe."""
         self.limits = limits or EngineLimits()
+        self.policies = policies or EnginePolicies()
         self.cache = EntryCache(cache_bytes_max)
         self.gate = BrokerGate()
         self.ended_count = 0
@@ -157,6 +109,7 @@ class Engine:
         self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
+        self.due_time_of, self.delays = self.policies.due_time_of, DelaySchedule()
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)
@@ -165,12 +118,6 @@ class Engine:
         """Users' topics that published since the last adaptive cycle; None without one."""
         self.written_ns = now_ns
         """When an entry of a user's topic last became durable."""
-        self._limits_of = limits_of
-        self._quotas_of = quotas_of
-        self._publish_limit_of = publish_limit_of
-        self._deduplicates = deduplicates
-        self._unacked_limits_of = unacked_limits_of
-        self._send_rules_of = send_rules_of
         self._retired: dict[int, _RetiredLimits] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
@@ -232,6 +179,7 @@ class Engine:
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
             heappop(timers)[2]()
+        self.delays.wake_due(self.now_ms)
         budget = FLUSH_ENTRIES_MAX - self.quotas.work(WAITING_ENTRIES_MIN)
         budget -= self.admission.work(WAITING_ENTRIES_MIN)
         budget -= self._serve_waiting(WAITING_ENTRIES_MIN)
@@ -274,6 +222,7 @@ class Engine:
         wakes = [self.gate.next_wake_ns(), self.admission.gate.next_wake_ns()]
         if self._timers:
             wakes.append(self._timers[0][0])
+        wakes.append(self.delays.next_wake_ns(self.now_ns, self.now_ms))
         return min((wake_ns for wake_ns in wakes if wake_ns is not None), default=None)
 
     def wake_at(self, when_ns: int, action: Callable[[], None]) -> None:
@@ -332,7 +281,8 @@ class Engine:
         self.reload_publish_limit(topic)
         self.reload_quotas(topic)
         self.reload_deduplication(topic)
-        topic.send_rules = self._send_rules_of(topic)
+        self.reload_delayed_delivery(topic)
+        topic.send_rules = self.policies.send_rules_of(topic)
         self.relative.loaded(topic, kept.publish_rate)
         for _ in self.policies_in_steps(topic):
             pass
@@ -422,7 +372,7 @@ class Engine:
         """Apply the policies that no other method applies: the limits on unacknowledged messages,
         and what releases entries with time. Each step yields how many subscriptions it looked
         at."""
-        limits = self._unacked_limits_of(topic)
+        limits = self.policies.unacked_limits_of(topic)
         if limits is None or limits == self._unacked_limits:
             limits = self.limits
         if limits is not topic.unacked_limits:
@@ -462,9 +412,9 @@ class Engine:
 
         Until its second step a subscription keeps to the limits that it had.
         """
-        topic.limit = _same_or_new(topic.limit, self._limits_of(topic, None))
+        topic.limit = _same_or_new(topic.limit, self.policies.limit_of(topic, None))
         for subscription in list(topic.subscriptions.values()):
-            limit = self._limits_of(topic, subscription.name)
+            limit = self.policies.limit_of(topic, subscription.name)
             subscription.limit = _same_or_new(subscription.limit, limit)
             # Count what the old limits delayed before they change.
             subscription.count_throttling()
@@ -489,7 +439,7 @@ class Engine:
 
     def publish_limit_in_steps(self, topic: Topic) -> Iterator[None]:
         """:meth:`reload_publish_limit` in steps, one for each producer whose limits change."""
-        limit = self._publish_limit_of(topic)
+        limit = self.policies.publish_limit_of(topic)
         topic.publishing.limit = _same_or_new(topic.publishing.limit, limit)
         return self.admission.limit_in_steps(topic, forgives=True)
 
@@ -498,6 +448,11 @@ class Engine:
         for _ in self.quotas_in_steps(topic):
             pass
 
+    def reload_delayed_delivery(self, topic: Topic) -> None:
+        """Ask again for the policy of delayed delivery of a topic. Messages that are delayed stay
+        so until they are due, as in Pulsar."""
+        topic.delayed_delivery = self.policies.delayed_delivery_of(topic)
+
     def quotas_in_steps(self, topic: Topic) -> Iterator[int]:
         """:meth:`reload_quotas` in steps, each of so many subscriptions, with pauses between; none
         unless there are very many. Until the last step the quotas are those that the topic had.
@@ -505,21 +460,21 @@ class Engine:
         It ends early if the topic is unloaded in a pause.
         """
         if topic.quota is None:
-            if not self._quotas_of(topic).any:
+            if not self.policies.quotas_of(topic).any:
                 return
             topic.quota = TopicQuota(topic, NO_QUOTAS)
         yield from topic.quota.index_in_steps()
         if topic.is_live:
-            topic.quota.set_quotas(self._quotas_of(topic))
+            topic.quota.set_quotas(self.policies.quotas_of(topic))
 
     def reload_deduplication(self, topic: Topic) -> None:
         """Ask again whether a topic has message deduplication, and begin or end it."""
-        topic.publishing.set_deduplication(self._deduplicates(topic))
+        topic.publishing.set_deduplication(self.policies.deduplicates(topic))
 
     def send_rules_in_steps(self, topic: Topic) -> Iterator[None]:
         """Ask again for the rules for the SENDs of a topic, and apply them. If messages must be
         encrypted, this closes the producers that do not encrypt, one in each step."""
-        rules = topic.send_rules = self._send_rules_of(topic)
+        rules = topic.send_rules = self.policies.send_rules_of(topic)
         if rules is None or not rules.encrypted:
             return
         for producer in list(topic.producers.values()):
@@ -530,7 +485,7 @@ class Engine:
     def reload_subscription_limit(self, subscription: Subscription) -> None:
         """Ask again for the limit of one subscription, and apply it."""
         topic = subscription.topic
-        limit = subscription.limit = self._limits_of(topic, subscription.name)
+        limit = subscription.limit = self.policies.limit_of(topic, subscription.name)
         if limit is not None and limit.relative:
             self.relative.follow(topic)
         self._put_in_force(subscription)

@@ -178,6 +178,27 @@ class Subscription(Cursor):
         received_ms = self.oldest_unacked_ms()
         return None if received_ms is None else max(self.topic.engine.log_ms - received_ms, 0)
 
+    def deliverable_age_ms(self) -> int | None:
+        """Age of the oldest unacknowledged message that could be delivered: since it was received
+        or, if it was delayed, since it is due. None if there is none."""
+        delayed = self.dispatcher.delayed
+        if delayed is None:
+            return self.oldest_age_ms()
+        engine = self.topic.engine
+        return delayed.deliverable_age_ms(self.acks, self.topic.log, engine.now_ms, engine.log_ms)
+
+    @property
+    def delayed_messages(self) -> int:
+        """Messages that are not due yet, as far as the broker has looked at the backlog."""
+        delayed = self.dispatcher.delayed
+        return 0 if delayed is None else delayed.not_due.messages
+
+    @property
+    def delayed_index_bytes(self) -> int:
+        """About the memory of the index of its delayed messages."""
+        delayed = self.dispatcher.delayed
+        return 0 if delayed is None else delayed.memory_bytes
+
     # -- consumers -------------------------------------------------------------------------
 
     def add_consumer(self, consumer: Consumer, subscription_type: SubscriptionType) -> None:
@@ -199,6 +220,7 @@ class Subscription(Cursor):
         if self.consumers and subscription_type is SubscriptionType.EXCLUSIVE:
             raise ConsumerBusyError("Exclusive consumer is already connected")
         if subscription_type is not self.type:
+            self.dispatcher.close()
             self.dispatcher = _dispatcher_of(self, subscription_type)
         self.type_known = True
         self.consumers[consumer] = None
@@ -502,6 +524,10 @@ class Subscription(Cursor):
         """The entry to deliver next; -1 if everything deliverable was delivered."""
         return self.dispatcher.next_run()[0]
 
+    def entries_to_read(self, ordinal: int) -> int:
+        """How many entries from ``ordinal`` on a read from disk should bring at most."""
+        return self.dispatcher.entries_to_read(ordinal)
+
     def read_completed(self) -> None:
         """The dispatcher's read has ended; its entries are cached unless it failed."""
         self.dispatcher.reading = False
@@ -530,6 +556,7 @@ class Subscription(Cursor):
     def forget(self, now_ns: int) -> None:
         """Remove it; only what it spent of its limit stays known (law 1.1)."""
         self.fenced = self.removed = True
+        self.dispatcher.close()
         self.topic.engine.ended_count += 1
         self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
 

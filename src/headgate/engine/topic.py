@@ -11,6 +11,9 @@ from headgate.base.names import TopicName
 from headgate.base.work_units import WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
 from headgate.engine.cursor_order import CursorOrder
+from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.delayed_delivery import DEFAULT_DELAYED_DELIVERY
+from headgate.engine.delayed_entries import DueTimeOf
 from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.errors import (
     DamagedError,
@@ -80,6 +83,8 @@ class TopicEngine(Protocol):
     by_number: dict[int, Topic]
     throttle_counts_entries: bool
     throttle_spares_caught_up: bool
+    due_time_of: DueTimeOf
+    delays: DelaySchedule
 
     @property
     def effects(self) -> TopicEffects:
@@ -157,7 +162,10 @@ class Topic:
         "consumers_count",
         "created_ms",
         "cursors",
+        "delayed_delivery",
         "delays_ignored",
+        "delays_refused",
+        "delays_stop",
         "engine",
         "entries_in_before_load",
         "entries_read",
@@ -241,8 +249,13 @@ class Topic:
         self.chunks_stop = log.end
         """Entries below it may be chunks of messages: all that are stored when the topic is loaded,
         and all entries once a producer sent a chunk."""
-        self.delays_ignored = 0
-        """Messages that asked for delayed delivery and did not get it."""
+        self.delays_ignored = self.delays_refused = 0
+        """Messages that were delivered at once; SENDs that asked for too long a delay."""
+        self.delayed_delivery = DEFAULT_DELAYED_DELIVERY
+        """The effective policy of delayed delivery."""
+        self.delays_stop = log.end
+        """Entries below it may be delayed: all that are stored when the topic is loaded, and all
+        entries once a producer sent a delayed one."""
         self.send_rules: SendRules | None = None
         """What is asked of its messages; None for nothing."""
         self.rates = RateMeter(4)
@@ -312,6 +325,10 @@ class Topic:
         """Raise :class:`DamagedError` if the topic lost data and nobody has accepted that."""
         if self.log.damage:
             raise DamagedError(str(self.name), self.log.damage)
+
+    def may_be_delayed(self) -> None:
+        """A producer sends a delayed message: subscriptions look at each entry from now on."""
+        self.delays_stop = ALL_ENTRIES
 
     def may_have_chunks(self) -> None:
         """A producer sends a chunk, or one waits for its consumer: subscriptions look at each

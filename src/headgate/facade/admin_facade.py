@@ -37,6 +37,7 @@ from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_fo
 from headgate.metadata.policies import (
     BacklogQuota,
     CountField,
+    DelayedDeliveryPolicy,
     DispatchRate,
     PublishRate,
     QuotaKind,
@@ -181,6 +182,9 @@ class AdminFacade:
 
     def effective_retention(self, topic: TopicName) -> Retention:
         return self._policies.applied_retention(topic)
+
+    def effective_delayed_delivery(self, topic: TopicName) -> DelayedDeliveryPolicy:
+        return self._policies.applied_delayed_delivery_policy(topic)
 
     def effective_count(self, topic: TopicName, field: CountField) -> int:
         return self._policies.applied_count(topic, field)

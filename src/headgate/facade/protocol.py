@@ -31,6 +31,7 @@ from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import (
     BacklogQuota,
     CountField,
+    DelayedDeliveryPolicy,
     DispatchRate,
     PublishRate,
     QuotaKind,
@@ -203,6 +204,9 @@ class Facade(Protocol):
 
     def effective_retention(self, topic: TopicName) -> Retention:
         """The retention in force: the topic's, the namespace's or the broker's."""
+
+    def effective_delayed_delivery(self, topic: TopicName) -> DelayedDeliveryPolicy:
+        """The policy of delayed delivery in force: the topic's, the namespace's or the broker's."""
 
     def effective_count(self, topic: TopicName, field: CountField) -> int:
         """The limit in force on a number of a topic's clients or subscriptions; 0 for none."""

@@ -126,6 +126,20 @@ QUOTA_KINDS: tuple[QuotaKind, ...] = get_args(QuotaKind)
 """All types, in the order of responses."""
 
 
+class DelayedDeliveryPolicy(Struct, frozen=True, rename="camel"):
+    """Whether messages are delayed, and for how long at most.
+
+    A missing field is 0 or false, as in Pulsar.
+    """
+
+    tick_time: JavaLong = 0
+    """Milliseconds; stored and shown, without effect."""
+    active: bool = False
+    """Whether messages that ask for it are delayed."""
+    max_delivery_delay_in_millis: JavaLong = 0
+    """The longest delay that is accepted; 0 or less is no limit."""
+
+
 CountField = Literal[
     "max_producers_per_topic",
     "max_consumers_per_topic",
@@ -261,6 +275,7 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_unacked_messages_per_subscription: int | None = None
     persistence: Persistence | None = None
     auto_topic_creation: AutoTopicCreation | None = None
+    delayed_delivery: DelayedDeliveryPolicy | None = None
     encryption_required: bool = False
     """Whether producers must encrypt messages."""
 
@@ -294,6 +309,7 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_unacked_messages_per_consumer: int | None = None
     max_unacked_messages_per_subscription: int | None = None
     persistence: Persistence | None = None
+    delayed_delivery: DelayedDeliveryPolicy | None = None
     max_message_size: int | None = None
     """Bytes of the largest entry; 0 is no limit but the broker's."""
 

@@ -8,10 +8,12 @@ topics are the broker's own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from headgate.base.names import TopicName
+from headgate.engine.delayed_delivery import DelayedDelivery
 from headgate.engine.engine_limits import UnackedLimits
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.send_rules import SendRules
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
@@ -20,6 +22,7 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import (
     BacklogQuota,
     CountField,
+    DelayedDeliveryPolicy,
     DispatchRate,
     PublishRate,
     QuotaKind,
@@ -27,6 +30,7 @@ from headgate.metadata.policies import (
 )
 from headgate.policy.count_table import CountTable
 from headgate.policy.deduplication_table import DeduplicationTable
+from headgate.policy.delayed_delivery_table import DelayedDeliveryTable
 from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
@@ -56,6 +60,7 @@ class PolicyResolver:
         self.quotas = QuotaTable(catalog, settings, system)
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
+        self.delayed_deliveries = DelayedDeliveryTable(catalog, settings)
         self.schemas = SchemaTable(catalog, settings)
         self.deduplication = DeduplicationTable(catalog, settings, system)
         self.expiry = ExpiryTable(catalog, settings, system)
@@ -92,6 +97,10 @@ class PolicyResolver:
         """The effective limit on a number of a topic; 0 for none. The broker applies the same."""
         return self.counts.of_topic(topic, field)
 
+    def applied_delayed_delivery_policy(self, topic: TopicName) -> DelayedDeliveryPolicy:
+        """The effective policy of delayed delivery of a topic, as it is stored."""
+        return self.delayed_deliveries.applied(topic)
+
     def applied_message_ttl(self, topic: TopicName) -> int:
         """The effective TTL of a topic's messages in seconds; 0 for none."""
         ttl = self.expiry.message_ttl(topic)
@@ -109,9 +118,27 @@ class PolicyResolver:
         """The effective publish limit of a topic."""
         return self.publish_limits.of_topic(topic.name).limit
 
+    def of_engine(self, due_time_of: Callable[[bytes], int]) -> EnginePolicies:
+        """What the engine asks for. ``due_time_of`` reads from a stored entry when it may be
+        delivered."""
+        return EnginePolicies(
+            limit_of=self.applied_dispatch_limit,
+            quotas_of=self.enforced_quotas,
+            publish_limit_of=self.applied_publish_limit,
+            deduplicates=self.deduplicates,
+            delayed_delivery_of=self.applied_delayed_delivery,
+            unacked_limits_of=self.unacked_limits,
+            send_rules_of=self.applied_send_rules,
+            due_time_of=due_time_of,
+        )
+
     def deduplicates(self, topic: Topic) -> bool:
         """Whether the engine drops messages of a topic that were stored before."""
         return self.deduplication.of_topic(topic.name)
+
+    def applied_delayed_delivery(self, topic: Topic) -> DelayedDelivery:
+        """The effective policy of delayed delivery of a topic."""
+        return self.delayed_deliveries.of_topic(topic.name)
 
     def unacked_limits(self, topic: Topic) -> UnackedLimits | None:
         """The limits on the unacknowledged messages of a topic's shared consumers and

@@ -95,9 +95,13 @@ _SPAN_FIELDS: Final = (
 STATE_NAMES: Final = (
     "transition", "caught_up", "awaiting_ack", "no_consumer", "unacked_limit", "no_permits",
     "socket_full", "key_blocked", "throttled_subscription", "throttled_topic", "throttled_broker",
-    "storage", "dispatching",
+    "storage", "dispatching", "not_due",
 )
-"""The states of a subscription, in the order in which the broker checks them."""
+"""The states of a subscription. All but the last stand in the order in which the broker checks
+them; ``not_due`` comes after ``caught_up``."""
+
+_LATE_STATES: Final = ("not_due",)
+"""Plain states that came after the throttled cells."""
 
 _THROTTLED_STATES: Final = ("throttled_subscription", "throttled_topic", "throttled_broker")
 DIMENSIONS: Final = ("messages", "bytes")
@@ -105,18 +109,22 @@ READINESS: Final = ("hungry", "busy")
 
 
 def _cells() -> tuple[tuple[str, str, str], ...]:
-    plain = [(state, "", "") for state in STATE_NAMES if state not in _THROTTLED_STATES]
+    plain = [
+        (state, "", "") for state in STATE_NAMES
+        if state not in (*_THROTTLED_STATES, *_LATE_STATES)
+    ]
     split = [
         (state, dimension, consumer)
         for state in _THROTTLED_STATES for dimension in DIMENSIONS for consumer in READINESS
     ]
-    return (*plain, *split)
+    return (*plain, *split, *((state, "", "") for state in _LATE_STATES))
 
 
 STATE_CELLS: Final = _cells()
 """(state, dimension, consumer) of every cell of the account; dimension is ``messages``, ``bytes``
-or empty, consumer ``hungry``, ``busy`` or empty. Plain states come first, then throttled ones, as
-in the broker's numbering of cells. Field numbers follow this order, so only append."""
+or empty, consumer ``hungry``, ``busy`` or empty. Plain states come first, then throttled ones, then
+plain ones that came later, as in the broker's numbering of cells. Field numbers follow this order,
+so only append."""
 
 
 def cell_name(state: str, dimension: str = "", consumer: str = "") -> str:

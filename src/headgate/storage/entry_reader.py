@@ -173,7 +173,8 @@ class EntryReader:
 
     def _prepare(self, subscription: Subscription, ordinal: int) -> None:
         """Read; bring the blocks of the index that it needs into memory first."""
-        missing = self._log.missing_index(subscription.topic.log, ordinal, READ_ENTRIES_MAX)
+        entries_max = min(READ_ENTRIES_MAX, subscription.entries_to_read(ordinal))
+        missing = self._log.missing_index(subscription.topic.log, ordinal, entries_max)
         if not missing and _is_accepted_loss(subscription, ordinal):
             self._skip_lost(subscription, ordinal)
             return
@@ -212,7 +213,8 @@ class EntryReader:
 
     def _submit(self, subscription: Subscription, ordinal: int) -> None:
         bytes_max = min(READ_BYTES_MAX, self._engine.cache.size_bytes_max // CACHE_PARTS)
-        plan = self._log.locate(subscription.topic.log, ordinal, READ_ENTRIES_MAX, bytes_max)
+        entries_max = min(READ_ENTRIES_MAX, subscription.entries_to_read(ordinal))
+        plan = self._log.locate(subscription.topic.log, ordinal, entries_max, bytes_max)
         plan.wanted_topics.update(self._waiting_counts)
         self._fetching += 1
         self._lane.submit(

@@ -12,6 +12,7 @@ import struct
 
 from google.protobuf.message import DecodeError
 
+from headgate.wire.delivery_time import DELAY_TAG, delay_ms_of
 from headgate.wire.entry import MAGIC_CHECKSUM, locate
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import MessageMetadata
@@ -23,9 +24,6 @@ payload (2)."""
 _COUNT_TAG = 0x58
 """The byte before ``num_messages_in_batch`` (field 11, a varint) in the metadata."""
 
-_DELAY_TAG = b"\x98\x01"
-"""The bytes before ``deliver_at_time`` (field 19, a varint)."""
-
 _HEAD = struct.Struct(">H4xI")
 """The usual beginning of an entry: the magic number, the checksum, the size of the metadata."""
 
@@ -36,9 +34,10 @@ _unpack_head = _HEAD.unpack_from
 _parse_metadata = MessageMetadata.FromString
 
 
-def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> bool:
-    """Return if the entry ``body`` holds ``claimed`` messages. The result is whether it asks for
-    delayed delivery, which this function reports because a second search would cost more.
+def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> int:
+    """Return if the entry ``body`` holds ``claimed`` messages. The result is the delay that it asks
+    for in milliseconds, 0 for none, which this function reports because a second search would cost
+    more.
 
     ``batch_bytes_max`` bounds the size of a compressed batch after decompression. Costs 0.3 us for
     a single message (0.07 of it for the delay), 0.5 us for a batch.
@@ -56,9 +55,9 @@ def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> bool
     if (
         claimed == 1
         and body.find(_COUNT_TAG, start, end) < 0
-        and body.find(_DELAY_TAG, start, end) < 0
+        and body.find(DELAY_TAG, start, end) < 0
     ):
-        return False
+        return 0
     try:
         metadata = _parse_metadata(body[start:end])
     except DecodeError as error:
@@ -69,4 +68,4 @@ def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> bool
     room_bytes = batch_bytes_max if metadata.compression else len(body) - end
     if held > 1 and held * BATCHED_MESSAGE_BYTES_MIN > room_bytes:
         raise RemoteProtocolError(f"a batch of {held} messages in {len(body) - end} bytes")
-    return metadata.deliver_at_time > metadata.publish_time  # both by the client's clock
+    return delay_ms_of(metadata)

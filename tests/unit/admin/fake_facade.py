@@ -22,6 +22,7 @@ from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.policies import (
     BacklogQuota,
     CountField,
+    DelayedDeliveryPolicy,
     DispatchRate,
     PublishRate,
     QuotaKind,
@@ -240,6 +241,9 @@ class FakeFacade:
 
     def effective_retention(self, topic: TopicName) -> Retention:
         return self._policies.applied_retention(topic)
+
+    def effective_delayed_delivery(self, topic: TopicName) -> DelayedDeliveryPolicy:
+        return self._policies.applied_delayed_delivery_policy(topic)
 
     def effective_count(self, topic: TopicName, field: CountField) -> int:
         return self._policies.applied_count(topic, field)

@@ -25,6 +25,7 @@ RETENTION = {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}
         ("publishRate", PUBLISH_RATE),
         ("publishRate", PUBLISH_RATE | {"publishThrottlingRateInMsg": -1, "unlimited": True}),
         ("retention", RETENTION),
+        ("delayedDelivery", {"tickTime": 1000, "active": True, "maxDeliveryDelayInMillis": 0}),
     ],
 )
 def test_set_get_remove(api: Ask, policy: str, value: dict[str, object]) -> None:

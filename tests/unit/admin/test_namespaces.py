@@ -33,6 +33,11 @@ def test_policies_can_be_given_at_once_and_are_shown(api: Ask) -> None:
         "subscriptionDispatchRate": {"standalone": RATE},
         "publishMaxMessageRate": {"standalone": PUBLISH_RATE},
         "retention_policies": {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1},
+        "delayed_delivery_policies": {
+            "tickTime": 9,
+            "active": False,
+            "maxDeliveryDelayInMillis": 8,
+        },
         "properties": {"a": "b"},
         "max_producers_per_topic": None,
         "max_consumers_per_topic": -1,
@@ -49,6 +54,7 @@ def test_policies_can_be_given_at_once_and_are_shown(api: Ask) -> None:
     assert shown["subscriptionDispatchRate"] == {"standalone": RATE}
     assert shown["publishMaxMessageRate"] == {"standalone": PUBLISH_RATE}
     assert shown["retention_policies"] == body["retention_policies"]
+    assert shown["delayed_delivery_policies"] == body["delayed_delivery_policies"]
     assert api("GET", f"{N}/public/ns/bundles").json()["numBundles"] == 2
     assert api("GET", f"{N}/public/ns/properties").json() == {"a": "b"}
     assert api("GET", f"{N}/public/ns/permissions").json() == {}

@@ -24,6 +24,7 @@ def publish_rate(messages: int, **more: object) -> dict[str, object]:
 
 
 RETENTION = {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}
+DELAY = {"tickTime": 1_000, "active": True, "maxDeliveryDelayInMillis": 5_000}
 
 
 @pytest.mark.parametrize(
@@ -32,6 +33,7 @@ RETENTION = {"retentionTimeInMinutes": 10, "retentionSizeInMB": -1}
         ("dispatchRate", rate(5), rate(7)),
         ("subscriptionDispatchRate", rate(5), rate(7)),
         ("retention", RETENTION, {"retentionTimeInMinutes": 1, "retentionSizeInMB": 1}),
+        ("delayedDelivery", DELAY, DELAY | {"active": False}),
     ],
 )
 def test_set_get_applied_remove(

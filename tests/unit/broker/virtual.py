@@ -17,6 +17,7 @@ from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -189,12 +190,14 @@ class VirtualBroker:
         self.limits = Limits()
         self.engine = Engine(
             self,
-            limits_of=lambda topic, subscription: (
-                (
-                    self.limits.of_topic(topic.name)
-                    if subscription is None
-                    else self.limits.of_subscription(topic.name, subscription)
-                ).limit
+            policies=EnginePolicies(
+                limit_of=lambda topic, subscription: (
+                    (
+                        self.limits.of_topic(topic.name)
+                        if subscription is None
+                        else self.limits.of_subscription(topic.name, subscription)
+                    ).limit
+                )
             ),
             now_ns=START_NS,
             now_ms=START_MS,

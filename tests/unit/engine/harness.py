@@ -15,6 +15,7 @@ from headgate.base.sequence_table import SequenceTable
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer, UnboundedPort
@@ -255,10 +256,12 @@ class Rig:
         self.log = FakeLog(1)
         self.engine = Engine(
             self.effects,
-            limits_of=self._limit_of,
-            quotas_of=lambda _: self.quotas,
-            publish_limit_of=lambda topic: self.publish_limit if topic.log is self.log else None,
-            deduplicates=lambda _: self.deduplicates,
+            policies=EnginePolicies(
+                limit_of=self._limit_of,
+                quotas_of=lambda _: self.quotas,
+                publish_limit_of=lambda at: self.publish_limit if at.log is self.log else None,
+                deduplicates=lambda _: self.deduplicates,
+            ),
             now_ns=START_NS,
             now_ms=START_MS,
             log_ms=START_MS,

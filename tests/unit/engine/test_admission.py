@@ -427,7 +427,7 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
     for number in (2, 3):
         name = parse_topic(f"persistent://acme/ns/t{number}")
         topics.append(rig.engine.load_topic(name, FakeLog(number)))
-    rig.engine._publish_limit_of = lambda _: messages(10)
+    rig.engine.policies.publish_limit_of = lambda _: messages(10)
     for number, topic in enumerate(topics, 1):
         rig.engine.reload_publish_limit(topic)
         producer = Producer(number, f"w{number}", FakePort())

@@ -19,7 +19,13 @@ from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.ledger import Batch
 from headgate.metadata.catalog import Change
 from headgate.metadata.errors import RefusalError
-from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    DelayedDeliveryPolicy,
+    DispatchRate,
+    PublishRate,
+    Retention,
+)
 from headgate.metadata.rows import TenantRow
 from headgate.observe.stats.fields import StatsOptions
 from headgate.testing import ConnectionLostError, SimConsumer, World
@@ -185,6 +191,14 @@ def test_the_retention_that_is_enforced(story: Story) -> None:
     story.world.run(facade.commit(catalog.plan_topic_policies(NAME, retention=own)))
     assert facade.effective_retention(NAME) == own
     assert facade.effective_retention(SYSTEM) == Retention(4_320, 1_024)
+
+
+def test_the_delayed_delivery_that_is_in_force(story: Story) -> None:
+    facade, catalog = story.facade, story.facade.catalog
+    assert facade.effective_delayed_delivery(NAME) == DelayedDeliveryPolicy(1_000, True, 0)
+    own = DelayedDeliveryPolicy(1_000, True, 5)
+    story.world.run(facade.commit(catalog.plan_topic_policies(NAME, delayed_delivery=own)))
+    assert facade.effective_delayed_delivery(NAME) == own
 
 
 def test_the_retention_that_nobody_set(story: Story) -> None:

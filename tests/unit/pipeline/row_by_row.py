@@ -233,7 +233,8 @@ def _circumstances(
     at_end = None if level is None else _limit(last, level)
     changed = level is not None and _setting(last, level) != _setting(held[level], level)
     return Circumstances(
-        backlog=evidence.backlog_end,
+        backlog=max(evidence.backlog_end - (last["delayed"] or 0), 0),
+        delayed=last["delayed"] or 0,
         limit=limit,
         limit_source=(
             "" if level is None else held[level][f"limit_{level.name.lower()}_source"] or ""

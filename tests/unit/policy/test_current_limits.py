@@ -6,6 +6,7 @@ import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.engine.engine import Engine
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
@@ -33,7 +34,9 @@ def test_a_system_topic_has_no_limits() -> None:
         "dispatchThrottlingRatePerSubscriptionInMsg",
     ):
         rig.settings.set(name, "9")
-    engine = Engine(FakeEffects(), limits_of=rig.resolver.applied_dispatch_limit)
+    engine = Engine(
+        FakeEffects(), policies=EnginePolicies(limit_of=rig.resolver.applied_dispatch_limit)
+    )
     current = CurrentDispatchLimits(rig.resolver.dispatch_limits, engine)
     for name, limits in ((NAME, [9, 9, 9]), (SYSTEM, [None] * 3)):
         topic = engine.load_topic(name, FakeLog(1), is_system=name is SYSTEM)
@@ -49,7 +52,9 @@ def test_a_relative_limit_amounts_to_more_while_something_is_published() -> None
             NAME, dispatch_rate=DispatchRate(200, relative_to_publish_rate=True)
         )
     )
-    engine = Engine(FakeEffects(), limits_of=rig.resolver.applied_dispatch_limit)
+    engine = Engine(
+        FakeEffects(), policies=EnginePolicies(limit_of=rig.resolver.applied_dispatch_limit)
+    )
     log = FakeLog(1)
     topic = engine.load_topic(NAME, log)
     current = CurrentDispatchLimits(rig.resolver.dispatch_limits, engine)
@@ -65,7 +70,9 @@ def test_a_relative_limit_amounts_to_more_while_something_is_published() -> None
 
 def live(rig: Rig, adaptive: RateLimit | None = None) -> Topic:
     """The topic with what is set, and what the controller allows, in force."""
-    engine = Engine(FakeEffects(), publish_limit_of=rig.resolver.applied_publish_limit)
+    engine = Engine(
+        FakeEffects(), policies=EnginePolicies(publish_limit_of=rig.resolver.applied_publish_limit)
+    )
     topic = engine.load_topic(NAME, FakeLog(1))
     topic.publishing.adaptive_limit = adaptive
     engine.admission.put_in_force(topic)

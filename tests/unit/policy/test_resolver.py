@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.engine.delayed_entries import never_delayed
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
@@ -25,9 +26,7 @@ def load(rig: Rig, *, is_system: bool = False) -> Topic:
     resolver = rig.resolver
     engine = Engine(
         FakeEffects(),
-        limits_of=resolver.applied_dispatch_limit,
-        publish_limit_of=resolver.applied_publish_limit,
-        quotas_of=resolver.enforced_quotas,
+        policies=resolver.of_engine(never_delayed),
     )
     return engine.load_topic(SYSTEM if is_system else NAME, FakeLog(1), is_system=is_system)
 

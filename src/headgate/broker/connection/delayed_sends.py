@@ -1,22 +1,20 @@
-"""SENDs that ask for delayed delivery, which Headgate does not support.
+"""SENDs that ask for delayed delivery: admitted, or refused because the delay is too long.
 
-The answer depends on the client, because no error ends one send in every client (seen with Java
+A refusal is Pulsar's (``NotAllowedError``), and what clients do with it is theirs (seen with Java
 4.0.8, C++ 4.2 and Go 0.19):
 
 * Java ends the send with ``NotAllowedException`` and continues, if the answer comes in order: after
   the answers to the producer's earlier SENDs and before those to its later ones.
 * C++, and with it Python and Node.js, closes the connection and sends everything again, ten times a
-  second, without end. The one code that ends a send, ``ChecksumError``, would be wrong, and crashes
-  the process unless it answers the oldest send (which may have timed out).
-* Go does the same, or, after ``NotAllowedError``, processes no more receipts: the producer hangs.
+  second, until the limit allows it.
+* Go does the same, or processes no more receipts: the producer hangs.
 
-So the broker refuses only Java's client. It delivers the messages of others at once, like a Pulsar
-with ``delayedDeliveryEnabled=false``; a metric, ``explain`` and a log line report them.
+Without a limit on the delay, the default, the broker refuses none. If delayed delivery is switched
+off the messages are delivered at once, as in Pulsar; a metric, ``explain`` and a log line report
+them.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ordered_refusals import OrderedRefusals
@@ -25,12 +23,6 @@ from headgate.broker.info import BrokerCounts
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.wire.codes import CommandType, ServerError
-from headgate.wire.peer import JAVA_CLIENT
-
-ENDS_ONE_SEND: Final = JAVA_CLIENT
-"""Start of the client version of clients that take the refusal as the end of one send."""
-
-REASON: Final = "Delayed delivery is not supported: send the message without a delay"
 
 
 class DelayedSends:
@@ -46,16 +38,29 @@ class DelayedSends:
         self._counts = counts
         self.refusals = OrderedRefusals(connection)
 
-    def admit(self, producer: Producer, topic: Topic, sequence_id: int, messages: int) -> bool:
-        """Admit a SEND that asks for a delay, and count the ignored delay; or refuse it (False)."""
-        connection = self._connection
-        client = "" if connection.peer is None else connection.peer.client_version
-        address, refusal_logger = connection.address, self._refusal_logger
-        if client.startswith(ENDS_ONE_SEND):
-            refusal_logger.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
-            self.refusals.refuse(producer, sequence_id, ServerError.NOT_ALLOWED_ERROR, REASON)
+    def admit(
+        self, producer: Producer, topic: Topic, sequence_id: int, messages: int, delay_ms: int
+    ) -> bool:
+        """Admit a SEND that asks for a delay, or refuse it (False) because that is too long. If
+        the topic's messages are not delayed, count the ignored delay."""
+        policy = topic.delayed_delivery
+        address, refusal_logger = self._connection.address, self._refusal_logger
+        if not policy.active:
+            topic.delays_ignored += messages
+            self._counts.delays_ignored += messages
+            refusal_logger.delay_ignored(address, producer.name, topic.name)
+        elif 0 < policy.delay_max_ms < delay_ms:
+            reason = f"Exceeds max allowed delivery delay of {policy.delay_max_ms} milliseconds"
+            topic.delays_refused += 1
+            if topic.delays_refused == 1:  # most clients send it again in a new connection
+                refusal_logger.refused(
+                    address,
+                    CommandType.SEND,
+                    ServerError.NOT_ALLOWED_ERROR,
+                    f"producer {producer.name[:80]!r} of {topic.name}, and perhaps others after"
+                    f" it: {reason}",
+                )
+            self.refusals.refuse(producer, sequence_id, ServerError.NOT_ALLOWED_ERROR, reason)
             return False
-        topic.delays_ignored += messages
-        self._counts.delays_ignored += messages
-        refusal_logger.delay_ignored(address, producer.name, topic.name)
+        topic.may_be_delayed()
         return True

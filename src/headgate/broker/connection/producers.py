@@ -100,8 +100,10 @@ class ConnectionProducers:
                 self.close_after_failure(producer_id)
             return
         message_count = send.num_messages
-        is_delayed = check_message_count(message_count, body, self._message_bytes_max)
-        if is_delayed and not self.delays.admit(producer, topic, sequence_id, message_count):
+        delay_ms = check_message_count(message_count, body, self._message_bytes_max)
+        if delay_ms and not self.delays.admit(
+            producer, topic, sequence_id, message_count, delay_ms
+        ):
             return
         if topic.send_rules is not None and not self._keeps_rules(producer, topic, send, body):
             return

@@ -114,7 +114,7 @@ class RefusalLogger:
         self._log(
             logging.WARNING,
             f"{address}: producer {producer_name[:80]!r} of {topic_name} asks for delayed "
-            "delivery, which is not supported: its messages are delivered at once",
+            "delivery, which is switched off there: its messages are delivered at once",
         )
 
     def _log(self, level: int, text: str) -> None:

@@ -25,6 +25,7 @@ from headgate.cli.admin.output import as_lines
 from headgate.cli.admin.permissions import NAMESPACE_VERBS
 from headgate.cli.admin.policies import (
     DEDUPLICATION_OPTIONS,
+    DELAY_OPTIONS,
     PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
@@ -35,6 +36,7 @@ from headgate.cli.admin.policies import (
     count_body,
     count_option,
     deduplication_body,
+    delay_body,
     publish_rate_body,
     quota_body,
     rate_body,
@@ -200,6 +202,8 @@ GROUP: Final = VerbGroup(
                  "the retention of acknowledged messages in a namespace"),
         *_policy("deduplication", "deduplication", DEDUPLICATION_OPTIONS, deduplication_body,
                  "whether the topics of a namespace store no message twice"),
+        *_policy("delayed-delivery", "delayedDelivery", DELAY_OPTIONS, delay_body,
+                 "the delayed delivery of the messages of a namespace"),
         *_QUOTAS,
         *_counts(),
         *schemas.NAMESPACE_VERBS,

@@ -10,7 +10,7 @@ import click
 from headgate.base.units import MIB, S_PER_MINUTE
 from headgate.cli.admin.errors import AdminUsageError
 from headgate.cli.admin.output import as_map, java_object
-from headgate.cli.admin.values import int32, int64, size_bytes, time_s
+from headgate.cli.admin.values import int32, int64, size_bytes, time_ms, time_s
 from headgate.cli.admin.verbs import Parameter, Values, option, switch
 
 NO_LIMIT: Final = -1
@@ -91,6 +91,17 @@ def quota_type(text: str) -> str:
     """A type of backlog quota."""
     return _one_of(text, QUOTA_TYPES, "backlog quota type")
 
+
+DELAY_OPTIONS: Final = (
+    switch("--enable -e", "enable", "Deliver messages when they are due."),
+    switch("--disable -d", "disable", "Deliver all messages at once."),
+    option("--time -t", "delayedDeliveryTimeInMills", time_ms,
+           "The tick, such as 1s, 10s or 1m; stored, without effect on Headgate.", default="1s"),
+    option("--maxDelay -md", "delayedDeliveryMaxDelayInMillis", time_ms,
+           "The longest delay that is accepted, such as 10s, 5h or 3d; 0 is no limit.",
+           default="0"),
+)  # fmt: skip
+"""The parameters of delayed delivery."""
 
 QUOTA_TYPE: Final = option(
     "--type -t", "backlogQuotaTypeStr", quota_type,
@@ -180,6 +191,21 @@ def retention_body(values: Values) -> dict[str, Any]:
     return {
         "retentionTimeInMinutes": age_s if age_s == NO_LIMIT else age_s // S_PER_MINUTE,
         "retentionSizeInMB": limit_bytes if limit_bytes == NO_LIMIT else limit_bytes // MIB,
+    }
+
+
+def delay_body(values: Values) -> dict[str, Any]:
+    """The policy of delayed delivery that ``DELAY_OPTIONS`` describe.
+
+    Raises:
+        AdminUsageError: neither or both of --enable and --disable.
+    """
+    if values["enable"] == values["disable"]:
+        raise AdminUsageError("Need to specify either --enable or --disable")
+    return {
+        "tickTime": values["delayedDeliveryTimeInMills"],
+        "active": values["enable"],
+        "maxDeliveryDelayInMillis": values["delayedDeliveryMaxDelayInMillis"],
     }
 
 

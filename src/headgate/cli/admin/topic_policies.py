@@ -21,6 +21,7 @@ from headgate.cli.admin.ending_policies import (
 )
 from headgate.cli.admin.policies import (
     DEDUPLICATION_OPTIONS,
+    DELAY_OPTIONS,
     PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
@@ -31,6 +32,7 @@ from headgate.cli.admin.policies import (
     count_body,
     count_option,
     deduplication_body,
+    delay_body,
     older_quota_body,
     publish_rate_body,
     quota_body,
@@ -75,6 +77,8 @@ _SUBSCRIPTION_RATE: Final = "the dispatch limit of each subscription of a topic"
 _PUBLISH_RATE: Final = "the publish limit of a topic"
 _DEDUPLICATION_PATH: Final = f"{TOPIC_PATH}/deduplicationEnabled"
 _DEDUPLICATION: Final = "whether a topic stores no message twice"
+_DELAY_PATH: Final = f"{TOPIC_PATH}/delayedDelivery"
+_DELAY: Final = "the delayed delivery of the messages of a topic"
 _RETENTION: Final = "the retention of a topic's acknowledged messages"
 
 
@@ -224,6 +228,7 @@ OLDER_VERBS: Final = (
          send("POST", _DEDUPLICATION_PATH, body=lambda _: True)),
     Verb("disable-deduplication", "Have a topic store every message; older name.", (TOPIC_NAME,),
          send("POST", _DEDUPLICATION_PATH, body=lambda _: False)),
+    *policy_verbs("delayed-delivery", _DELAY_PATH, delay_body, DELAY_OPTIONS, _DELAY),
     *quota_verbs("get-backlog-quotas", older_quota_body),
     *count_verbs({
         "maxProducers": "maxProducers",
@@ -254,6 +259,8 @@ GROUP: Final = VerbGroup(
                       _RETENTION, (GLOBAL,)),
         *policy_verbs("deduplication", _DEDUPLICATION_PATH, deduplication_body,
                       DEDUPLICATION_OPTIONS, _DEDUPLICATION, (GLOBAL,)),
+        *policy_verbs("delayed-delivery", _DELAY_PATH, delay_body, DELAY_OPTIONS, _DELAY,
+                      (GLOBAL,)),
         *quota_verbs("get-backlog-quota", quota_body, (GLOBAL,)),
         *count_verbs({
             "max-producers": "maxProducers",

@@ -13,7 +13,7 @@ from typing import Final
 import click
 
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
-from headgate.base.units import INT32_MAX, INT64_MAX, S_PER_DAY, US_PER_MS
+from headgate.base.units import INT32_MAX, INT64_MAX, MS_PER_S, S_PER_DAY, US_PER_MS
 from headgate.pipeline.time_span import since_epoch_us
 
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}\Z")
@@ -47,6 +47,11 @@ def time_s(text: str) -> int:
     if match is None:
         raise click.BadParameter(f"'{text}' is not a time such as 90, 90s, 10m, 3h, 2d, 5w, 1y")
     return int(match[1]) * _UNIT_S[match[2].lower()]
+
+
+def time_ms(text: str) -> int:
+    """A duration as :func:`time_s` reads it, in milliseconds."""
+    return time_s(text) * MS_PER_S
 
 
 def size_bytes(text: str) -> int:

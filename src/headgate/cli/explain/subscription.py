@@ -55,6 +55,8 @@ def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
             f" ({size_text(report['backlogBytes'])}) are with consumers"
             f"; the oldest is {time_text(report['oldestAgeS'])} old"
         )
+    if report["delayedMessages"]:
+        now += f"; {report['delayedMessages']:,} of them are not due yet"
     yield "now", now
     minute, hour = report["minute"], report["hour"]
     # A young subscription's hour is its minute.

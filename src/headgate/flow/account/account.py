@@ -33,11 +33,13 @@ class State(Enum):
     THROTTLED_BROKER = "throttled_broker"
     STORAGE = "storage"
     DISPATCHING = "dispatching"
+    NOT_DUE = "not_due"
 
 
 class Cell(IntEnum):
     """The parts of the account: ten plain states, then twelve throttled cells, numbered
-    ``FIRST_THROTTLED + 4 * level + 2 * dimension + busy``."""
+    ``FIRST_THROTTLED + 4 * level + 2 * dimension + busy``, then a plain state that came later. The
+    numbers are those of the telemetry record, so a new cell comes last."""
 
     TRANSITION = 0
     CAUGHT_UP = 1
@@ -61,12 +63,19 @@ class Cell(IntEnum):
     BROKER_MESSAGES_BUSY = 19
     BROKER_BYTES_HUNGRY = 20
     BROKER_BYTES_BUSY = 21
+    NOT_DUE = 22
 
 
 FIRST_THROTTLED = int(Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
-"""This cell and all after it are waits at a limiter."""
+"""This cell and those after it, up to :data:`THROTTLED_STOP`, are waits at a limiter."""
+THROTTLED_STOP = int(Cell.BROKER_BYTES_BUSY) + 1
 _ALL_CELLS = tuple(Cell)
 CELL_COUNT = len(_ALL_CELLS)
+
+
+def is_throttled(cell: Cell) -> bool:
+    """Whether a cell is a wait at a limiter."""
+    return FIRST_THROTTLED <= cell < THROTTLED_STOP
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,7 @@ class CellLabels:
 
 
 def _labels(cell: Cell) -> CellLabels:
-    if cell < FIRST_THROTTLED:
+    if not is_throttled(cell):
         return CellLabels(State[cell.name], "", "", None)
     level = Level((cell - FIRST_THROTTLED) // 4)
     return CellLabels(

@@ -26,7 +26,7 @@ DEMONSTRATED_PERCENTILE = 0.95
 
 HELD_BY_OTHERS: tuple[bool, ...] = tuple(
     labels.level is not None
-    or labels.state in (State.CAUGHT_UP, State.NO_CONSUMER, State.TRANSITION)
+    or labels.state in (State.CAUGHT_UP, State.NOT_DUE, State.NO_CONSUMER, State.TRANSITION)
     for labels in LABELS
 )
 """By cell: whether time in it shows nothing about the rate of the consumers."""

@@ -80,6 +80,7 @@ _BLAME = {
     State.KEY_BLOCKED: Verdict.CONSUMER,
     State.STORAGE: Verdict.BROKER,
     State.DISPATCHING: Verdict.BROKER,
+    State.NOT_DUE: Verdict.NONE,
 }
 
 

@@ -33,6 +33,7 @@ _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 class Circumstances:
     """The known figures beside the judgement; each has a default that means "not known".
 
+    ``backlog`` counts messages that could be delivered, ``delayed`` those that are not due yet.
     ``limit`` and ``limit_source`` belong to the limiter that the judgement names, while it held. If
     ``limit_changed``, ``limit_at_end`` was in force at the end; None means that no limit was. Now
     ``waiting_subscriptions`` wait for it; 0 if they were not counted. ``permits`` of
@@ -50,6 +51,7 @@ class Circumstances:
     """
 
     backlog: int = 0
+    delayed: int = 0
     limit: RateLimit | None = None
     limit_source: str = ""
     limit_changed: bool = False
@@ -140,6 +142,8 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     if circumstances.expired:
         were = "it was" if circumstances.expired == 1 else "they were"
         text += f"; {_expired(circumstances)} before {were} acknowledged"
+    if circumstances.delayed:
+        text += f"; {_delayed(circumstances.delayed)}"
     if judgement.second is not None and not judgement.bystander:
         text += (
             f"; {judgement.second.value} is within 5 % of it"
@@ -148,6 +152,10 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     if judgement.is_inferred:
         text += f" {INFERRED_TEXT}"
     return f"{verdict.value}: {text}."
+
+
+def _delayed(count: int) -> str:
+    return "1 message is not due yet" if count == 1 else f"{count:,} messages are not due yet"
 
 
 def _evicted(facts: Circumstances) -> str:

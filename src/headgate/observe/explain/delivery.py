@@ -117,6 +117,7 @@ class DeliveryReports:
             "state_consumer": labels.consumer,
             "backlog_messages": found.window.total_end("backlog"),
             "backlog_bytes": sum(part.backlog_bytes for part in parts),
+            "delayed_messages": found.window.total_end("delayed"),
             "unacked_messages": found.window.total_end("in_flight"),
             "permits": sum(consumer.permits for consumer in consumers),
             "permits_max": sum(consumer.window for consumer in consumers),

@@ -120,7 +120,7 @@ def diagnose(
         silent_s=_silent_s(hour),
         batches_count_as_one=batches_count_as_one,
     )
-    settling = _settling(seen.total_end("backlog"), known, needed_ns)
+    settling = _settling(seen.total_end("deliverable"), known, needed_ns)
     return SubscriptionDiagnosis(
         parts=subscriptions,
         window=seen,
@@ -142,10 +142,10 @@ def _evidence(seen: Window) -> Evidence:
     return Evidence(
         window_ns=seen.length_ns,
         cells_ns=seen.cells_ns,
-        backlog_start=seen.total_start("backlog"),
-        backlog_end=seen.total_end("backlog"),
+        backlog_start=seen.total_start("deliverable"),
+        backlog_end=seen.total_end("deliverable"),
         oldest_age_ns_max=seen.age_ns_max,
-        appended=seen.gained("appended"),
+        appended=max(0, seen.gained("arrived")),
         delivered=seen.gained("sent"),
         acked=seen.gained("acked"),
         unacked_start=seen.total_start("in_flight"),
@@ -267,7 +267,8 @@ def _circumstances(
         waiting = max(subscription.waiting_subscriptions(level) for subscription in subscriptions)
     sent = seen.gained("sent")
     return Circumstances(
-        backlog=seen.total_end("backlog"),
+        backlog=seen.total_end("deliverable"),
+        delayed=seen.total_end("delayed"),
         limit=limit.limit,
         limit_source=limit.source,
         waiting_subscriptions=waiting,

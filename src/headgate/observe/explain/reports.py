@@ -106,7 +106,10 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     state_dimension: str
     state_consumer: str
     backlog_messages: int
+    """Not acknowledged, delayed messages included; ``growthMessages`` is without these."""
     backlog_bytes: int
+    delayed_messages: int
+    """Not due yet."""
     unacked_messages: int
     """With consumers and not acknowledged."""
     permits: int

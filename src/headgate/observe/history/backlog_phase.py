@@ -20,7 +20,8 @@ RECHANGE_NS = 10 * NS_PER_S
 
 
 class BacklogPhase(NamedTuple):
-    """Whether a subscription has a backlog, or only messages in flight.
+    """Whether a subscription has a backlog, or only messages in flight. Messages that are not due
+    yet are in neither.
 
     It has none while its oldest message is young and what waits exceeds the lowest number of this
     phase by no more than the present rate puts in flight. A backlog that stays young and sets no
@@ -59,7 +60,7 @@ class BacklogPhase(NamedTuple):
         in_flight = (point.appended - self.last.appended) * IN_FLIGHT_NS / elapsed_ns
         if elapsed_ns < RATE_NS_MIN and self.in_flight > in_flight:
             in_flight = self.in_flight  # too short a time for a rate
-        backlog, low = point.appended - point.done, self.low
+        backlog, low = point.appended - point.done - point.delayed, self.low
         if backlog <= low + (in_flight if in_flight > 1.0 else 1.0):
             if self.has_backlog:
                 return first_phase(point, in_flight)
@@ -90,7 +91,7 @@ class BacklogPhase(NamedTuple):
                 has_backlog=True,
                 since_ns=previous.at_ns,
                 begin_ns=previous.at_ns,
-                peak=point.backlog,
+                peak=point.deliverable,
                 peak_ns=at_ns,
             )
         following = self
@@ -100,8 +101,8 @@ class BacklogPhase(NamedTuple):
             following = following._replace(
                 begin_ns=at_ns, changed_ns=at_ns, changed=levels | recent
             )
-        if point.backlog > self.peak:
-            following = following._replace(peak=point.backlog, peak_ns=at_ns)
+        if point.deliverable > self.peak:
+            following = following._replace(peak=point.deliverable, peak_ns=at_ns)
         return following
 
 
@@ -115,8 +116,8 @@ def first_phase(point: Point, in_flight: float = 0.0) -> BacklogPhase:
         begin_ns=point.at_ns,
         changed_ns=point.at_ns - RECHANGE_NS,
         changed=frozenset(),
-        low=point.backlog,
-        peak=point.backlog,
+        low=point.deliverable,
+        peak=point.deliverable,
         peak_ns=point.at_ns,
         in_flight=in_flight,
         last=point,

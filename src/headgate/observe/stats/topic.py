@@ -94,7 +94,6 @@ class TopicStatsReader:
                 publishers.append(publisher_stats(producer, topic.now_ns))
                 if len(publishers) % CLIENTS_PER_YIELD == 0:
                     yield
-        log_ms = topic.log_ms
         rate_in, throughput_in, *_ = topic.current_rates()
         oldest = found.oldest
         stats = TopicStats(
@@ -115,6 +114,7 @@ class TopicStatsReader:
             subscriptions=subscriptions,
             deduplication_status="Disabled" if topic.log.sequences is None else "Enabled",
             non_contiguous_deleted_messages_ranges=sums.ranges,
+            delayed_message_index_size_in_bytes=sums.delayed_index_bytes,
             owner_broker=self._owner,
             topic_creation_time_stamp=topic.created_ms,
             last_publish_time_stamp=_last_publish_ms(topic, skew_ms),
@@ -126,7 +126,7 @@ class TopicStatsReader:
                 stats.topic_epoch = topic.access.epoch
         _show_quotas(stats, self._quotas(topic))
         if oldest is not None:
-            stats.oldest_backlog_message_age_seconds = max(log_ms - oldest[0], 0) // MS_PER_S
+            stats.oldest_backlog_message_age_seconds = max(topic.log_ms - oldest[0], 0) // MS_PER_S
             stats.oldest_backlog_message_subscription_name = oldest[1]
             if options.earliest_time:
                 stats.earliest_msg_publish_time_in_backlogs = oldest[0] + skew_ms
@@ -174,7 +174,7 @@ class _SubscriptionSums:
         self.throughput_out: float = 0
         # As of now: what a subscription counts that is removed later is added with itself, once.
         self.bytes_out, self.messages_out = topic.bytes_out_removed, topic.messages_out_removed
-        self.ranges = 0
+        self.ranges = self.delayed_index_bytes = 0
 
     def add(self, stats: SubscriptionStats) -> None:
         """Add one subscription."""
@@ -183,6 +183,7 @@ class _SubscriptionSums:
         self.bytes_out += stats.bytes_out_counter
         self.messages_out += stats.msg_out_counter
         self.ranges += stats.non_contiguous_deleted_messages_ranges
+        self.delayed_index_bytes += stats.delayed_message_index_size_in_bytes
 
     def add_removed(self, subscription: Subscription) -> None:
         """Add one that was removed before its turn came."""
@@ -293,6 +294,8 @@ def subscription_stats(
     of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
     of_broker = events[Level.BROKER]
     backlog, age_ms = subscription.backlog_entries, subscription.oldest_age_ms()
+    delayed = dispatcher.delayed
+    delayed_entries = 0 if delayed is None else delayed.not_due.entries
     stats = SubscriptionStats(
         msg_rate_out=rate,
         msg_throughput_out=throughput,
@@ -302,7 +305,8 @@ def subscription_stats(
         message_ack_rate=acked,
         msg_backlog=backlog,
         backlog_size=subscription.backlog_bytes if options.backlog_size else -1,
-        msg_backlog_no_delayed=backlog,
+        msg_backlog_no_delayed=backlog - delayed_entries,
+        msg_delayed=delayed_entries,
         msg_in_replay=dispatcher.to_redeliver().messages,
         type=subscription.type.label if subscription.type_known else "None",
         msg_rate_expired=expired,
@@ -316,6 +320,7 @@ def subscription_stats(
         is_durable=subscription.is_durable,
         durable=subscription.is_durable,
         non_contiguous_deleted_messages_ranges=subscription.acks.ranges_count,
+        delayed_message_index_size_in_bytes=subscription.delayed_index_bytes,
         subscription_properties=subscription.properties,
         dispatch_throttled_msg_events_by_subscription_limit=of_subscription[Dimension.MESSAGES],
         dispatch_throttled_bytes_events_by_subscription_limit=of_subscription[Dimension.BYTES],
@@ -400,6 +405,7 @@ def _own_subscription_fields(
         "backlogMessages": subscription.backlog_messages,
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
+        "delayedMessages": subscription.delayed_messages,
         "oldestAgeSeconds": None if age_ms is None else age_ms / MS_PER_S,
         "limits": limits_view(dict(zip(_LEVELS, current, strict=True))),
     }

@@ -79,6 +79,8 @@ class AccountWindows:
     backlog_end: Longs
     unacked_start: Longs
     unacked_end: Longs
+    delayed_end: Longs
+    """Messages that are not due at the end; 0 if it is not known."""
     oldest_age_max_ns: Longs
     limits: LimitArrays
     demonstrated_per_s: Doubles
@@ -193,6 +195,7 @@ def minute_windows(table: pa.Table) -> AccountWindows:
         backlog_end=longs(table, "backlog_messages"),
         unacked_start=longs(table, "unacked_start"),
         unacked_end=longs(table, "unacked"),
+        delayed_end=longs(table, "delayed"),
         oldest_age_max_ns=longs(table, "oldest_age_max_ns"),
         limits=limits_of(table),
         demonstrated_per_s=demonstrated_of(table),

@@ -61,6 +61,7 @@ INPUT_COLUMNS: Final = (
     "backlog_messages",
     "unacked_start",
     "unacked",
+    "delayed",
     "oldest_age_max_ns",
     "permits",
     "consumers",

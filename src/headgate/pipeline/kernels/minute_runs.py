@@ -37,7 +37,9 @@ from headgate.pipeline.tables.columns import DOUBLE, LONG, MINUTE_NS, ColumnType
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.record.fields import STATE_FIELD_NAMES
 
-LAST_COLUMNS: Final = ("to_ns", "backlog_messages", "unacked", "permits", "consumers", "broker")
+LAST_COLUMNS: Final = (
+    "to_ns", "backlog_messages", "delayed", "unacked", "permits", "consumers", "broker",
+)  # fmt: skip
 FIRST_COLUMNS: Final = ("from_ns", "backlog_messages_start", "unacked_start")
 VOTE_COLUMNS: Final = tuple(f"voted_{verdict.value.lower()}_ns" for verdict in VERDICTS)
 """Accounted time of the minutes that blame each cause."""

@@ -113,6 +113,7 @@ def range_windows(runs: pa.Table) -> Ranges:
         backlog_end=longs(runs, "backlog_messages")[ends],
         unacked_start=longs(runs, "unacked_start")[begins],
         unacked_end=longs(runs, "unacked")[ends],
+        delayed_end=longs(runs, "delayed")[ends],
         oldest_age_max_ns=np.maximum.reduceat(longs(runs, "oldest_age_max_ns"), begins),
         limits=LimitArrays(*np.moveaxis(amounts, 2, 0)),
         demonstrated_per_s=demonstrated_of(runs)[begins],

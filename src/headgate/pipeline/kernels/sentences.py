@@ -88,7 +88,7 @@ def sentence_column(
     places = np.empty(len(judged.verdict), np.int32)
     idle = judged.shares[_NONE] == 1.0
     lost = windows.sums["evicted"] + windows.sums["expired"]
-    healthy = (judged.verdict == _NONE) & (lost == 0)
+    healthy = (judged.verdict == _NONE) & (lost == 0) & (windows.delayed_end == 0)
     for is_idle, is_inferred in ((False, False), (True, False), (False, True), (True, True)):
         alike = healthy & (idle == is_idle)
         rows = np.flatnonzero(alike & (windows.is_inferred == is_inferred))
@@ -157,7 +157,8 @@ def _circumstances(
     delivered = windows.sums["msgs_out"][rows]
     size = windows.sums["bytes_out"][rows] / np.maximum(delivered, 1)
     columns: dict[str, list[Any]] = {
-        "backlog": windows.backlog_end[rows].tolist(),
+        "backlog": np.maximum(windows.backlog_end - windows.delayed_end, 0)[rows].tolist(),
+        "delayed": windows.delayed_end[rows].tolist(),
         "limit": limits,
         "limit_source": _sources(facts.sources, levels, rows),
         "limit_changed": changed,

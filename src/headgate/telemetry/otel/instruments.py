@@ -245,6 +245,9 @@ BROKER_INSTRUMENTS: Final = (
 TOPIC_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.topic.subscription.count", UP_DOWN_COUNTER, "{subscription}",
                "Subscriptions, readers included.", lambda topic: len(topic.subscriptions)),
+    Instrument("pulsar.broker.topic.subscription.delayed.entry.count", UP_DOWN_COUNTER, "{entry}",
+               "Delayed entries of its subscriptions that are not due.",
+               readings.delayed_entries),
     Instrument("pulsar.broker.topic.producer.count", UP_DOWN_COUNTER, "{producer}",
                "Connected producers.", lambda topic: len(topic.producers)),
     Instrument("pulsar.broker.topic.consumer.count", UP_DOWN_COUNTER, "{consumer}",

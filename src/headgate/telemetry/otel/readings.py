@@ -212,6 +212,12 @@ def messages_out(topic: Topic) -> int:
     return topic.messages_out_removed + sent
 
 
+def delayed_entries(topic: Topic) -> int:
+    """Entries of its subscriptions that are not due yet."""
+    delayed = (subscription.dispatcher.delayed for subscription in topic.subscriptions.values())
+    return sum(each.not_due.entries for each in delayed if each is not None)
+
+
 def bytes_out(topic: Topic) -> int:
     """Bytes handed to consumers since the topic was loaded."""
     sent = sum(subscription.bytes_sent for subscription in topic.subscriptions.values())

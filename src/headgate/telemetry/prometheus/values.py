@@ -99,6 +99,7 @@ def topic_values(topic: Topic, totals: Totals) -> Sliced[tuple[Number, ...]]:
     at the subscriptions."""
     rate_out = throughput_out = 0.0
     consumers = backlog_entries = backlog_bytes = 0
+    delayed_index_bytes = 0
     bytes_out = topic.bytes_out_removed
     oldest_ms = math.inf
     subscriptions = list(topic.subscriptions.values())
@@ -109,6 +110,7 @@ def topic_values(topic: Topic, totals: Totals) -> Sliced[tuple[Number, ...]]:
         consumers += len(subscription.consumers)
         backlog_entries += subscription.backlog_entries
         bytes_out += subscription.bytes_sent
+        delayed_index_bytes += subscription.delayed_index_bytes
         if subscription.is_durable:
             backlog_bytes = max(backlog_bytes, subscription.backlog_bytes)
             received_ms = subscription.oldest_unacked_ms()
@@ -151,6 +153,7 @@ def topic_values(topic: Topic, totals: Totals) -> Sliced[tuple[Number, ...]]:
         read_rate,
         read_rate,
         topic.publishing.throttled_count,
+        delayed_index_bytes,
     )
 
 
@@ -181,10 +184,14 @@ def write_values(topic: Topic) -> list[Number]:
 def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
     """Values of :data:`SUBSCRIPTION_SERIES`."""
     dispatcher = subscription.dispatcher
+    delayed = dispatcher.delayed
+    delayed_entries = 0 if delayed is None else delayed.not_due.entries
     blocked = isinstance(dispatcher, SharedDispatcher) and dispatcher.blocked_on_unacked
     return (
         subscription.backlog_entries,
-        subscription.backlog_entries,
+        subscription.backlog_entries - delayed_entries,
+        delayed_entries,
+        subscription.delayed_index_bytes,
         dispatcher.to_redeliver().messages,
         dispatcher.in_flight_messages(),
         int(blocked),

@@ -14,7 +14,7 @@ from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account.account import FIRST_THROTTLED, Account, Cell
+from headgate.flow.account.account import Account, Cell, is_throttled
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.record.codec import Value
@@ -55,7 +55,7 @@ SUBSCRIPTION_COLUMNS: Final = (
     "topic", "partition", "incarnation", "subscription", *SPAN_COLUMNS, "oldest_age_ns", "state",
     "type", "consumers", "appended", "msgs_out", "bytes_out", "acked", "skipped", "rewound",
     "redelivered", "expired", "evicted", "evicted_by", "evicted_by_limit", "evicted_by_source",
-    "backlog_messages", "backlog_bytes", "unacked", "permits",
+    "backlog_messages", "backlog_bytes", "delayed", "unacked", "permits",
     *(f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"throttled_{reason}_{unit}" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"limit_{level}_{part}" for level in THROTTLE_REASONS
@@ -89,7 +89,7 @@ def cells_of(account: Account, now_ns: int) -> tuple[int, ...]:
     A wait at a limiter may still change its cause, so only such an account is booked up to now. A
     mere look must leave ``Account.since_ns``, by which others see that nothing happened.
     """
-    if account.cell >= FIRST_THROTTLED:
+    if is_throttled(account.cell):
         return account.snapshot(now_ns)
     return account.peek(now_ns)
 
@@ -281,7 +281,7 @@ class SubscriptionTrack:
         self._sent, self._sent_ns = values, now_ns
         self._cell_at_sent, self._cell_ns_at_sent = cell, cells_ns[cell]
         covered_from_ns, self.covered_ns = self.covered_ns, at.window_end_ns
-        age_ms = subscription.oldest_age_ms()
+        age_ms = subscription.deliverable_age_ms()
         return (
             self.topic.base_name,
             self.topic.partition,
@@ -318,6 +318,7 @@ class SubscriptionTrack:
             *evicted_by_values(subscription.evicted_by, self.topic.names),
             subscription.backlog_messages,
             subscription.backlog_bytes,
+            None if subscription.dispatcher.delayed is None else subscription.delayed_messages,
             subscription.dispatcher.in_flight_messages(),
             sum(consumer.permits for consumer in subscription.consumers),
             *events,

@@ -10,7 +10,7 @@ that hold its producers.
 from __future__ import annotations
 
 from headgate.base.park_cause import ParkCause
-from headgate.flow.account.account import FIRST_THROTTLED, LABELS, Cell
+from headgate.flow.account.account import FIRST_THROTTLED, LABELS, THROTTLED_STOP, Cell
 from headgate.flow.limits.rate_limit import Level
 from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.records.events import EventLog
@@ -37,7 +37,8 @@ class ThrottleEvents:
 
         ``before`` is its account at the end of the window before.
         """
-        pairs = zip(before[FIRST_THROTTLED:], track.cells_ns[FIRST_THROTTLED:], strict=True)
+        cells = slice(FIRST_THROTTLED, THROTTLED_STOP)
+        pairs = zip(before[cells], track.cells_ns[cells], strict=True)
         held = [b - a for a, b in pairs]
         held_ns = sum(held)
         if bool(held_ns) == (track.holding is not None):

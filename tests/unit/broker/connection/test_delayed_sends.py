@@ -1,4 +1,4 @@
-"""SENDs that ask for delayed delivery are refused, or delivered at once and counted."""
+"""SENDs that ask for a delay which is too long, or whose topic delays nothing."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.connection.delayed_sends import REASON
 from headgate.broker.connection.ordered_refusals import WAITING_MAX
-from headgate.testing import RefusedError, SimClient, SimProducer, World
+from headgate.engine.types import SubscriptionType
+from headgate.testing import RefusedError, SimProducer, World
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played
 
-JAVA = "Pulsar-Java-v4.0.8"
-OTHERS = ("Pulsar-CPP-v4.2.0", "Pulsar-Go-v0.19.0", "Pulsar-Python-v3.13.0", "4.0.8", "")
 HOUR_MS = 3_600_000
-
-
-async def connect(world: World, version: str) -> SimClient:
-    client = world.open_connection()
-    await client.connect(client_version=version)
-    return client
+LIMIT = {"delayedDeliveryMaxDelayInMillis": str(HOUR_MS - 1)}
+REASON = "Exceeds max allowed delivery delay of 3599999 milliseconds"
 
 
 async def answers_of(producer: SimProducer, text: str) -> list[str]:
@@ -40,9 +34,9 @@ async def answers_of(producer: SimProducer, text: str) -> list[str]:
     return told
 
 
-@played()
-async def test_a_java_client_is_refused_and_goes_on(world: World) -> None:
-    client = await connect(world, JAVA)
+@played(settings=LIMIT)
+async def test_a_delay_beyond_the_limit_is_refused_and_the_producer_goes_on(world: World) -> None:
+    client = await world.connect()
     producer, consumer = await client.producer(TOPIC), await client.subscribe(TOPIC, "s")
     assert await answers_of(producer, "d") == ["d0"]
     position = await producer.send(b"x")
@@ -56,9 +50,9 @@ async def test_a_java_client_is_refused_and_goes_on(world: World) -> None:
 def test_the_refusal_comes_in_the_order_of_the_sends(text: str) -> None:
     """A Java client ignores one that comes too early or too late, and its send times out."""
 
-    @played(settings={"maxPendingPublishRequestsPerConnection": "2"})
+    @played(settings=LIMIT | {"maxPendingPublishRequestsPerConnection": "2"})
     async def story(world: World) -> None:
-        producer = await (await connect(world, JAVA)).producer(TOPIC)
+        producer = await (await world.connect()).producer(TOPIC)
         for _ in range(2):
             told = await answers_of(producer, text)
             assert [int(each[1:]) for each in told] == list(range(len(text)))
@@ -68,9 +62,9 @@ def test_the_refusal_comes_in_the_order_of_the_sends(text: str) -> None:
     story()
 
 
-@played()
+@played(settings=LIMIT)
 async def test_of_a_producer_that_goes_nothing_is_left(world: World) -> None:
-    client = await connect(world, JAVA)
+    client = await world.connect()
     producer, other = await client.producer(TOPIC), await client.producer(TOPIC)
     world.lanes[0].freeze()
     sent = [
@@ -90,34 +84,41 @@ async def test_of_a_producer_that_goes_nothing_is_left(world: World) -> None:
     await other.send(b"x")
 
 
-@pytest.mark.parametrize("version", OTHERS)
-def test_others_are_delivered_at_once_and_counted(version: str) -> None:
-    @played()
-    async def story(world: World) -> None:
-        client = await connect(world, version)
-        producer, consumer = await client.producer(TOPIC), await client.subscribe(TOPIC, "s")
-        for _ in range(2):
-            await producer.send(b"late", delay_ms=HOUR_MS)
-            assert (await consumer.receive()).payload == b"late"
-        await producer.send(b"", batch=[b"late"] * 3, delay_ms=HOUR_MS)
-        await producer.send(b"now")
-        assert world.broker.counts.delays_ignored == 5
-        report = await world.observer.explain_topic(parse_topic(TOPIC), per_partition=False)
-        assert report["publishing"]["delaysIgnored"] == 5
+@played(settings={"delayedDeliveryEnabled": "false"} | LIMIT)
+async def test_without_delayed_delivery_messages_come_at_once_and_are_counted(
+    world: World,
+) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    for _ in range(2):
+        await producer.send(b"late", delay_ms=HOUR_MS)
+        assert (await consumer.receive()).payload == b"late"
+    await producer.send(b"", batch=[b"late"] * 3, delay_ms=HOUR_MS)
+    await producer.send(b"now")
+    assert world.broker.counts.delays_ignored == 5
+    report = await world.observer.explain_topic(parse_topic(TOPIC), per_partition=False)
+    assert report["publishing"]["delaysIgnored"] == 5
 
-    story()
+
+@played(settings={"delayedDeliveryMaxDelayInMillis": str(HOUR_MS)})
+async def test_the_longest_delay_is_allowed(world: World) -> None:
+    producer = await (await world.connect()).producer(TOPIC)
+    await producer.send(b"x", delay_ms=HOUR_MS)
+    with pytest.raises(RefusedError, match="3600000 milliseconds"):
+        await producer.send(b"x", delay_ms=HOUR_MS + 1)
 
 
-@played()
+@played(settings=LIMIT)
 async def test_a_time_that_is_past_is_no_delay(world: World) -> None:
-    producer = await (await connect(world, JAVA)).producer(TOPIC)
+    producer = await (await world.connect()).producer(TOPIC)
     await producer.send(b"x", delay_ms=-HOUR_MS)
 
 
-@played()
+@played(settings=LIMIT)
 async def test_a_producer_that_sends_on_and_on_takes_no_memory(world: World) -> None:
     """What waits behind a message that is not answered for long is bounded."""
-    client = await connect(world, JAVA)
+    client = await world.connect()
     producer = await client.producer(TOPIC)
     world.lanes[0].freeze()
     plain = producer.send_nowait(b"x")

@@ -32,6 +32,7 @@ NEEDED_SWITCHES = {
     "set-schema-validation-enforce": ("--enable",),
     "set-is-allow-auto-update-schema": ("--enable",),
     "set-deduplication": ("--enable",),
+    "set-delayed-delivery": ("--enable",),
     "set-encryption-required": ("--enable",),
     "namespaces clear-backlog": ("--force",),
     "set-replicated-subscription-status": ("--disable",),

@@ -68,6 +68,15 @@ def test_retention_may_be_without_end(server: FakeServer) -> None:
     assert server.asked[0][2] == '{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1}'
 
 
+def test_delayed_delivery_has_a_tick_and_a_longest_delay(server: FakeServer) -> None:
+    admin("namespaces", "set-delayed-delivery", "t/n", "--enable", "-t", "2s", "-md", "3d")
+    admin("namespaces", "set-delayed-delivery", "t/n", "-d")
+    assert [body for _, _, body in server.asked] == [
+        '{"tickTime":2000,"active":true,"maxDeliveryDelayInMillis":259200000}',
+        '{"tickTime":1000,"active":false,"maxDeliveryDelayInMillis":0}',
+    ]
+
+
 def test_deleting(server: FakeServer) -> None:
     admin("namespaces", "delete", "t/n", "--force")
     assert server.asked == [("DELETE", "/admin/v2/namespaces/t/n?force=true", "")]

@@ -12,6 +12,7 @@ from headgate.cli.admin.policies import (
     QUOTA_TYPES,
     SAYS_NOTHING,
     as_quotas,
+    delay_body,
     older_quota_body,
     publish_rate_body,
     quota_body,
@@ -93,6 +94,15 @@ def test_retentions(age_s: int, limit_bytes: int, minutes: int, megabytes: int) 
         "retentionTimeInMinutes": minutes,
         "retentionSizeInMB": megabytes,
     }
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_delayed_delivery(active: bool) -> None:
+    values = {"delayedDeliveryTimeInMills": 1_000, "delayedDeliveryMaxDelayInMillis": 60_000}
+    body = {"tickTime": 1_000, "active": active, "maxDeliveryDelayInMillis": 60_000}
+    assert delay_body({"enable": active, "disable": not active} | values) == body
+    with pytest.raises(AdminUsageError, match="either --enable or --disable"):
+        delay_body({"enable": active, "disable": active} | values)
 
 
 def test_a_policy_that_says_nothing_is_reported(capsys: pytest.CaptureFixture[str]) -> None:

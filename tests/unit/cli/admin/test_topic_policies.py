@@ -17,6 +17,8 @@ TOPIC = "/admin/v2/persistent/t/n/x"
     [
         (["get-dispatch-rate", "t/n/x"], "GET", "dispatchRate?applied=false"),
         (["get-retention", "t/n/x", "-g", "-ap"], "GET", "retention?isGlobal=true&applied=true"),
+        (["get-delayed-delivery", "t/n/x", "-ap"], "GET", "delayedDelivery?applied=true"),
+        (["remove-delayed-delivery", "t/n/x"], "DELETE", "delayedDelivery"),
         (["remove-dispatch-rate", "t/n/x", "--global"], "DELETE", "dispatchRate?isGlobal=true"),
         (
             ["get-subscription-dispatch-rate", "t/n/x", "--subscription", "s/1"],

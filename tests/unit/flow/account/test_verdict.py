@@ -71,6 +71,15 @@ def test_the_largest_share_names_the_verdict(cell: Cell) -> None:
     assert judgement.confidence == pytest.approx(0.9)
 
 
+def test_what_is_not_due_is_nobodys_fault() -> None:
+    """However long it waits: neither its age nor its growth is in the evidence."""
+    waiting = replace(_evidence(NOT_DUE=1.0), backlog_end=0, oldest_age_ns_max=0, appended=0)
+    judgement = judge(waiting)
+    assert judgement.verdict is Verdict.NONE
+    assert judgement.shares[Verdict.NONE] == 1.0
+    assert judgement.confidence == 1.0
+
+
 def test_young_and_not_growing_is_nobodys_fault() -> None:
     healthy = replace(
         _evidence(AWAITING_ACK=1.0),

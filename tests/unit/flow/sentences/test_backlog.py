@@ -241,6 +241,17 @@ FACTS = Circumstances(
         ),
         (_judgement(Verdict.NONE, idle=1.0), Circumstances(), "NONE: nothing is waiting."),
         (
+            _judgement(Verdict.NONE, idle=1.0),
+            Circumstances(delayed=1_200),
+            "NONE: nothing is waiting; 1,200 messages are not due yet.",
+        ),
+        (
+            _judgement(Verdict.NO_CONSUMER),
+            Circumstances(backlog=1, delayed=1),
+            "NO_CONSUMER: no consumer is connected, 1 message waits; connect one, or delete the"
+            " subscription if nobody needs it; 1 message is not due yet.",
+        ),
+        (
             _judgement(Verdict.NONE),
             Circumstances(acked_per_s=300.0),
             "NONE: the consumer keeps up at 300 msg/s; the unacknowledged messages are in flight.",

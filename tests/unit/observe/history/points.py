@@ -15,7 +15,7 @@ def point(at_s: float, *, appended: int = 0, done: int = 0, age_s: float = 0, **
     cells[Cell.DISPATCHING] = round(at_s * S)
     figures = dict.fromkeys(
         ("sent", "sent_bytes", "acked", "skipped", "rewound", "expired", "evicted", "redelivered",
-         "in_flight", "limits"), 0,
+         "in_flight", "delayed", "limits"), 0,
     )  # fmt: skip
     age = round(age_s * S)
     return Point(

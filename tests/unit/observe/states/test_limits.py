@@ -7,6 +7,7 @@ import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.engine.engine import Engine
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.flow.limits.precedence import RatePolicy
 from headgate.observe.states.fields import WaitingSubscription
 from headgate.observe.states.limits import (
@@ -102,7 +103,9 @@ def test_the_brokers_own_topics_are_exempt() -> None:
     rig = Rig()
     rig.settings.set("dispatchThrottlingRatePerTopicInMsg", "5")
     rig.settings.set("dispatchThrottlingRatePerSubscriptionInMsg", "5")
-    engine = Engine(FakeEffects(), limits_of=rig.resolver.applied_dispatch_limit)
+    engine = Engine(
+        FakeEffects(), policies=EnginePolicies(limit_of=rig.resolver.applied_dispatch_limit)
+    )
     in_force = CurrentDispatchLimits(rig.resolver.dispatch_limits, engine)
     topic = engine.load_topic(SYSTEM, FakeLog(1), is_system=True)
     subscription = topic.add_subscription("s", AckSet(-1), cursor_id=1)

@@ -42,6 +42,9 @@ def test_sentences_equal_those_of_the_scalar_law(situation: Any) -> None:
         (of("topic-limit", limit_topic_source=None), "the topic limit of 200 msg/s held"),
         (of("slow", unacked=100, unacked_start=0), "the consumer's receiver queue was full"),
         (of("alone"), "no consumer has been connected for 60 s, 12,000 messages wait"),
+        (of("alone", delayed=11_999), "1 message waits; connect one, or delete"),
+        (of("alone", delayed=11_999), "; 11,999 messages are not due yet."),
+        (HEALTHY | {"delayed": 1}, "are in flight; 1 message is not due yet."),
     ],
 )
 def test_what_is_not_known_is_left_out(row: dict[str, Any], words: str) -> None:

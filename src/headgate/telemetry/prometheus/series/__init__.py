@@ -6,6 +6,6 @@ has no series outside it.
 
 Names that start with ``pulsar_`` are Pulsar's, with the type that a Pulsar 4.0 broker prints:
 ``gauge`` even for values that only grow, because dashboards and type checks expect it. Series of
-features that Headgate does not have (tiered storage, transactions, delayed delivery, entry filters,
-replication, compaction) are absent, not zero.
+features that Headgate does not have (tiered storage, transactions, entry filters, replication,
+compaction) are absent, not zero.
 """

@@ -13,7 +13,15 @@ from headgate.telemetry.prometheus.series.definition import (
 SUBSCRIPTION_SERIES: Final = (
     subscription_gauge("subscription_back_log", "entries", "Unacknowledged entries."),
     subscription_gauge(
-        "subscription_back_log_no_delayed", "entries", "Unacknowledged entries: none is delayed."
+        "subscription_back_log_no_delayed",
+        "entries",
+        "Unacknowledged entries without those that are not due.",
+    ),
+    subscription_gauge("subscription_delayed", "entries", "Delayed entries that are not due."),
+    subscription_gauge(
+        "subscription_delayed_message_index_size_bytes",
+        "bytes",
+        "Memory of the index of its delayed entries, about.",
     ),
     subscription_gauge("subscription_in_replay", "messages", "Messages that wait for redelivery."),
     subscription_gauge(

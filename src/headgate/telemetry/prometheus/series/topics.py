@@ -45,6 +45,11 @@ TOPIC_SERIES: Final = (
         " producer of the connection caused it, as Pulsar counts."
         " ``headgate_publish_parked_seconds_total`` has the exact waits.",
     ),
+    topic_gauge(
+        "delayed_message_index_size_bytes",
+        "bytes",
+        "Memory of the indexes of delayed entries of its subscriptions, about.",
+    ),
 )
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
 

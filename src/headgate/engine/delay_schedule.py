@@ -1,0 +1,96 @@
+"""Wakes subscriptions when their delayed entries become due, and bounds what all of them hold."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate.base.units import MIB, NS_PER_MS
+from headgate.engine.delayed_index import INDEXED_BYTES
+from headgate.engine.lazy_min_heap import LazyMinHeap
+
+NEVER_MS = 1 << 62
+"""Later than any due time."""
+
+MEMORY_BYTES_MAX = 256 * MIB
+"""The default of :attr:`DelaySchedule.memory_bytes_max`."""
+
+
+class DelayedSubscription(Protocol):
+    """The delayed entries of one subscription, as far as the schedule needs them."""
+
+    next_due_ms: int
+    """When the next of them is due, or earlier; :data:`NEVER_MS` if none is to be woken for. When
+    it falls, :meth:`DelaySchedule.changed` must be called."""
+
+    def became_due(self) -> None:
+        """Some may be due. ``next_due_ms`` is :data:`NEVER_MS` when this returns, until the
+        subscription has looked."""
+
+    def has_room(self) -> None:
+        """Entries may be put aside again."""
+
+
+class DelaySchedule:
+    """The subscriptions of one engine that have entries which are not due.
+
+    Due times are wall clock. The engine asks for the next one at the end of each turn, so exactly
+    one timer runs for all subscriptions, and a step of the clock moves nothing but that timer.
+    """
+
+    __slots__ = ("_heap", "_stalled", "entries", "memory_bytes_max")
+
+    def __init__(self) -> None:
+        self._heap: LazyMinHeap[DelayedSubscription] = LazyMinHeap(_next_due_of, ())
+        self._stalled: dict[DelayedSubscription, None] = {}
+        """Subscriptions that found the memory full."""
+        self.entries = 0
+        """Entries that all subscriptions have put aside."""
+        self.memory_bytes_max = MEMORY_BYTES_MAX
+        """What their indexes may take together."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more entries may be put aside."""
+        return self.entries * INDEXED_BYTES >= self.memory_bytes_max
+
+    def stall(self, subscription: DelayedSubscription) -> None:
+        """Call ``has_room`` of a subscription when entries may be put aside again."""
+        self._stalled[subscription] = None
+
+    def count(self, entries: int) -> None:
+        """Account that ``entries`` more (or, negative, fewer) are put aside."""
+        self.entries += entries
+        if self._stalled and not self.is_full:
+            stalled, self._stalled = self._stalled, {}
+            for subscription in stalled:
+                subscription.has_room()
+
+    def changed(self, subscription: DelayedSubscription) -> None:
+        """The next due time of a subscription is known now, or earlier than before."""
+        self._heap.changed(subscription)
+
+    def unschedule(self, subscription: DelayedSubscription) -> None:
+        """A subscription has nothing left to wake for."""
+        self._heap.discard(subscription)
+
+    def forget(self, subscription: DelayedSubscription) -> None:
+        """A subscription is gone."""
+        self._heap.discard(subscription)
+        self._stalled.pop(subscription, None)
+
+    def wake_due(self, now_ms: int) -> None:
+        """Tell the subscriptions that have due entries."""
+        while (first := self._heap.top()) is not None and first.next_due_ms <= now_ms:
+            first.became_due()
+
+    def next_wake_ns(self, now_ns: int, now_ms: int) -> int | None:
+        """The monotonic instant of the next due time, by the two clocks of this turn; None without
+        one."""
+        first = self._heap.top()
+        if first is None or first.next_due_ms == NEVER_MS:
+            return None
+        return now_ns + max(first.next_due_ms - now_ms, 0) * NS_PER_MS
+
+
+def _next_due_of(subscription: DelayedSubscription) -> int:
+    return subscription.next_due_ms

@@ -1,0 +1,258 @@
+"""The delayed entries of one Shared subscription: which are not due, which wait for a consumer.
+
+The dispatcher looks at each entry before it delivers it. An entry that is not due is put aside: it
+is known by its ordinal, and read again when it is due. So after a restart the entries of the
+backlog are found by reading it once, and none is delivered early meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from headgate.base.ack_set import AckSet
+from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
+from headgate.engine.delayed_index import CHUNK_ENTRIES, DelayedIndex, TimedEntry
+from headgate.engine.ports import EntryLog
+from headgate.flow.quota.backlog import Amounts
+
+DUE_ENTRIES_MAX = CHUNK_ENTRIES
+"""Entries that a subscription moves from "not due" to "due" at once, about; a turn of the loop more
+if there are more."""
+
+READ_SPAN_ENTRIES = 512
+"""How far behind a due entry others are looked for, to be read with it."""
+
+DENSE_SHARE = 8
+"""They are read with it if at least one of so many entries in between is due."""
+
+AGE_STEPS_MAX = 256
+"""Steps of one search for the oldest message that was never delayed."""
+
+
+class Waker(Protocol):
+    """The subscription, as far as delayed entries need it."""
+
+    def wake(self) -> None:
+        """Dispatch again before the turn ends."""
+
+
+class DelayedEntries:
+    """What one subscription has put aside. Implements
+    :class:`headgate.engine.delay_schedule.DelayedSubscription`."""
+
+    __slots__ = (
+        "_age_ordinal",
+        "_schedule",
+        "_waker",
+        "ahead",
+        "due",
+        "due_since",
+        "is_stalled",
+        "next_due_ms",
+        "not_due",
+    )
+
+    def __init__(self, schedule: DelaySchedule, waker: Waker) -> None:
+        self._schedule = schedule
+        self._waker = waker
+        self.not_due = DelayedIndex()
+        """Entries that are not due; their time is when they are."""
+        self.due = DelayedIndex()
+        """Entries that were put aside, are due and are not delivered since."""
+        self.due_since: dict[int, int] = {}
+        """When entries became due that were delayed and are delivered, until they are
+        acknowledged."""
+        self.ahead: set[int] = set()
+        """Entries that were delivered because they became due while the dispatcher, which started
+        again at the first unacknowledged entry, has not come to them yet."""
+        self.next_due_ms = NEVER_MS
+        self.is_stalled = False
+        """Whether an entry could not be put aside because the memory is full."""
+        self._age_ordinal = 0
+        """Below it, every entry is acknowledged or was delayed."""
+
+    # -- putting aside, becoming due -------------------------------------------------------
+
+    def put_aside(self, ordinal: int, due_ms: int, messages: int, size_bytes: int) -> bool:
+        """Put an entry aside that is not due; False if the memory is full."""
+        if self._schedule.is_full:
+            self.is_stalled = True
+            self._schedule.stall(self)
+            return False
+        self.not_due.add(ordinal, due_ms, messages, size_bytes)
+        self._schedule.count(1)
+        if due_ms < self.next_due_ms:
+            self._due_at(due_ms)
+        return True
+
+    def _due_at(self, due_ms: int) -> None:
+        self.next_due_ms = due_ms
+        self._schedule.changed(self)
+
+    def became_due(self) -> None:
+        self.next_due_ms = NEVER_MS
+        self._waker.wake()
+
+    def has_room(self) -> None:
+        self.is_stalled = False
+        self._waker.wake()
+
+    def take_due(self, now_ms: int) -> int:
+        """Move what is due to the entries that wait for a consumer; returns how many, at least
+        :data:`DUE_ENTRIES_MAX` if there may be more."""
+        taken = 0
+        while taken < DUE_ENTRIES_MAX and (entries := self.not_due.take_until(now_ms)):
+            taken += len(entries)
+            for entry in entries:
+                self.due.add(*entry)
+        if taken or self.next_due_ms == NEVER_MS:
+            self._schedule_next()
+        return taken
+
+    def _schedule_next(self) -> None:
+        earliest_ms = self.not_due.earliest_ms
+        if earliest_ms is None:
+            self.next_due_ms = NEVER_MS
+            self._schedule.unschedule(self)
+        elif earliest_ms != self.next_due_ms:
+            self._due_at(earliest_ms)
+
+    # -- delivery and acknowledgement ------------------------------------------------------
+
+    def take(self, acks: AckSet, read_ordinal: int) -> TimedEntry | None:
+        """Take the first entry that is due and waits for a consumer, to deliver it; None if there
+        is none. The dispatcher comes to ``read_ordinal`` next."""
+        while (ordinal := self.due.first) >= 0:
+            entry = self._remove_due(ordinal)
+            if entry is None or acks.is_acked(ordinal):
+                continue  # the cursor has just passed it
+            self.due_since[ordinal] = entry.time_ms
+            if ordinal >= read_ordinal:
+                self.ahead.add(ordinal)
+            return entry
+        return None
+
+    def read_stop(self, ordinal: int) -> int:
+        """One past the last entry to read together with a due entry: the others that are due are
+        near, or it is read alone."""
+        near = [ordinal, *self.due.within(ordinal + 1, ordinal + READ_SPAN_ENTRIES)]
+        for count in range(len(near), 1, -1):
+            if near[count - 1] - ordinal < DENSE_SHARE * count:
+                return near[count - 1] + 1
+        return ordinal + 1
+
+    def _remove_due(self, ordinal: int) -> TimedEntry | None:
+        entry = self.due.remove(ordinal)
+        if entry is not None:
+            self._schedule.count(-1)
+        return entry
+
+    def forget(self, ordinal: int) -> bool:
+        """An entry was acknowledged; returns whether it had been put aside and not delivered."""
+        self.due_since.pop(ordinal, None)
+        if self.not_due.remove(ordinal) is not None:
+            self._schedule.count(-1)
+            return True  # if it was the next one, the wake finds none and sets the next
+        return self._remove_due(ordinal) is not None
+
+    def passed(self, acks: AckSet) -> Iterator[int]:
+        """Forget what a move of the cursor passed; yields after each step how many entries."""
+        for index in (self.not_due, self.due):
+            for count in index.remove_below(acks.mark_delete + 1):
+                self._schedule.count(-count)
+                yield count
+        for ordinal in [each for each in self.due_since if acks.is_acked(each)]:
+            del self.due_since[ordinal]
+        self.ahead = {each for each in self.ahead if not acks.is_acked(each)}
+        self._age_ordinal = 0
+        self._schedule_next()
+
+    def close(self) -> None:
+        """The subscription is gone, or another dispatcher delivers to it."""
+        self._schedule.count(-self.not_due.entries - self.due.entries)
+        self._schedule.forget(self)
+        self.not_due, self.due = DelayedIndex(), DelayedIndex()
+        self.due_since, self.ahead = {}, set()
+        self.next_due_ms = NEVER_MS
+
+    # -- what the dispatcher and reports read ----------------------------------------------
+
+    @property
+    def entries(self) -> int:
+        """Entries that are put aside and not delivered since, due or not."""
+        return self.not_due.entries + self.due.entries
+
+    @property
+    def memory_bytes(self) -> int:
+        """About the memory of the indexes."""
+        return self.not_due.memory_bytes + self.due.memory_bytes
+
+    def next_unknown(self, first: int, stop: int) -> tuple[int, int]:
+        """The first run of entries from ``first`` to before ``stop`` that are neither put aside nor
+        delivered ahead; twice ``stop`` if there is none."""
+        not_due, ahead = self.not_due, self.ahead
+        while first < stop:
+            after = not_due.run_stop(first, stop) if first <= not_due.last else first
+            if after == first:
+                if first not in ahead:
+                    break
+                ahead.discard(first)
+                after += 1
+            first = after
+        if first <= not_due.last and (aside := not_due.within(first, stop)):
+            stop = aside[0]
+        if ahead:
+            stop = next(filter(ahead.__contains__, range(first, stop)), stop)
+        return first, stop
+
+    def unread_amounts(self, ordinal: int) -> Amounts:
+        """What is put aside of the entries from ``ordinal`` on, which are yet to be looked at, and
+        is not due."""
+        return self.not_due.amounts_from(ordinal)
+
+    def deliverable_age_ms(
+        self, acks: AckSet, log: EntryLog, now_ms: int, log_ms: int
+    ) -> int | None:
+        """For how long the oldest message could have been delivered: since it was received or, if
+        it was delayed, since it is due. None if none can be delivered.
+
+        The search for the oldest message that was never delayed continues where it ended; while
+        that takes more than one call, it counts as young.
+        """
+        ages = []
+        if (received_ms := self._oldest_undelayed_ms(acks, log)) is not None:
+            ages.append(log_ms - received_ms)
+        if (due_ms := self.due.earliest_ms) is not None:
+            ages.append(now_ms - due_ms)
+        if self.due_since:
+            ages.append(now_ms - next(iter(self.due_since.values())))
+        return max(max(ages), 0) if ages else None
+
+    def _oldest_undelayed_ms(self, acks: AckSet, log: EntryLog) -> int | None:
+        ordinal = max(self._age_ordinal, acks.mark_delete + 1, log.first)
+        for _ in range(AGE_STEPS_MAX):
+            ordinal = acks.next_unacked(ordinal, log.end)
+            if ordinal >= log.end:
+                self._age_ordinal = log.end
+                return None
+            after = ordinal
+            if ordinal <= self.not_due.last:
+                after = self.not_due.run_stop(ordinal, log.end)
+            if after == ordinal and (ordinal in self.due or ordinal in self.due_since):
+                after += 1
+            self._age_ordinal = ordinal
+            if after == ordinal:
+                return log.received_latest_ms(ordinal)
+            ordinal = after
+        self._age_ordinal = ordinal
+        return None
+
+
+DueTimeOf = Callable[[bytes], int]
+"""When an entry is to be delivered, in milliseconds since the epoch; 0 if it is not delayed."""
+
+
+def never_delayed(_: bytes) -> int:
+    """No entry is delayed: a :data:`DueTimeOf`."""
+    return 0

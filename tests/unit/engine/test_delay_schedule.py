@@ -1,0 +1,65 @@
+"""One wake for all subscriptions with delayed entries, and the bound on what they hold."""
+
+from __future__ import annotations
+
+from headgate.base.units import NS_PER_MS
+from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
+from headgate.engine.delayed_index import INDEXED_BYTES
+
+
+class Part:
+    """A subscription that notes what it is told."""
+
+    def __init__(self, next_due_ms: int = NEVER_MS) -> None:
+        self.next_due_ms = next_due_ms
+        self.due_count = self.room_count = 0
+
+    def became_due(self) -> None:
+        self.due_count += 1
+        self.next_due_ms = NEVER_MS
+
+    def has_room(self) -> None:
+        self.room_count += 1
+
+
+def test_without_subscriptions_nothing_wakes() -> None:
+    schedule = DelaySchedule()
+    assert schedule.next_wake_ns(5, 7) is None
+    schedule.wake_due(1 << 61)
+
+
+def test_the_next_wake_is_that_of_the_earliest() -> None:
+    schedule, parts = DelaySchedule(), [Part(300), Part(200), Part(400)]
+    for part in parts:
+        schedule.changed(part)
+    assert schedule.next_wake_ns(1_000, 150) == 1_000 + 50 * NS_PER_MS
+    assert schedule.next_wake_ns(1_000, 250) == 1_000  # the clock was set forward
+    schedule.wake_due(299)
+    assert [part.due_count for part in parts] == [0, 1, 0]
+    assert schedule.next_wake_ns(0, 299) == NS_PER_MS
+    schedule.unschedule(parts[0])
+    schedule.wake_due(399)
+    assert [part.due_count for part in parts] == [0, 1, 0]
+    parts[1].next_due_ms = 350
+    schedule.changed(parts[1])
+    assert schedule.next_wake_ns(0, 350) == 0
+    schedule.wake_due(400)
+    assert [part.due_count for part in parts] == [0, 2, 1]
+    assert schedule.next_wake_ns(0, 400) is None
+
+
+def test_a_full_memory_has_room_again() -> None:
+    schedule = DelaySchedule()
+    schedule.memory_bytes_max = 10 * INDEXED_BYTES
+    one, gone = Part(), Part()
+    schedule.count(9)
+    assert not schedule.is_full
+    schedule.count(1)
+    assert schedule.is_full
+    schedule.stall(one)
+    schedule.stall(gone)
+    schedule.forget(gone)
+    schedule.count(-1)
+    assert (one.room_count, gone.room_count) == (1, 0)
+    schedule.count(-1)
+    assert one.room_count == 1

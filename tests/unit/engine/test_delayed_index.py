@@ -1,0 +1,113 @@
+"""The index of delayed entries, compared with a plain dictionary."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.engine.delayed_index import CHUNK_ENTRIES, INDEXED_BYTES, DelayedIndex, TimedEntry
+from headgate.flow.quota.backlog import Amounts
+
+
+def entries_of(index: DelayedIndex) -> list[int]:
+    return index.within(0, 1 << 40)
+
+
+class Model:
+    """The same entries in a dictionary."""
+
+    def __init__(self) -> None:
+        self.index = DelayedIndex()
+        self.entries: dict[int, TimedEntry] = {}
+
+    def check(self) -> None:
+        index, entries = self.index, self.entries
+        assert entries_of(index) == sorted(entries)
+        assert index.amounts == self.amounts_from(0)
+        assert (index.first, index.last) == (min(entries, default=-1), max(entries, default=-1))
+        assert index.earliest_ms == min((e.time_ms for e in entries.values()), default=None)
+        middle = sorted(entries)[len(entries) // 2] if entries else 3
+        assert index.amounts_from(middle) == self.amounts_from(middle)
+        stop = middle
+        while stop in entries:
+            stop += 1
+        assert index.run_stop(middle, 1 << 40) == stop
+        assert index.run_stop(middle, middle + 1) == min(stop, middle + 1)
+
+    def amounts_from(self, ordinal: int) -> Amounts:
+        entries = [entry for entry in self.entries.values() if entry.ordinal >= ordinal]
+        messages, size = sum(e.messages for e in entries), sum(e.size_bytes for e in entries)
+        return Amounts(len(entries), messages, size)
+
+    def add(self, ordinal: int, time_ms: int) -> None:
+        if ordinal not in self.entries:
+            entry = TimedEntry(ordinal, time_ms, 1 + (ordinal % 7 == 0), ordinal % 50)
+            self.entries[ordinal] = entry
+            self.index.add(*entry)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "append", "remove", "take", "below"]),
+        st.integers(0, 400),
+        st.integers(0, 60),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None)
+@given(STEPS)
+def test_it_is_a_dictionary_in_two_orders(steps: list[tuple[str, int, int]]) -> None:
+    model = Model()
+    for kind, ordinal, time_ms in steps:
+        if kind == "add":
+            model.add(ordinal, time_ms)
+        elif kind == "append":
+            start = max(model.entries, default=0) + 1
+            for number in range(ordinal):
+                model.add(start + number, time_ms + number % 9)
+        elif kind == "remove":
+            assert model.index.remove(ordinal) == model.entries.pop(ordinal, None)
+        elif kind == "take":
+            while taken := model.index.take_until(time_ms):
+                assert [entry.ordinal for entry in taken] == sorted(e.ordinal for e in taken)
+                for entry in taken:
+                    assert entry.time_ms <= time_ms
+                    assert model.entries.pop(entry.ordinal) == entry
+            assert all(entry.time_ms > time_ms for entry in model.entries.values())
+        else:
+            below = {each for each in model.entries if each < ordinal}
+            assert sum(model.index.remove_below(ordinal)) == len(below)
+            for each in below:
+                del model.entries[each]
+        model.check()
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending", "random"])
+def test_any_order_of_times_and_entries_keeps_the_bound_of_memory(order: str) -> None:
+    chance, count = random.Random(1), 20_000
+    times = list(range(count))
+    if order == "descending":
+        times.reverse()
+    elif order == "random":
+        chance.shuffle(times)
+    index = DelayedIndex()
+    for ordinal, time_ms in enumerate(times):
+        index.add(ordinal, time_ms, 1, 100)
+    assert index.memory_bytes <= 1.1 * INDEXED_BYTES * count
+    assert len(index._heap._heap) <= 2 * len(index._chunks) + 70
+    taken = [entry for step in range(0, count, 500) for entry in _taken(index, step)]
+    assert len(taken) == count - 499
+    assert index.entries == 499
+
+
+def _taken(index: DelayedIndex, time_ms: int) -> list[TimedEntry]:
+    found: list[TimedEntry] = []
+    while entries := index.take_until(time_ms):
+        assert len(entries) <= CHUNK_ENTRIES
+        found += entries
+    return found
