@@ -14,6 +14,7 @@ from headgate.engine.chunk_holders import ASIDE_MAX, ChunkHolders
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import DispatchedSubscription, Dispatcher
 from headgate.engine.ports import IndexPart
+from headgate.engine.returned_entries import ReturnedEntries
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import Cell, is_hungry
 from headgate.flow.quota.backlog import Amounts
@@ -59,7 +60,7 @@ class SharedDispatcher(Dispatcher):
 
     def __init__(self, subscription: DispatchedSubscription) -> None:
         super().__init__(subscription)
-        self._returned: deque[_Returned] = deque()
+        self._returned: deque[ReturnedEntries] = deque()
         self._returned_messages: dict[Consumer, int] = {}
         """Messages in ``_returned`` that are not acknowledged, by their holder."""
         self._moved: Iterator[int] | None = None
@@ -339,7 +340,7 @@ class SharedDispatcher(Dispatcher):
             if holder is not None:
                 self._released(holder, messages)
 
-    def _returned_with(self, ordinal: int) -> _Returned | None:
+    def _returned_with(self, ordinal: int) -> ReturnedEntries | None:
         """What a consumer gave back with this entry in it."""
         for part in self._returned:
             self.holders_searched_count += 1
@@ -418,7 +419,7 @@ class SharedDispatcher(Dispatcher):
         if last is not None and last.holder is consumer and last.counted is counted:
             last.extend(consumer.held)
         else:
-            self._returned.append(_Returned(consumer, counted))
+            self._returned.append(ReturnedEntries(consumer, counted))
         consumer.held = {}
         self._queue_returned(GIVE_BACK_ENTRIES)
         return messages
@@ -467,7 +468,7 @@ class SharedDispatcher(Dispatcher):
         self._awaits_index = False
         self.subscription.wake()
 
-    def _take_back(self, part: _Returned, ordinal: int, messages: int) -> int:
+    def _take_back(self, part: ReturnedEntries, ordinal: int, messages: int) -> int:
         """An entry of so many messages leaves what its holder gave back; returns how many of them
         counted there."""
         counted = messages - part.held.pop(ordinal)
@@ -544,7 +545,7 @@ class SharedDispatcher(Dispatcher):
                 forget(ordinal)
             yield 1
 
-    def _passed_returned(self, part: _Returned, ordinal: int) -> None:
+    def _passed_returned(self, part: ReturnedEntries, ordinal: int) -> None:
         if ordinal in part.held:
             messages = self.subscription.topic.log.message_count(ordinal)
             self._released(part.holder, self._take_back(part, ordinal, messages))
@@ -585,25 +586,6 @@ class _Found(Enum):
     NO_CHUNK = 0
     CHUNK = 1
     PUT_ASIDE = 2
-
-
-class _Returned:
-    """Everything that one consumer gave back at once, until it is queued for redelivery."""
-
-    __slots__ = ("counted", "held", "holder", "ordinals")
-
-    def __init__(self, holder: Consumer, counted: bool) -> None:
-        self.holder = holder
-        self.held = holder.held
-        self.counted = counted
-        """Whether it counts as a redelivery."""
-        self.ordinals = deque(holder.held)
-        """Its entries, the next one first; an acknowledged one is no longer in ``held``."""
-
-    def extend(self, held: dict[int, int]) -> None:
-        """The holder gives back more."""
-        self.held |= held
-        self.ordinals.extend(held)
 
 
 def _not_ready_why(consumer: Consumer) -> NotReady:
