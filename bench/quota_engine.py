@@ -71,6 +71,16 @@ class _Effects:
     def append(self, log: EntryLog, message_count: int, _log_ms: int, body: bytes, /) -> int:
         return self._log.stage_entry(log, message_count, self.now_ms, 0, body)
 
+    def sequence_of(self, _body: bytes, /) -> None:
+        """No topic has deduplication."""
+
+    def name_test(self, _name: str, /) -> Callable[[bytes], object]:
+        """No topic has deduplication."""
+        return bool
+
+    def track_sequences(self, _log: EntryLog, _is_on: bool, /) -> None:
+        """No topic has deduplication."""
+
     def chunk_of(self, _body: bytes, /) -> None:
         """There are no chunks."""
 

@@ -115,6 +115,7 @@ ROUTES = (
     *chain.from_iterable(
         _routes(segment, field, JavaInt) for field, segment in COUNT_NAMES.items()
     ),
+    *_routes("deduplication", "deduplication", bool),
     Route("GET", f"{NAMESPACE_PATH}/backlogQuotaMap", _READ, get_quotas,
           "Get backlog quotas of a namespace", reply=BacklogQuotaMap),
     Route("POST", f"{NAMESPACE_PATH}/backlogQuota", _WRITE, set_quota,

@@ -83,6 +83,7 @@ class PoliciesBody(Struct):
     schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
     is_allow_auto_update_schema: bool | None = None
     schema_validation_enforced: bool = False
+    deduplication: bool | None = msgspec.field(default=None, name="deduplicationEnabled")
     max_unacked_messages_per_consumer: JavaInt | None = None
     max_unacked_messages_per_subscription: JavaInt | None = None
     message_ttl_in_seconds: JavaInt | None = None
@@ -139,6 +140,7 @@ async def create_namespace(call: Call) -> Reply:
         schema_auto_update_compatibility_strategy=body.schema_auto_update_compatibility_strategy,
         is_allow_auto_update_schema=body.is_allow_auto_update_schema,
         schema_validation_enforced=body.schema_validation_enforced,
+        deduplication=body.deduplication,
         **{field: _count(getattr(body, field)) for field in (*COUNT_NAMES, *_TIMES)},
         inactive_topic_policies=body.inactive_topic_policies,
         auto_topic_creation=stored_creation(body.auto_topic_creation),
@@ -195,6 +197,7 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         "subscriptionDispatchRate": _by_cluster(cluster, policies.subscription_dispatch_rate),
         "replicatorDispatchRate": {},
         "clusterSubscribeRate": {},
+        **_if_set("deduplicationEnabled", policies.deduplication),
         "publishMaxMessageRate": _by_cluster(cluster, policies.publish_rate),
         "latency_stats_sample_rate": {},
     }
@@ -228,6 +231,10 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
 
 def _by_cluster(cluster: str, rate: _Rate | None) -> dict[str, _Rate]:
     return {} if rate is None else {cluster: rate}
+
+
+def _if_set(name: str, value: bool | None) -> dict[str, bool]:
+    return {} if value is None else {name: value}
 
 
 def _count(value: int | None) -> int | None:

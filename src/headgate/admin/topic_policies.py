@@ -188,11 +188,13 @@ def policy_topic(call: Call) -> TopicName:
     return topic
 
 
-def _applied(call: Call, topic: TopicName, field: str) -> DispatchRate | Retention:
+def _applied(call: Call, topic: TopicName, field: str) -> DispatchRate | Retention | bool:
     if field == "dispatch_rate":
         return call.facade.effective_dispatch_rate("topic", topic)
     if field == "subscription_dispatch_rate":
         return call.facade.effective_dispatch_rate("subscription", topic)
+    if field == "deduplication":
+        return call.facade.effective_deduplication(topic)
     return call.facade.effective_retention(topic)
 
 
@@ -214,6 +216,7 @@ ROUTES = (
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("retention", "retention", Retention),
     *_routes("publishRate", "publish_rate", PublishRate, get_publish_rate),
+    *_routes("deduplicationEnabled", "deduplication", bool),
     *chain.from_iterable(
         _routes(segment, field, JavaInt, count_getter(field))
         for field, segment in TOPIC_COUNT_NAMES.items()

@@ -21,6 +21,7 @@ from headgate.storage.store_binding import (
     metadata_missing,
     open_bound_log,
 )
+from headgate.wire.sequence_ids import entry_sequence
 
 
 def open_metadata(
@@ -87,6 +88,7 @@ def open_log(
             topic_number_last=terms.topic_number_last,
             ids_min=terms.ids_min,
             batch_min=terms.batch_min,
+            sequence_of=entry_sequence,
         ),
         entropy=os.urandom,
         boot_wall_ms=boot_wall_ms,

@@ -17,6 +17,7 @@ from headgate.storage.log_clock import LogClock
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire.chunks import chunk_of
 from headgate.wire.publish_time import publish_time_ms_of
+from headgate.wire.sequence_ids import entry_sequence, name_test
 
 
 class TouchedTopics(Protocol):
@@ -54,6 +55,19 @@ class EngineEffects:
             publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
         stage = self.logs.numbered(log.number).log.stage_entry
         return stage(log, message_count, log_ms, publish_ms, body)
+
+    def sequence_of(self, body: bytes) -> tuple[str, int, int] | None:
+        """The producer's name and the first and last sequence id in an entry's metadata."""
+        return entry_sequence(body)
+
+    def name_test(self, name: str) -> Callable[[bytes], object]:
+        """A quick test whether an entry names this producer."""
+        return name_test(name)
+
+    def track_sequences(self, log: EntryLog, is_on: bool) -> None:
+        """Have a topic's log keep the sequence ids of its producers, or no longer."""
+        self.work_pending()
+        self.logs.numbered(log.number).log.track_sequences(log, is_on=is_on)
 
     def chunk_of(self, body: bytes) -> Chunk | None:
         """The chunk that an entry is; None if it is none."""

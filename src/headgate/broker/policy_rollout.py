@@ -32,7 +32,8 @@ class PolicyKinds(Flag):
     PUBLISH = auto()
     """Its publish limit."""
     OTHERS = auto()
-    """Its backlog quotas, its retention, its limits on unacknowledged messages and what expires."""
+    """Its backlog quotas, its retention, its limits on unacknowledged messages, its message
+    deduplication and what expires."""
     ALL = DISPATCH | PUBLISH | OTHERS
 
 
@@ -128,6 +129,7 @@ class PolicyRollout:
                 return
             for _ in self._engine.send_rules_in_steps(topic):
                 yield CLIENT_CLOSED
+            self._engine.reload_deduplication(topic)
             for count in self._engine.policies_in_steps(topic):
                 yield count * SUBSCRIPTION_LOOKED_AT
         yield TOPIC_RESOLVED if kinds is PolicyKinds.ALL else TOPIC_LIMIT_RESOLVED

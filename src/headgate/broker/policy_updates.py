@@ -44,6 +44,7 @@ def engine_limits(settings: Settings) -> EngineLimits:
         settings.headgateHoldParkMs * NS_PER_MS,
         settings.headgateMaxParkedBytesPerConnection,
         settings.maxMessagePublishBufferSizeInMB * MIB,
+        deduplicated_producers_max=settings.brokerDeduplicationMaxNumberOfProducers,
         failover_hashes_partitions=settings.activeConsumerFailoverConsistentHashing,
     )
 

@@ -43,6 +43,7 @@ from headgate.broker.rights_rollout import RightsRollout
 from headgate.broker.schemas.registry import SchemaRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
+from headgate.broker.sweeps.deduplication_sweep import DeduplicationSweep
 from headgate.broker.sweeps.endings import Endings
 from headgate.broker.sweeps.log_sweep import LogSweep
 from headgate.broker.sweeps.quota_sweep import QuotaSweep
@@ -277,6 +278,7 @@ class Broker:
             limits_of=self.policies.applied_dispatch_limit,
             quotas_of=self.policies.enforced_quotas,
             publish_limit_of=self.policies.applied_publish_limit,
+            deduplicates=self.policies.deduplicates,
             unacked_limits_of=self.policies.unacked_limits,
             send_rules_of=self.policies.applied_send_rules,
         )
@@ -352,6 +354,7 @@ class Broker:
             self.trimming.trim,
             lambda: settings.retentionCheckIntervalInSeconds,
         )
+        DeduplicationSweep(self.engine, settings, self).add_to(sweeps)
         self.space_check = SpaceCheck(self.logs, self)
         self.topic_growth = growth = TopicGrowthSweep(self.engine, self.logs, self)
         sweeps.add("the topic growth sweep", growth.measure, growth.period_s)

@@ -62,6 +62,9 @@ LimitsOf = Callable[[Topic, str | None], RateLimit | None]
 PublishLimitOf = Callable[[Topic], RateLimit | None]
 """The publish limit that is set on a topic."""
 
+Deduplicates = Callable[[Topic], bool]
+"""Whether message deduplication is set for a topic."""
+
 UnackedLimitsOf = Callable[[Topic], UnackedLimits | None]
 """The limits on unacknowledged messages in force on a topic; None for the engine's."""
 
@@ -83,6 +86,10 @@ def _no_quotas(_: Topic) -> Quotas:
 
 def _no_publish_limit(_: Topic) -> RateLimit | None:
     return None
+
+
+def _no_deduplication(_: Topic) -> bool:
+    return False
 
 
 def _no_unacked_limits(_: Topic) -> UnackedLimits | None:
@@ -113,6 +120,7 @@ class Engine:
         limits_of: LimitsOf = _no_limits,
         quotas_of: QuotasOf = _no_quotas,
         publish_limit_of: PublishLimitOf = _no_publish_limit,
+        deduplicates: Deduplicates = _no_deduplication,
         unacked_limits_of: UnackedLimitsOf = _no_unacked_limits,
         send_rules_of: SendRulesOf = _no_send_rules,
         now_ns: int = 0,
@@ -135,6 +143,8 @@ class Engine:
         self.by_namespace: dict[str, dict[Topic, None]] = {}
         self.by_base: dict[str, dict[Topic, None]] = {}
         """Topics named like a partition, by the full name without the partition."""
+        self.duplicates_dropped = 0
+        """Messages of all topics that deduplication did not store."""
         self.damaged_topics: set[int] = set()
         """Numbers of topics that have lost data, or whose subscriptions have."""
         self.now_ns = now_ns
@@ -158,6 +168,7 @@ class Engine:
         self._limits_of = limits_of
         self._quotas_of = quotas_of
         self._publish_limit_of = publish_limit_of
+        self._deduplicates = deduplicates
         self._unacked_limits_of = unacked_limits_of
         self._send_rules_of = send_rules_of
         self._retired: dict[int, _RetiredLimits] = {}
@@ -320,6 +331,7 @@ class Engine:
         self.reload_limits(topic)
         self.reload_publish_limit(topic)
         self.reload_quotas(topic)
+        self.reload_deduplication(topic)
         topic.send_rules = self._send_rules_of(topic)
         self.relative.loaded(topic, kept.publish_rate)
         for _ in self.policies_in_steps(topic):
@@ -499,6 +511,10 @@ class Engine:
         yield from topic.quota.index_in_steps()
         if topic.is_live:
             topic.quota.set_quotas(self._quotas_of(topic))
+
+    def reload_deduplication(self, topic: Topic) -> None:
+        """Ask again whether a topic has message deduplication, and begin or end it."""
+        topic.publishing.set_deduplication(self._deduplicates(topic))
 
     def send_rules_in_steps(self, topic: Topic) -> Iterator[None]:
         """Ask again for the rules for the SENDs of a topic, and apply them. If messages must be

@@ -33,6 +33,9 @@ class EngineLimits(UnackedLimits):
     last bound on memory."""
     parked_send_bytes: int = 160
     """About what a parked SEND takes beside its entry: for small entries nearly all of it."""
+    deduplicated_producers_max: int = 10_000
+    """brokerDeduplicationMaxNumberOfProducers: producers that the deduplication of a topic
+    remembers, besides those that are connected."""
     failover_hashes_partitions: bool = False
     """activeConsumerFailoverConsistentHashing: also partitions choose the active consumer of a
     failover subscription on the hash ring."""

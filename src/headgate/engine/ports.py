@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headgate.base.positions import Position
+from headgate.base.sequence_table import SequenceTable
 
 
 class LedgerRange(Protocol):
@@ -90,6 +91,8 @@ class EntryLog(Protocol):
     part of the index that is on the disk: see :meth:`is_indexed`."""
     damage: str
     """Where and what the topic lost on the disk; empty if nothing or if that was accepted."""
+    sequences: SequenceTable | None
+    """The producers that deduplication knows; None while the topic has no deduplication."""
 
     @property
     def current_ledger_entries(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.park_cause import ParkCause
@@ -124,6 +125,7 @@ class Producer:
         "client_version",
         "closed",
         "connected_ms",
+        "duplicates_dropped",
         "ending",
         "epoch",
         "gate",
@@ -134,6 +136,7 @@ class Producer:
         "messages_published",
         "metadata",
         "name",
+        "names_itself",
         "parked",
         "parked_at",
         "parked_at_since_ns",
@@ -202,6 +205,11 @@ class Producer:
         a counter must not fall."""
         self.bytes_published = 0
         self.chunks_published = 0
+        self.names_itself: Callable[[bytes], object] | None = None
+        """Whether an entry of the usual shape has this producer's name; made when deduplication
+        first needs it."""
+        self.duplicates_dropped = 0
+        """Messages that were not stored, because they had been before."""
         self.rates = RateMeter(3)
 
     def counters(self) -> tuple[int, int, int]:

@@ -11,11 +11,14 @@ control (:mod:`headgate.engine.admission`) decides whether the SEND is staged or
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.errors import NoRoomError, StorageError
 from headgate.engine.cache import EntryCache, TopicCache
+from headgate.engine.deduplication import NOT_NEW, UNTRACKED, Deduplication
+from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_send import ParkedSend
 from headgate.engine.parking import Parking
 from headgate.engine.ports import EntryLog
@@ -55,6 +58,16 @@ class EntryAppender(Protocol):
 
     def append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes, /) -> int:
         """Stage an entry for the next group commit and return its ordinal."""
+
+    def sequence_of(self, body: bytes, /) -> tuple[str, int, int] | None:
+        """The producer's name and the first and last sequence id in an entry's metadata; None if
+        deduplication ignores the entry."""
+
+    def name_test(self, name: str, /) -> Callable[[bytes], object]:
+        """A quick test of entries: true only for those that name this producer."""
+
+    def track_sequences(self, log: EntryLog, is_on: bool, /) -> None:
+        """Begin or end to keep ``log.sequences``, from the next entry on."""
 
 
 class Admission(Protocol):
@@ -110,6 +123,8 @@ class PublishingEngine(Protocol):
     now_ns: int
     now_ms: int
     log_ms: int
+    duplicates_dropped: int
+    limits: EngineLimits
     cache: EntryCache
 
     @property
@@ -145,6 +160,10 @@ class PublishedTopic(Protocol):
     def subscriptions(self) -> Mapping[str, object]:
         """The topic's subscriptions by name."""
 
+    @property
+    def producers(self) -> Mapping[str, Producer]:
+        """The topic's connected producers by name."""
+
     def entries_visible(self, first: int, /) -> None:
         """Entries from ``first`` on are durable: dispatch them."""
 
@@ -167,6 +186,8 @@ class TopicPublishing:
         "adaptive_limit",
         "admit_below",
         "control",
+        "deduplication",
+        "duplicates_dropped",
         "ending",
         "gate",
         "last_publish_ms",
@@ -209,6 +230,10 @@ class TopicPublishing:
         """While fewer bytes are staged, a SEND is staged without asking admission control."""
         self.parking: Parking | None = None
         """The parked SENDs; created with the first of them."""
+        self.deduplication: Deduplication | None = None
+        """Finds messages that were stored before; None without message deduplication."""
+        self.duplicates_dropped = 0
+        """Messages that were not stored, because they had been before."""
         self.ending: list[Producer] | None = None
         """Producers to close as soon as their staged entries are answered."""
 
@@ -218,6 +243,12 @@ class TopicPublishing:
         return len(self._pending)
 
     # -- what reports read -----------------------------------------------------------------
+
+    @property
+    def duplicates_if_any(self) -> int | None:
+        """:attr:`duplicates_dropped`; None if the topic never had deduplication."""
+        has_none = self.deduplication is None and not self.duplicates_dropped
+        return None if has_none else self.duplicates_dropped
 
     @property
     def is_limited(self) -> bool:
@@ -265,12 +296,20 @@ class TopicPublishing:
 
         False: the SEND is parked, because of a backlog quota, a full disk or a publish limit. It is
         staged later (:meth:`ProducerPort.send_staged`), or dropped if its producer is closed first.
+        Or deduplication answered it: it was stored before, or its producer is closed.
         ``charged``: messages that were already charged for a SEND that was parked.
 
         Raises:
             StorageError: the disk failed, or it is full and this is a system topic.
         """
-        engine = self._engine
+        engine, deduplication = self._engine, self.deduplication
+        if deduplication is not None:
+            last_id = deduplication.check(
+                producer, sequence_id, highest_sequence_id, message_count, body
+            )
+            if last_id == NOT_NEW:
+                self._refund(charged, len(body))
+                return False
         if self.staged_bytes >= self.admit_below:
             charged = engine.admission.admit(self, producer, message_count, len(body))
             if charged < 0:
@@ -286,6 +325,11 @@ class TopicPublishing:
             send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
             engine.disk_full_hold.no_room(self, producer, ParkedSend(*send))
             return False
+        if deduplication is not None and last_id > UNTRACKED:
+            table = deduplication.table
+            if table is not None:  # as its entry_staged, without the call: the hot path
+                table.staged[producer.name] = last_id
+                table.moves.append((ordinal, producer.name, last_id))
         if self._subscriptions:
             engine.cache.put(self._cache, ordinal, body)
         if engine.now_ns != self._arrived_ns:
@@ -325,6 +369,23 @@ class TopicPublishing:
             self.update_admit_below()
             if is_staged:
                 producer.port.send_staged()
+
+    def set_deduplication(self, is_on: bool) -> None:
+        """Drop messages that were stored before from now on, or no longer. The producers' earlier
+        messages are not known: they count from the next entry on."""
+        log, deduplication = self._log, self.deduplication
+        if is_on is not (log.sequences is not None):
+            self._engine.effects.track_sequences(log, is_on)
+        if log.sequences is not None:
+            log.sequences.names_max = self._engine.limits.deduplicated_producers_max
+            if not self.topic.producers:
+                log.sequences.all_disconnected(self._engine.log_ms)
+        if deduplication is not None:
+            deduplication.table = log.sequences
+        elif log.sequences is not None:
+            self.deduplication = Deduplication(self, self._engine, log, log.sequences)
+        if deduplication is not None and deduplication.is_over:
+            self.deduplication = None
 
     def update_admit_below(self) -> None:
         """Set ``admit_below`` from quota, limits, parked SENDs and ending producers."""
@@ -423,9 +484,27 @@ class TopicPublishing:
         end = log.end
         if end - first > entries_max:
             end = first + entries_max
-        pending = self._pending
-        position = log.position
         sizes: list[int] = []
+        deduplication = self.deduplication
+        if deduplication is None:
+            self._answer(first, end, sizes)
+        else:
+            deduplication.answer_in_order(first, end, partial(self._answer, sizes=sizes))
+            if deduplication.is_over:
+                self.deduplication = None
+        self.visible = end
+        self.last_publish_ms = self._engine.now_ms
+        self.topic.entries_visible(first)
+        if first < end:
+            self._count_writes(first, end, sizes, storage_ns)
+        if self.staged_bytes >= self.admit_below:
+            self._commit_ended()
+        return end < log.end
+
+    def _answer(self, first: int, end: int, sizes: list[int]) -> None:
+        """Send the receipts of durable entries, and append their sizes to ``sizes``."""
+        pending = self._pending
+        position = self._log.position
         for ordinal in range(first, end):
             producer, sequence_id, highest_sequence_id, _, messages, body = pending.popleft()
             producer.pending_count -= 1
@@ -437,14 +516,6 @@ class TopicPublishing:
                 producer.port.send_receipt(
                     producer.producer_id, sequence_id, highest_sequence_id, position(ordinal)
                 )
-        self.visible = end
-        self.last_publish_ms = self._engine.now_ms
-        self.topic.entries_visible(first)
-        if first < end:
-            self._count_writes(first, end, sizes, storage_ns)
-        if self.staged_bytes >= self.admit_below:
-            self._commit_ended()
-        return end < log.end
 
     def _count_writes(self, first: int, end: int, sizes: list[int], storage_ns: int) -> None:
         """Count the entries that became durable now, by the turn that staged them."""
@@ -476,6 +547,8 @@ class TopicPublishing:
 
     def fail_pending(self, error: StorageError) -> None:
         """Answer every staged entry with an error: none of them was stored."""
+        if self.deduplication is not None:
+            self.deduplication.entries_lost(str(error))
         for ordinal in range(self._log.end, self._log.end + len(self._pending)):
             self._cache.pop(ordinal, None)
         self._arrivals.clear()
@@ -498,6 +571,8 @@ class TopicPublishing:
     def park_pending(self) -> None:
         """Park every staged entry: the disk has no room for it. Each producer's entries are parked
         in front of what the producer sent later."""
+        if self.deduplication is not None:
+            self.deduplication.entries_lost("the disk is full")
         unstaged: list[tuple[Producer, ParkedSend]] = []
         ordinal, arrivals, at = self._log.end, self._arrivals, 0
         for producer, sequence_id, highest_sequence_id, charged, messages, body in self._pending:

@@ -70,6 +70,7 @@ class TopicEngine(Protocol):
     now_ms: int
     log_ms: int
     written_ns: int
+    duplicates_dropped: int
     limits: EngineLimits
     cache: EntryCache
     gate: BrokerGate
@@ -273,6 +274,8 @@ class Topic:
             )
         self.producers[producer.name] = producer
         producer.publishing = self.publishing
+        if self.publishing.deduplication is not None:
+            self.publishing.deduplication.connected(producer)
 
     def exclusive_access(self) -> ExclusiveAccess:
         """Exclusive access to the topic; created when a producer first asks for it."""
@@ -329,6 +332,8 @@ class Topic:
             del self.producers[producer.name]
             if self.access is not None:
                 self.access.left(producer, self.producers)
+            if self.publishing.deduplication is not None:
+                self.publishing.deduplication.disconnected(producer)
             self.touch_idle()
 
     def entries_visible(self, first: int) -> None:

@@ -207,6 +207,10 @@ class Facade(Protocol):
     def effective_count(self, topic: TopicName, field: CountField) -> int:
         """The limit in force on a number of a topic's clients or subscriptions; 0 for none."""
 
+    def effective_deduplication(self, topic: TopicName) -> bool:
+        """Whether a topic has message deduplication: by its policy, the namespace's or the
+        broker's setting."""
+
     def broker_retention(self) -> Retention:
         """The retention of topics without a policy."""
 

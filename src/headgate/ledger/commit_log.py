@@ -42,6 +42,7 @@ from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.read_planner import ReadPlanner
 from headgate.ledger.reader import LogReader, ReadPlan, entries_of
 from headgate.ledger.recovery.recover import recover
+from headgate.ledger.recovery.replay import SequenceOf, no_sequence
 from headgate.ledger.recovery.sealing import prepare_first
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.accounting import check_segments, space_use
@@ -105,6 +106,7 @@ class CommitLog:
         self.stage_acks = controls.stage_acks
         self.stage_trim = controls.stage_trim
         self.accept_damage = controls.accept_damage
+        self.track_sequences = controls.track_sequences
         self.seal_batch = staging.seal_batch
         self.write_batch = writer.write_batch
         planner = ReadPlanner(state, settings)
@@ -132,6 +134,7 @@ class CommitLog:
         topic_number_last: int | None = None,
         ids_min: int = 1,
         batch_min: int = 0,
+        sequence_of: SequenceOf = no_sequence,
     ) -> CommitLog:
         """Lock a log's directory and recover its content. Blocks.
 
@@ -140,7 +143,7 @@ class CommitLog:
         so that no message can imitate a part of the log. ``receive_time_bound`` bounds the receive
         times in the directory. ``topic_number_last`` is the highest number ever assigned, if known.
         Ids of ledgers and cursors below ``ids_min`` are not used. ``batch_min`` is a batch that was
-        durable.
+        durable. ``sequence_of`` reads the sequence ids of entries of topics with deduplication.
 
         Raises :class:`UnknownTopicsError` if a record has a topic number above
         ``topic_number_last``, :class:`OlderLogError` if the log ends before ``batch_min``, and
@@ -166,7 +169,7 @@ class CommitLog:
             blocks = BlockCache(reader, settings.index_cache_bytes)
             state = recover(
                 fs, directory, topic_numbers, writer, receive_time_bound, topic_number_last,
-                ids_min, batch_min, blocks,
+                ids_min, batch_min, blocks, sequence_of,
             )  # fmt: skip
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)

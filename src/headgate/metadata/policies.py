@@ -247,6 +247,8 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether clients may bring new definitions."""
     schema_validation_enforced: bool = False
     """Whether producers without a schema are refused on topics with one."""
+    deduplication: bool | None = None
+    """Whether messages are stored once only."""
     message_ttl_in_seconds: int | None = None
     """Age from which unacknowledged messages expire; 0 is none, even if a wider level has one."""
     subscription_expiration_time_minutes: int | None = None
@@ -279,6 +281,8 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
     schema_compatibility_strategy: CompatibilityStrategy | None = None
     schema_validation_enforced: bool | None = None
+    deduplication: bool | None = None
+    """Whether messages are stored once only."""
     message_ttl_in_seconds: int | None = None
     """Age from which unacknowledged messages expire; 0 is none, even if a wider level has one."""
     subscription_expiration_time_minutes: int | None = None
@@ -296,6 +300,12 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 NO_TOPIC_POLICIES = TopicPolicies()
 """The policies of a topic on which none is set."""
+
+
+def deduplication_policy(topic: TopicPolicies, namespace: NamespacePolicies) -> bool | None:
+    """Whether message deduplication is set for a topic: by its own policy, else its namespace's.
+    None: the broker's setting applies."""
+    return namespace.deduplication if topic.deduplication is None else topic.deduplication
 
 
 def retention_policy(topic: TopicPolicies, namespace: NamespacePolicies) -> Retention | None:

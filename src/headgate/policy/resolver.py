@@ -26,6 +26,7 @@ from headgate.metadata.policies import (
     Retention,
 )
 from headgate.policy.count_table import CountTable
+from headgate.policy.deduplication_table import DeduplicationTable
 from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
@@ -56,6 +57,7 @@ class PolicyResolver:
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
         self.schemas = SchemaTable(catalog, settings)
+        self.deduplication = DeduplicationTable(catalog, settings, system)
         self.expiry = ExpiryTable(catalog, settings, system)
         self.uses = UseTable(catalog, settings, system)
         self.send_rules = SendRulesTable(catalog, settings, system)
@@ -82,6 +84,10 @@ class PolicyResolver:
         """The effective retention of a topic; trimming uses it too."""
         return self.retentions.of_topic(topic)
 
+    def applied_deduplication(self, topic: TopicName) -> bool:
+        """Whether a topic has message deduplication."""
+        return self.deduplication.of_topic(topic)
+
     def applied_count(self, topic: TopicName, field: CountField) -> int:
         """The effective limit on a number of a topic; 0 for none. The broker applies the same."""
         return self.counts.of_topic(topic, field)
@@ -102,6 +108,10 @@ class PolicyResolver:
     def applied_publish_limit(self, topic: Topic) -> RateLimit | None:
         """The effective publish limit of a topic."""
         return self.publish_limits.of_topic(topic.name).limit
+
+    def deduplicates(self, topic: Topic) -> bool:
+        """Whether the engine drops messages of a topic that were stored before."""
+        return self.deduplication.of_topic(topic.name)
 
     def unacked_limits(self, topic: Topic) -> UnackedLimits | None:
         """The limits on the unacknowledged messages of a topic's shared consumers and

@@ -213,6 +213,8 @@ TOPIC_FIELDS: Final = (
           " subscription; null without backlog."),
     Field(23, "oldest_subscription", _S, _LEVEL, "", "The subscription that message belongs to."),
     Field(24, "producers", _I, _LEVEL, "1", "Connected producers."),
+    Field(25, "duplicates_dropped", _I, _CUM, "messages", "Messages that deduplication did not"
+          " store, because they had been stored before; null if the topic never had it."),
     *_quota_fields(),
     *_parked_fields(),
     Field(80, "publish_limit_messages_per_s", _D, _LEVEL, "messages/s",

@@ -204,6 +204,7 @@ class SimClient(asyncio.Protocol):
             raise
         producer.name = answer.producer_success.producer_name
         producer.schema_version = answer.producer_success.schema_version
+        producer.last_sequence_id = answer.producer_success.last_sequence_id
         if answer.producer_success.HasField("topic_epoch"):
             producer.topic_epoch = answer.producer_success.topic_epoch
         return producer

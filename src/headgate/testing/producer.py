@@ -28,6 +28,8 @@ class SimProducer:
         self.name = ""
         self.schema_version = b""
         """The schema version that the broker sent; empty without a schema."""
+        self.last_sequence_id = -1
+        """The last sequence id under its name that the broker knew when it was created."""
         self.topic_epoch: int | None = None
         """The topic epoch that the broker sent."""
         self.is_open = True

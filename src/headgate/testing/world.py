@@ -43,6 +43,7 @@ from headgate.testing.errors import ConnectionLostError
 from headgate.testing.lanes import SimLane
 from headgate.testing.loop import HOST, SimLoop
 from headgate.testing.transport import NetworkProfile, SimNetwork
+from headgate.wire.sequence_ids import entry_sequence
 
 T = TypeVar("T")
 
@@ -248,6 +249,7 @@ class World:
                 topic_number_last=terms.topic_number_last,
                 ids_min=terms.ids_min,
                 batch_min=terms.batch_min,
+                sequence_of=entry_sequence,
             ),
             entropy=self._source("identity").randbytes,
             boot_wall_ms=self.wall_ms(),

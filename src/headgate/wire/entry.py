@@ -29,7 +29,7 @@ from headgate.wire.messages import MessageMetadata
 MAGIC_CHECKSUM = 0x0E01
 MAGIC_BROKER_ENTRY = 0x0E02
 
-_CHECKSUM_MARK = MAGIC_CHECKSUM.to_bytes(2)
+CHECKSUM_MARK = MAGIC_CHECKSUM.to_bytes(2)
 _BROKER_ENTRY_MARK = MAGIC_BROKER_ENTRY.to_bytes(2)
 
 _HEAD = struct.Struct(">HII")
@@ -134,7 +134,7 @@ def _find_starts(body: bytes) -> tuple[int, int]:
     checksum_start = 0
     if body[:2] == _BROKER_ENTRY_MARK:
         checksum_start = _MAGIC_AND_WORD.size + int.from_bytes(body[2 : _MAGIC_AND_WORD.size])
-    has_checksum = body[checksum_start : checksum_start + 2] == _CHECKSUM_MARK
+    has_checksum = body[checksum_start : checksum_start + 2] == CHECKSUM_MARK
     covered_start = checksum_start + (_CHECKSUM_BYTES if has_checksum else 0)
     if covered_start + LENGTH.size > len(body):
         raise _too_short(body)

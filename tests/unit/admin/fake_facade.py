@@ -244,6 +244,9 @@ class FakeFacade:
     def effective_count(self, topic: TopicName, field: CountField) -> int:
         return self._policies.applied_count(topic, field)
 
+    def effective_deduplication(self, topic: TopicName) -> bool:
+        return self._policies.applied_deduplication(topic)
+
     def broker_retention(self) -> Retention:
         return self.default_retention
 

@@ -38,9 +38,11 @@ def test_policies_can_be_given_at_once_and_are_shown(api: Ask) -> None:
         "max_consumers_per_topic": -1,
         "max_consumers_per_subscription": 0,
         "max_topics_per_namespace": 9,
+        "deduplicationEnabled": True,
     }
     assert api("PUT", f"{N}/public/ns", body).status == 204
     shown = api("GET", f"{N}/public/ns").json()
+    assert shown["deduplicationEnabled"] is True
     counts = {name: value for name, value in shown.items() if name.startswith("max_")}
     assert counts == {"max_consumers_per_subscription": 0, "max_topics_per_namespace": 9}
     assert shown["clusterDispatchRate"] == shown["topicDispatchRate"] == {"standalone": RATE}

@@ -189,3 +189,20 @@ def test_limits_on_numbers(api: Ask, policy: str, of_namespace: str, unset: int)
     assert (api("GET", path).status, api("GET", f"{path}?applied=true").json()) == (unset, 7)
     assert api("DELETE", wider).status == 204
     assert api("GET", f"{path}?applied=true").json() == 0
+
+
+def test_deduplication_of_topic_namespace_and_broker(api: Ask) -> None:
+    api("PUT", f"{P}/t")
+    path = f"{P}/t/deduplicationEnabled"
+    assert (api("GET", path).status, api("GET", path).body) == (200, b"")
+    assert api("GET", f"{path}?applied=true").json() is False
+    assert api("POST", f"{NS}/deduplication", True).status == 204
+    assert api("GET", f"{path}?applied=true").json() is True
+    assert api("POST", path, False).status == 204
+    assert api("GET", path).json() is False
+    assert api("GET", f"{path}?applied=true").json() is False
+    assert api("POST", path, "never").status == 400
+    assert api("DELETE", path).status == 204
+    assert api("GET", f"{path}?applied=true").json() is True
+    assert api("DELETE", f"{NS}/deduplication").status == 204
+    assert api("GET", f"{NS}/deduplication").body == b""

@@ -51,6 +51,7 @@ class FakeLog(IndexedLog):
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.sequences = None
         self.first = self.end = self.staged_end = 0
         self._received_ms: list[int] = []
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable
 
 from headgate.base.ack_set import AckSet
 from headgate.base.chunk import Chunk
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.sequence_table import SequenceTable
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
@@ -44,6 +46,7 @@ class FakeLog(IndexedLog):
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.sequences: SequenceTable | None = None
         self.first = 0
         self.end = 0
         self.bodies: list[bytes] = []
@@ -191,6 +194,17 @@ class FakeEffects:
         log.times.append(self.now_ms)
         return len(log.bodies) - 1
 
+    def sequence_of(self, body: bytes) -> tuple[str, int, int] | None:
+        """``name first last ...``; other bodies have no sequence ids."""
+        parts = body.decode().split()
+        return (parts[0], int(parts[1]), int(parts[2])) if len(parts) > 2 else None
+
+    def name_test(self, name: str) -> Callable[[bytes], bool]:
+        return lambda body: False
+
+    def track_sequences(self, log: EntryLog, is_on: bool) -> None:
+        log.sequences = SequenceTable() if is_on else None
+
     def chunk_of(self, body: bytes) -> Chunk | None:
         """``c7:0`` is the first chunk of message 7."""
         if not body.startswith(b"c"):
@@ -229,6 +243,7 @@ class Rig:
         topic_limit: RateLimit | None = None,
         subscription_limit: RateLimit | None = None,
         quotas: Quotas = NO_QUOTAS,
+        deduplicates: bool = False,
         name: str = "persistent://acme/ns/t",
     ) -> None:
         self.effects = FakeEffects()
@@ -236,12 +251,14 @@ class Rig:
         self.subscription_limit = subscription_limit
         self.quotas = quotas
         self.publish_limit: RateLimit | None = None
+        self.deduplicates = deduplicates
         self.log = FakeLog(1)
         self.engine = Engine(
             self.effects,
             limits_of=self._limit_of,
             quotas_of=lambda _: self.quotas,
             publish_limit_of=lambda topic: self.publish_limit if topic.log is self.log else None,
+            deduplicates=lambda _: self.deduplicates,
             now_ns=START_NS,
             now_ms=START_MS,
             log_ms=START_MS,

@@ -13,6 +13,7 @@ from headgate.policy.setting_info import SettingError
 from headgate.policy.settings import SETTINGS, Settings
 
 DYNAMIC = {
+    "acknowledgmentAtBatchIndexLevelEnabled",
     "maxSameAddressProducersPerTopic",
     "maxSameAddressConsumersPerTopic",
     "isAllowAutoUpdateSchemaEnabled",

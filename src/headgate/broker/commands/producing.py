@@ -103,11 +103,23 @@ class ProducerCommands:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
 
+    async def _when_settled(self, topic: Topic, name: str) -> None:
+        """Return when the last sequence id of a producer is known: what an earlier connection
+        staged under its name is stored or not.
+
+        Raises:
+            StorageError: that could not be stored; the client tries again.
+        """
+        table = topic.log.sequences
+        if table is not None and table.has_staged(name):
+            await self._host.when_durable(topic)
+
     async def _connect(self, attempt: ProducerAttempt) -> None:
         """Connect a producer when it has the access that it asks for. If it has to wait for that,
         this is called again at its turn."""
         connection, topic, producer = attempt.connection, attempt.topic, attempt.producer
         try:
+            await self._when_settled(topic, producer.name)
             self._host.begin_turn()
             topic.publishing.check_newcomer(connection.producer_port)
             if not await self._access.obtain(attempt):
@@ -218,10 +230,12 @@ def _answer(
     topic: Topic,
     schema_version: bytes,
 ) -> None:
+    table = topic.log.sequences
     connection.write(
         encode.producer_success(
             request_id,
             producer_name=producer.name,
+            last_sequence_id=-1 if table is None else table.last_id(producer.name),
             schema_version=schema_version,
             topic_epoch=None if topic.access is None else topic.access.epoch,
         )

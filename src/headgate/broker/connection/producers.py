@@ -95,6 +95,9 @@ class ConnectionProducers:
         if not checksum_ok(body):
             code, text = ServerError.CHECKSUM_ERROR, "Checksum failed on the broker"
             self._frames.write(encode.send_error(producer_id, sequence_id, code, text))
+            if topic.publishing.deduplication is not None:
+                # Else later SENDs would be stored, and this one a duplicate when it is sent again.
+                self.close_after_failure(producer_id)
             return
         message_count = send.num_messages
         is_delayed = check_message_count(message_count, body, self._message_bytes_max)

@@ -24,6 +24,7 @@ from headgate.cli.admin.ending_policies import (
 from headgate.cli.admin.output import as_lines
 from headgate.cli.admin.permissions import NAMESPACE_VERBS
 from headgate.cli.admin.policies import (
+    DEDUPLICATION_OPTIONS,
     PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
@@ -33,6 +34,7 @@ from headgate.cli.admin.policies import (
     as_quotas,
     count_body,
     count_option,
+    deduplication_body,
     publish_rate_body,
     quota_body,
     rate_body,
@@ -196,6 +198,8 @@ GROUP: Final = VerbGroup(
                  "the publish limit of each topic of a namespace"),
         *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
                  "the retention of acknowledged messages in a namespace"),
+        *_policy("deduplication", "deduplication", DEDUPLICATION_OPTIONS, deduplication_body,
+                 "whether the topics of a namespace store no message twice"),
         *_QUOTAS,
         *_counts(),
         *schemas.NAMESPACE_VERBS,

@@ -114,6 +114,24 @@ QUOTA_OPTIONS: Final = (
 """The parameters of a backlog quota."""
 
 
+DEDUPLICATION_OPTIONS: Final = (
+    switch("--enable -e", "enable", "Store no message twice."),
+    switch("--disable -d", "disable", "Store every message."),
+)  # fmt: skip
+"""The parameters of message deduplication."""
+
+
+def deduplication_body(values: Values) -> bool:
+    """What ``DEDUPLICATION_OPTIONS`` say.
+
+    Raises:
+        AdminUsageError: both or none of them is given.
+    """
+    if values["enable"] == values["disable"]:
+        raise AdminUsageError("Need to specify either --enable or --disable")
+    return bool(values["enable"])
+
+
 def count_option(names: str, label: str, what: str) -> Parameter:
     """The parameter of a limit on a number of ``what``."""
     return option(names, label, int32, f"Number of {what}; 0 is no limit.", required=True)

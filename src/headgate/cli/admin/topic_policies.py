@@ -20,6 +20,7 @@ from headgate.cli.admin.ending_policies import (
     types_body,
 )
 from headgate.cli.admin.policies import (
+    DEDUPLICATION_OPTIONS,
     PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
     QUOTA_TYPE,
@@ -29,6 +30,7 @@ from headgate.cli.admin.policies import (
     as_quotas,
     count_body,
     count_option,
+    deduplication_body,
     older_quota_body,
     publish_rate_body,
     quota_body,
@@ -71,6 +73,8 @@ _PUBLISH_PATH: Final = f"{TOPIC_PATH}/publishRate"
 _TOPIC_RATE: Final = "the dispatch limit of a topic"
 _SUBSCRIPTION_RATE: Final = "the dispatch limit of each subscription of a topic"
 _PUBLISH_RATE: Final = "the publish limit of a topic"
+_DEDUPLICATION_PATH: Final = f"{TOPIC_PATH}/deduplicationEnabled"
+_DEDUPLICATION: Final = "whether a topic stores no message twice"
 _RETENTION: Final = "the retention of a topic's acknowledged messages"
 
 
@@ -212,6 +216,14 @@ OLDER_VERBS: Final = (
                   _PUBLISH_RATE, applied=OUR_APPLIED),
     *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                   _RETENTION),
+    *policy_verbs("deduplication", _DEDUPLICATION_PATH, deduplication_body, DEDUPLICATION_OPTIONS,
+                  _DEDUPLICATION, applied=OUR_APPLIED),
+    Verb("get-deduplication-enabled", f"Show {_DEDUPLICATION}; older name.", (TOPIC_NAME,),
+         show(_DEDUPLICATION_PATH)),
+    Verb("enable-deduplication", "Have a topic store no message twice; older name.", (TOPIC_NAME,),
+         send("POST", _DEDUPLICATION_PATH, body=lambda _: True)),
+    Verb("disable-deduplication", "Have a topic store every message; older name.", (TOPIC_NAME,),
+         send("POST", _DEDUPLICATION_PATH, body=lambda _: False)),
     *quota_verbs("get-backlog-quotas", older_quota_body),
     *count_verbs({
         "maxProducers": "maxProducers",
@@ -240,6 +252,8 @@ GROUP: Final = VerbGroup(
                       _PUBLISH_RATE, (GLOBAL,), applied=OUR_APPLIED),
         *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                       _RETENTION, (GLOBAL,)),
+        *policy_verbs("deduplication", _DEDUPLICATION_PATH, deduplication_body,
+                      DEDUPLICATION_OPTIONS, _DEDUPLICATION, (GLOBAL,)),
         *quota_verbs("get-backlog-quota", quota_body, (GLOBAL,)),
         *count_verbs({
             "max-producers": "maxProducers",

@@ -70,6 +70,9 @@ def add_parked(page: Page, side: Report, *, partitioned: bool) -> None:
         rows.append(
             ("delays", f"{delayed} with a delay, delivered at once: delays are unsupported")
         )
+    if side["duplicatesDropped"]:
+        dropped = count_text(side["duplicatesDropped"], "message")
+        rows.append(("duplicates", f"{dropped} dropped, which were stored before"))
     if rows:
         page.rows(rows)
 

@@ -49,6 +49,9 @@ Batch numbers only grow, and no number is used twice. Payloads::
     ACKS     u64 cursor id | acknowledgement changes (see headgate.base.ack_changes)
     ACCEPT   u32 topic | u32 n | n * (u64 first ordinal, u64 one past the last): an operator accepts
              that these entries are lost, and whatever else the topic and its cursors may have lost
+    SEQUENCES u32 topic | u8 is on | rows (headgate.base.sequence_table): deduplication of a topic
+             begins with these producers, or ends. The entries behind it tell the rest, by the
+             sequence ids in their metadata
 
 The log writes batch n + 1 only when batch n is durable. So a damaged batch was durable once if a
 sound one follows, or if it lies before the flush position (see flush_position.py). That is damage,
@@ -88,7 +91,8 @@ KIND_CREATE: Final = 5
 KIND_DELETE: Final = 6
 KIND_ACKS: Final = 7
 KIND_ACCEPT: Final = 8
-KINDS: Final = range(KIND_RUN, KIND_ACCEPT + 1)
+KIND_SEQUENCES: Final = 9
+KINDS: Final = range(KIND_RUN, KIND_SEQUENCES + 1)
 """The kinds of records in a batch after its BATCH record."""
 
 SEGMENT_MAGIC: Final = b"HGSEGMT\0"
@@ -126,6 +130,7 @@ RUN = struct.Struct("<IIQQQqQQq")
 RUN_RECORD_BYTES: Final = PREFIX_BYTES + RUN.size
 TRIM = struct.Struct("<IIQ")
 ACCEPT = struct.Struct("<II")
+SEQUENCES = struct.Struct("<IB")
 ORDINALS = struct.Struct("<QQ")
 CURSOR_ID = struct.Struct("<Q")
 

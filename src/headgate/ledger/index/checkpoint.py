@@ -23,6 +23,8 @@ File ``%016x.checkpoint`` (named after the segment where replay starts), little 
              kind 4 damage of a topic: u32 number | u32 n | n * (u64 first lost ordinal, u64 one
                            past the last) | where and what (UTF-8), empty once it is accepted
              kind 5 damage of a cursor: u64 cursor id | where and what (UTF-8)
+             kind 6 some producers of a topic with deduplication: u32 number | rows
+                           (headgate.base.sequence_table)
              kind 3 counters, the last item: u64 next ledger id | u64 next cursor id
                            | u64 next batch | u64 next segment
     tail     u32 CRC32C of all before
@@ -31,10 +33,12 @@ File ``%016x.checkpoint`` (named after the segment where replay starts), little 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 from headgate.base.errors import CorruptionError
+from headgate.base.sequence_table import SequenceRow, decode_rows, encode_rows
 from headgate.base.units import KIB
 from headgate.fs.api import Fs
 from headgate.ledger.format.directory import read_file, write_file
@@ -61,11 +65,13 @@ _ITEM = struct.Struct("<IB")
 _TOPIC = struct.Struct("<IIQQQQqI")
 _LEDGER = struct.Struct("<QQq")
 _COUNTERS = struct.Struct("<QQQQ")
+_NUMBER = struct.Struct("<I")
 _KIND_TOPIC = 1
 _KIND_CURSOR = 2
 _KIND_COUNTERS = 3
 _KIND_TOPIC_DAMAGE = 4
 _KIND_CURSOR_DAMAGE = 5
+_KIND_SEQUENCES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,8 @@ class TopicState:
     ledgers: tuple[tuple[int, int, int], ...]
     damage: str = ""
     lost: tuple[tuple[int, int], ...] = ()
+    sequences: list[SequenceRow] | None = None
+    """The producers that deduplication knows; None without deduplication."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,11 @@ class CheckpointBuilder:
         if cursor.damage:
             payload = CURSOR_ID.pack(cursor.cursor_id) + cursor.damage.encode()
             self._add(_KIND_CURSOR_DAMAGE, payload)
+
+    def add_sequences(self, number: int, rows: Iterable[SequenceRow]) -> None:
+        """Add some producers of a topic with deduplication, behind the topic. Without producers
+        this says that the topic has deduplication."""
+        self._add(_KIND_SEQUENCES, _NUMBER.pack(number) + encode_rows(rows))
 
     def add_counters(self, counters: Counters) -> None:
         """Add the counters, the last item."""
@@ -218,6 +231,16 @@ def _take_item(found: Checkpoint, kind: int, payload: bytes) -> None:
             found.topics[number],
             damage=payload[text_at:].decode(),
             lost=tuple(ORDINALS.iter_unpack(payload[ACCEPT.size : text_at])),
+        )
+    elif kind == _KIND_SEQUENCES:
+        (number,) = _NUMBER.unpack_from(payload)
+        topic_state = found.topics.get(number)
+        if topic_state is None:
+            return  # the topic is younger than the checkpoint: replay finds all of it
+        if topic_state.sequences is None:
+            topic_state = found.topics[number] = replace(topic_state, sequences=[])
+        cast("list[SequenceRow]", topic_state.sequences).extend(
+            decode_rows(payload[_NUMBER.size :])
         )
     else:
         raise CorruptionError(f"a checkpoint has an item of unknown kind {kind}")

@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
+from headgate.base.sequence_table import SequenceTable
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
 from headgate.ledger.index.block_cache import BlockCache
 from headgate.ledger.index.columns import Columns, TopicTotals
@@ -74,7 +75,7 @@ class TopicLog(EntryIndex):
 
     __slots__ = (
         "_ledger_created", "_ledger_first", "_ledger_ids", "_ledger_totals", "_run_first",
-        "_run_segment", "damage", "ledger_limit", "lost", "mark",
+        "_run_segment", "damage", "ledger_limit", "lost", "mark", "sequences",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
@@ -88,6 +89,8 @@ class TopicLog(EntryIndex):
         self.lost: list[tuple[int, int]] = []
         """Ranges of lost entries, ``(first, one past the last)``, ascending and disjoint. An empty
         range: what belonged before that entry, other than an entry, is lost."""
+        self.sequences: SequenceTable | None = None
+        """The producers that deduplication knows; None while the topic has no deduplication."""
         self._run_first = array("q")
         self._run_segment = array("q")
         self._ledger_ids: list[int] = []

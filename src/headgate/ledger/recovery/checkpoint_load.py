@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from headgate.base.errors import CorruptionError
+from headgate.base.sequence_table import SequenceTable
 from headgate.fs.api import Fs
 from headgate.ledger.format.directory import file_size
 from headgate.ledger.format.records import checkpoint_names, segment_of_checkpoint
@@ -83,6 +84,8 @@ def _load_state(checkpoint: Checkpoint, known: Collection[int], state: LogState)
         topic.first = saved.first
         topic.damage = saved.damage
         topic.lost = list(saved.lost)
+        if saved.sequences is not None:
+            topic.sequences = SequenceTable(saved.sequences)
         for ledger_id, first, created in saved.ledgers:
             topic.open_ledger(ledger_id, first, created)
     for cursor in checkpoint.cursors.values():

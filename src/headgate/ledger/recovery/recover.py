@@ -21,7 +21,7 @@ from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.checkpoint_load import LoadedCheckpoint, load_checkpoint
 from headgate.ledger.recovery.file_names import refuse_misnamed
 from headgate.ledger.recovery.loss_assessment import Doubt, Loss
-from headgate.ledger.recovery.replay import Replay
+from headgate.ledger.recovery.replay import Replay, SequenceOf, no_sequence
 from headgate.ledger.recovery.sealing import end_of, seal_segments, store_checkpoint
 from headgate.ledger.recovery.segment_load import SegmentLoader, read_first_head
 from headgate.ledger.recovery.start_report import log_findings
@@ -45,6 +45,7 @@ def recover(
     ids_min: int = 1,
     batch_min: int = 0,
     blocks: BlockCache | None = None,
+    sequence_of: SequenceOf = no_sequence,
 ) -> LogState:
     """Recover the log in ``directory``. Topics and cursors that lost something have ``damage``.
 
@@ -69,6 +70,7 @@ def recover(
         topic_numbers,
         flush_position=(0, 0) if recorded is None else recorded[1:],
         without_checkpoint=is_rebuilt,
+        sequence_of=sequence_of,
     )
     loader = SegmentLoader(fs, directory, state, replay)
     for segment in segments:

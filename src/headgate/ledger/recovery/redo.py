@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from headgate.base.ack_changes import AckChanges
 from headgate.base.errors import CorruptionError
+from headgate.base.sequence_table import SequenceTable, decode_rows
 from headgate.ledger.format.records import (
     ACCEPT,
     CURSOR_ID,
@@ -18,9 +19,11 @@ from headgate.ledger.format.records import (
     KIND_ACKS,
     KIND_CREATE,
     KIND_DELETE,
+    KIND_SEQUENCES,
     KIND_TRIM,
     ORDINALS,
     RUN,
+    SEQUENCES,
     TRIM,
     segment_name,
 )
@@ -130,6 +133,12 @@ class Redo:
                 self.trims[number] = max(self.trims.get(number, 0), first)
         elif kind == KIND_ACCEPT:
             self._accept(payload)
+        elif kind == KIND_SEQUENCES:
+            number, is_on = SEQUENCES.unpack_from(payload)
+            state.orphans.note_number(number)
+            if number in self._known:
+                rows = decode_rows(payload[SEQUENCES.size :])
+                state.enter_topic(number).sequences = SequenceTable(rows) if is_on else None
         else:
             raise CorruptionError(f"{self.place(at)}: a record of unknown kind {kind}")
 

@@ -15,7 +15,7 @@ Replay skips damage in four steps, and takes the first that works:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from headgate.base.errors import CorruptionError
 from headgate.ledger.format.records import (
@@ -44,6 +44,15 @@ from headgate.ledger.recovery.index_rows import IndexRow
 from headgate.ledger.recovery.loss_assessment import Doubt, LossAssessment
 from headgate.ledger.recovery.redo import Redo
 
+SequenceOf = Callable[[bytes], tuple[str, int, int] | None]
+"""The producer's name and the first and last sequence id in an entry; None if it has none."""
+
+
+def no_sequence(_: bytes) -> tuple[str, int, int] | None:
+    """Entries have no sequence ids that count."""
+    return None
+
+
 CORRECTION_TRIES_MAX = 1_000
 """Records that one start tries to correct. A try takes about a millisecond, and damage of more
 records has another cause than single bits."""
@@ -59,15 +68,18 @@ class Replay:
         *,
         flush_position: tuple[int, int] = (0, 0),
         without_checkpoint: bool = False,
+        sequence_of: SequenceOf = no_sequence,
     ) -> None:
         """``flush_position`` is a segment, and the offset in it up to which the log was durable.
-        ``without_checkpoint``: the state starts empty, and older segments were deleted."""
+        ``without_checkpoint``: the state starts empty, and older segments were deleted.
+        ``sequence_of`` as in :meth:`headgate.ledger.CommitLog.open`."""
         self._state = state
         known = self._known = frozenset(topic_numbers)
         self.assessment = LossAssessment(state, known)
         self._redo = Redo(state, known, self.assessment)
         self._redo.without_checkpoint = without_checkpoint
         self._flush_position = flush_position
+        self._sequence_of = sequence_of
         self._follows: int | None = None
         """The argument of :meth:`segment`."""
         self.torn: BatchHead | None = None
@@ -329,6 +341,10 @@ class Replay:
                         self.assessment.topic_is_complete(number)
                     topic.append(messages, size - ENTRY_FIXED_BYTES, received, lag, at)
                     topic.end = topic.staged_end
+                    if topic.sequences is not None:
+                        sequence = self._sequence_of(data[at + ENTRY_HEAD_BYTES : end])
+                        if sequence is not None:
+                            topic.sequences.store(sequence[0], sequence[2])
                 else:
                     size_bytes = size - ENTRY_FIXED_BYTES
                     self._state.orphans.add(self._segment, number, 1, size_bytes)

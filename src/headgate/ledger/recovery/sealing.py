@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from typing import Final
 
 from headgate.fs.api import Fs
 from headgate.ledger.errors import LogFullError
@@ -16,11 +17,15 @@ from headgate.ledger.format.directory import TEMPORARY_SUFFIX
 from headgate.ledger.format.flush_position import FlushPosition
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_name
 from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
+from headgate.ledger.index.checkpoint_sequences import add_sequences
 from headgate.ledger.index.footer import FooterBuilder
 from headgate.ledger.index.state import LogState
 from headgate.ledger.write.writer import LogWriter
 
 logger = logging.getLogger("headgate.ledger")
+
+_PRODUCERS_PER_ITEM: Final = 1_000
+"""Producers of a topic in one item of the checkpoint."""
 
 
 def end_of(state: LogState) -> FlushPosition:
@@ -46,6 +51,8 @@ def store_checkpoint(fs: Fs, directory: str, state: LogState, writer: LogWriter)
         builder.add_topic(topic)
     for cursor in state.cursors.values():
         builder.add_cursor(cursor)
+    for _ in add_sequences(builder, state, _PRODUCERS_PER_ITEM):
+        pass  # a start has the loop for itself
     builder.add_counters(
         Counters(state.next_ledger_id, state.next_cursor_id, state.next_batch, state.next_segment)
     )

@@ -20,6 +20,7 @@ from headgate.ledger.errors import LogFullError
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.index.block_cache import BlockPart
 from headgate.ledger.index.checkpoint import CheckpointBuilder
+from headgate.ledger.index.checkpoint_sequences import add_sequences
 from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.footer import FooterBuilder
 from headgate.ledger.index.state import LogState, SegmentInfo
@@ -89,6 +90,8 @@ class Maintenance:
         self._footer: tuple[int, FooterBuilder, Iterator[int]] | None = None
         self._target: int | None = None
         self._checkpoint: tuple[CheckpointBuilder, Iterator[tuple[bool, int]]] | None = None
+        self._sequences: Iterator[None] | None = None
+        """Of the checkpoint that is being collected: its rows of producers, slice by slice."""
         self._awaited: int | None = None
         self._resting = False
         self._make_way = False
@@ -357,6 +360,7 @@ class Maintenance:
             )
             builder = CheckpointBuilder(target, self._state.last_batch_before(target))
             self._checkpoint = (builder, keys)
+            self._sequences = None
         builder, left = self._checkpoint
         some = False
         for is_topic, key in islice(left, self._settings.slice_items):
@@ -371,6 +375,10 @@ class Maintenance:
                     self._controls.stage_acks(key)
                     builder.add_cursor(cursor)
         if some:
+            return None
+        if self._sequences is None:
+            self._sequences = add_sequences(builder, self._state, self._settings.slice_items)
+        for _ in self._sequences:
             return None
         if self._awaited is None:
             self._awaited = self._staging.last_staged()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.ack_changes import AckChanges
+from headgate.base.sequence_table import decode_rows
 from headgate.fs.api import Fs
 from headgate.ledger.format.directory import read_file
 from headgate.ledger.format.records import (
@@ -22,9 +23,11 @@ from headgate.ledger.format.records import (
     KIND_DELETE,
     KIND_ENTRY,
     KIND_RUN,
+    KIND_SEQUENCES,
     KIND_TRIM,
     ORDINALS,
     RUN,
+    SEQUENCES,
     TRIM,
     segment_name,
 )
@@ -46,6 +49,7 @@ _KINDS: Final = {
     KIND_DELETE: "deleteSubscription",
     KIND_ACKS: "acknowledgements",
     KIND_ACCEPT: "acceptDamage",
+    KIND_SEQUENCES: "deduplication",
 }
 
 
@@ -176,6 +180,10 @@ def _control(kind: int, payload: bytes) -> Row:
         number, count = ACCEPT.unpack_from(payload)
         rows = ORDINALS.iter_unpack(payload[ACCEPT.size :][: count * ORDINALS.size])
         return {"topicNumber": number, "lostOrdinals": [list(row) for row in rows]}
+    if kind == KIND_SEQUENCES:
+        number, is_on = SEQUENCES.unpack_from(payload)
+        found = {row.name: row.last_id for row in decode_rows(payload[SEQUENCES.size :])}
+        return {"topicNumber": number, "isOn": bool(is_on), "lastSequenceIds": found}
     (cursor_id,) = CURSOR_ID.unpack_from(payload)
     if kind == KIND_DELETE:
         return {"cursorId": cursor_id}

@@ -20,6 +20,7 @@ from headgate.ledger.format.records import (
     KIND_DELETE,
     KIND_ENTRY,
     KIND_RUN,
+    KIND_SEQUENCES,
     KIND_TRIM,
     KINDS,
     PREFIX,
@@ -46,6 +47,7 @@ _NAMES: Final = {
     KIND_DELETE: "the deletion of a subscription",
     KIND_ACKS: "acknowledgements",
     KIND_ACCEPT: "an accepted loss",
+    KIND_SEQUENCES: "the begin or end of deduplication",
 }
 
 CUT_BATCH: Final = "the rest of a batch is missing: the file was cut short"

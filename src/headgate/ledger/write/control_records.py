@@ -1,4 +1,4 @@
-"""Control records: changes of cursors and trims, staged or deferred until there is room.
+"""Control records of cursors, trims and deduplication, staged or deferred until there is room.
 
 If a control record finds no room, or its batch fails, the log defers it and builds it again later
 from the state of that time. So deferring loses and reorders nothing.
@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import invariant
+from headgate.base.sequence_table import SequenceTable, encode_rows
 from headgate.ledger.format.records import (
     ACCEPT,
     CURSOR_ID,
@@ -18,21 +19,23 @@ from headgate.ledger.format.records import (
     KIND_ACKS,
     KIND_CREATE,
     KIND_DELETE,
+    KIND_SEQUENCES,
     KIND_TRIM,
     ORDINALS,
     PREFIX_BYTES,
+    SEQUENCES,
     TRIM,
 )
 from headgate.ledger.index.cursors import CursorState, encode_cursor
 from headgate.ledger.index.state import LogState
-from headgate.ledger.index.topic_log import NumberedTopic
+from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.write.deferred_controls import RESTATED, Control, DeferredControls
 from headgate.ledger.write.health import LogHealth
 from headgate.ledger.write.staging import Staging
 
 
 class ControlRecords:
-    """Stages the records of cursors, trims and accepted damage."""
+    """Stages the records of cursors, trims, accepted damage and deduplication."""
 
     def __init__(self, state: LogState, staging: Staging, health: LogHealth) -> None:
         self._state = state
@@ -126,9 +129,18 @@ class ControlRecords:
         for cursor in self._state.cursors_of(number):
             cursor.damage = ""
 
+    def track_sequences(self, handle: NumberedTopic, *, is_on: bool) -> None:
+        """Begin or end to keep the sequence ids of a topic's producers (``TopicLog.sequences``),
+        from the next entry on. What the log knew of them before is forgotten."""
+        topic = self._state.topics[handle.number]
+        if is_on is (topic.sequences is not None):
+            return
+        topic.sequences = SequenceTable() if is_on else None
+        self._stage(Control(KIND_SEQUENCES, topic.number), _sequences_payload(topic))
+
     def forget_topic(self, number: int, cursors: Iterable[CursorState]) -> None:
         """Drop the deferred records of a deleted topic and its cursors."""
-        self._deferred.forget_trim(number)
+        self._deferred.forget_topic(number)
         for cursor in cursors:
             self._deferred.forget_cursor(cursor.cursor_id)
 
@@ -165,6 +177,9 @@ class ControlRecords:
             return CURSOR_ID.pack(key)
         if kind == KIND_TRIM:
             return TRIM.pack(key, 0, first_ordinal) if key in self._state.topics else None
+        if kind == KIND_SEQUENCES:
+            topic = self._state.topics.get(key)
+            return None if topic is None else _sequences_payload(topic)
         cursor = self._state.cursors.get(key)
         if cursor is None:
             return None
@@ -173,3 +188,12 @@ class ControlRecords:
         if kind in (KIND_CREATE, RESTATED):
             return encode_cursor(cursor)
         return CURSOR_ID.pack(key) + acks.whole().to_bytes()
+
+
+def _sequences_payload(topic: TopicLog) -> bytes:
+    """The record that states a topic's sequence ids up to its last staged entry. If this record is
+    in the log, so are those entries: they are before it."""
+    table = topic.sequences
+    if table is None:
+        return SEQUENCES.pack(topic.number, 0)
+    return SEQUENCES.pack(topic.number, 1) + encode_rows(table.rows(topic.staged_end))

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, KIND_TRIM
+from headgate.ledger.format.records import (
+    KIND_ACKS,
+    KIND_CREATE,
+    KIND_DELETE,
+    KIND_SEQUENCES,
+    KIND_TRIM,
+)
 
 RESTATED: Final = 0x100 | KIND_CREATE
 """A CREATE record of a cursor that has one already: it replaces the whole state. In distinction to
@@ -21,9 +27,10 @@ class Control(NamedTuple):
     """The subject of a control record: enough to build the record again."""
 
     kind: int
-    """``KIND_CREATE``, ``RESTATED``, ``KIND_ACKS``, ``KIND_DELETE`` or ``KIND_TRIM``."""
+    """``KIND_CREATE``, ``RESTATED``, ``KIND_ACKS``, ``KIND_DELETE``, ``KIND_TRIM`` or
+    ``KIND_SEQUENCES``."""
     key: int
-    """The cursor's id; a trim's topic number."""
+    """The cursor's id; the topic's number of a trim or of sequence ids."""
     first_ordinal: int = 0
     """The first entry that a trim keeps."""
 
@@ -34,16 +41,17 @@ class Control(NamedTuple):
 
 
 class DeferredControls:
-    """Controls that wait for room, at most one of each cursor and one trim of each topic."""
+    """Controls that wait for room, at most one of each cursor and two of each topic."""
 
-    __slots__ = ("_cursors", "_trims")
+    __slots__ = ("_cursors", "_sequences", "_trims")
 
     def __init__(self) -> None:
         self._cursors: dict[int, int] = {}
         self._trims: dict[int, int] = {}
+        self._sequences: dict[int, None] = {}
 
     def __len__(self) -> int:
-        return len(self._cursors) + len(self._trims)
+        return len(self._cursors) + len(self._trims) + len(self._sequences)
 
     def add(self, control: Control) -> None:
         """Defer a control; combine it with a deferred one of the same cursor or topic.
@@ -54,6 +62,8 @@ class DeferredControls:
         known = self._cursors.get(key)
         if kind == KIND_TRIM:
             self._trims[key] = max(first_ordinal, self._trims.get(key, 0))
+        elif kind == KIND_SEQUENCES:
+            self._sequences[key] = None
         elif {kind, known} == {KIND_CREATE, KIND_DELETE}:
             del self._cursors[key]  # no record of it was ever stored
         elif kind == RESTATED and known in (KIND_CREATE, KIND_DELETE):
@@ -68,12 +78,15 @@ class DeferredControls:
         if self._cursors:
             key, kind = self._cursors.popitem()
             return Control(kind, key)
+        if self._sequences:
+            return Control(KIND_SEQUENCES, self._sequences.popitem()[0])
         return Control(KIND_TRIM, *self._trims.popitem())
 
     def forget_cursor(self, cursor_id: int) -> None:
         """Drop the control of a cursor whose topic is deleted."""
         self._cursors.pop(cursor_id, None)
 
-    def forget_trim(self, topic_number: int) -> None:
-        """Drop the trim of a deleted topic."""
+    def forget_topic(self, topic_number: int) -> None:
+        """Drop the controls of a deleted topic itself."""
         self._trims.pop(topic_number, None)
+        self._sequences.pop(topic_number, None)

@@ -185,6 +185,9 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     delays_ignored: int
     """Messages that asked to be delivered later and were delivered at once, since the topic was
     loaded: delayed delivery is not supported."""
+    duplicates_dropped: int
+    """Messages that deduplication did not store, because they had been stored before, since the
+    topic was loaded."""
     sentence: str
     """What publishing waits for now, or waited for in the last hour."""
     last_publish: str | None

@@ -113,7 +113,7 @@ class TopicStatsReader:
             backlog_size=found.bytes,
             publishers=publishers,
             subscriptions=subscriptions,
-            deduplication_status="Disabled",
+            deduplication_status="Disabled" if topic.log.sequences is None else "Enabled",
             non_contiguous_deleted_messages_ranges=sums.ranges,
             owner_broker=self._owner,
             topic_creation_time_stamp=topic.created_ms,
@@ -141,6 +141,7 @@ class TopicStatsReader:
             "oldestAgeSeconds": _age_s(topic, None if found.oldest is None else found.oldest[0]),
             "storage": _storage_fields(topic),
             "publishesPending": topic.publishing.pending_count,
+            "duplicatesDropped": topic.publishing.duplicates_dropped,
             "terminated": topic.terminated,
             "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
             "publishLimits": limits_view(

@@ -145,6 +145,8 @@ CONNECTION_INSTRUMENTS: Final = (
           lambda of: of.counts.delays_ignored),
     _ours(broker.UNAUTHORIZED_SERIES, COUNTER, "{request}",
           lambda of: of.counts.unauthorized),
+    _ours(broker.DUPLICATES_SERIES, COUNTER, "{message}",
+          lambda of: of.engine.duplicates_dropped),
 )  # fmt: skip
 """Their subject: :class:`.readings.Connections`."""
 

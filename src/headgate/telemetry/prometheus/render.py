@@ -260,7 +260,11 @@ class _Renderer:
             "broker": (connections,),
         }
         figures = broker_values(
-            broker.counts, broker.connections, broker.counts.lookups_pending, totals
+            broker.counts,
+            broker.connections,
+            broker.counts.lookups_pending,
+            broker.engine.duplicates_dropped,
+            totals,
         )
         for series, values in zip(BROKER_SERIES, figures, strict=True):
             own = series.labels[len(BROKER_LABELS) :]

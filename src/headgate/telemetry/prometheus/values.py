@@ -52,6 +52,7 @@ def broker_values(
     counts: BrokerCounts,
     connections: Collection[Connection],
     lookups_pending: int,
+    duplicates_dropped: int,
     totals: Totals,
 ) -> list[tuple[Number, ...]]:
     """Values of :data:`BROKER_SERIES`: one of each, or one for each value of a series' own label
@@ -85,6 +86,7 @@ def broker_values(
         (counts.connections_closed,),
         (counts.delays_ignored,),
         (counts.unauthorized,),
+        (duplicates_dropped,),
     ]
 
 

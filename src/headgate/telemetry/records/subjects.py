@@ -47,8 +47,8 @@ SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", 
 TOPIC_COLUMNS: Final = (
     "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
     *BREACH_COLUMNS, "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes",
-    "backlog_bytes", "producers", *LIMIT_COLUMNS, *COUNT_COLUMNS, *PARKED_COLUMNS,
-    *PUBLISH_COLUMNS,
+    "backlog_bytes", "producers", "duplicates_dropped", *LIMIT_COLUMNS, *COUNT_COLUMNS,
+    *PARKED_COLUMNS, *PUBLISH_COLUMNS,
 )  # fmt: skip
 
 SUBSCRIPTION_COLUMNS: Final = (
@@ -159,6 +159,7 @@ class TopicTrack:
             topic.storage_bytes(),
             backlog_bytes,
             len(topic.producers),
+            topic.publishing.duplicates_if_any,
             *self.quota_limits,
             *count_values(topic),
             *parked_values(topic),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from headgate.base.errors import StorageError
+from headgate.base.names import parse_topic
+from headgate.base.positions import Position
 from headgate.testing import RefusedError, World
 from headgate.wire.codes import ProducerAccessMode, ServerError
 from tests.unit.broker.playing import TOPIC, played
@@ -74,3 +78,50 @@ async def test_a_metadata_disk_that_refuses_costs_one_answer(world: World) -> No
     assert refusal.value.code == ServerError.PERSISTENCE_ERROR
     assert await old.send(b"as ever")
     assert await (await client.producer(f"{TOPIC}-new")).send(b"on the second try")
+
+
+DEDUPLICATED = {"brokerDeduplicationEnabled": "true"}
+
+
+@played(settings=DEDUPLICATED)
+async def test_the_last_sequence_id_lasts_over_unload_and_restart(world: World) -> None:
+    client = await world.connect()
+    await client.subscribe(TOPIC, "s")
+    producer = await client.producer(TOPIC, name="p")
+    assert producer.last_sequence_id == -1
+    for _ in range(3):
+        await producer.send(b"x")
+    await producer.close()
+    assert (await client.producer(TOPIC, name="other")).last_sequence_id == -1
+    await world.broker.registry.unload(parse_topic(TOPIC))
+    assert (await client.producer(TOPIC, name="p")).last_sequence_id == 2
+    world.crash()
+    await world.start()
+    again = await (await world.connect()).producer(TOPIC, name="p")
+    assert again.last_sequence_id == 2
+    assert await again.send(b"x") == Position(-1, -1)
+
+
+@played(settings=DEDUPLICATED)
+async def test_the_last_sequence_id_includes_what_was_on_its_way_to_the_disk(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC, name="p")
+    world.lanes[0].freeze()
+    producer.send_nowait(b"x")
+    await asyncio.sleep(0.5)
+    client.transport.abort()
+    await asyncio.sleep(0.5)
+    again = asyncio.ensure_future((await world.connect()).producer(TOPIC, name="p"))
+    await asyncio.sleep(0.5)
+    assert not again.done()
+    world.lanes[0].thaw()
+    assert (await again).last_sequence_id == 0
+
+
+@played()
+async def test_without_deduplication_no_last_sequence_id_is_known(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC, name="p")
+    await producer.send(b"x")
+    await producer.close()
+    assert (await client.producer(TOPIC, name="p")).last_sequence_id == -1

@@ -7,6 +7,7 @@ import errno
 
 import pytest
 
+from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, Position
 from headgate.fs import Operation
@@ -14,6 +15,8 @@ from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import ServerError
+from headgate.wire.entry import build_entry
+from headgate.wire.messages import MessageMetadata
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.publishing import in_order
 
@@ -390,3 +393,62 @@ async def test_a_lie_about_a_number_of_messages_ends_the_liars_connection_only(
     position = await honest.send(b"true")
     assert (await consumer.receive()).position == position
     assert consumer.permits == 999
+
+
+DEDUPLICATED = {"brokerDeduplicationEnabled": "true"}
+
+
+@played(settings=DEDUPLICATED)
+async def test_a_message_that_was_damaged_on_its_way_may_be_sent_again(world: World) -> None:
+    """Later messages must not be stored before it: then it would be taken for a duplicate."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC, name="p")
+    producer.sequence_id = 0
+    body = bytearray(producer.entry(b"first"))
+    body[-1] ^= 1
+    client.write(frames.send(producer.producer_id, 0, bytes(body)))
+    later = producer.send_nowait(b"second")
+    await asyncio.sleep(1)
+    assert not later.done() or later.exception() is not None
+    again = await client.producer(TOPIC, name="p")
+    assert again.last_sequence_id == -1
+    assert await again.send(b"first") != Position(-1, -1)
+
+
+@played(settings=DEDUPLICATED)
+async def test_deduplication_acts_as_soon_as_it_is_set(world: World) -> None:
+    catalog, name = world.broker.catalog, parse_topic(TOPIC)
+    client = await world.connect()
+    producer = await client.producer(TOPIC, name="p")
+    await producer.send(b"x")
+    producer.sequence_id = -1
+    assert await producer.send(b"x") == Position(-1, -1)
+    await world.broker.commit(catalog.plan_topic_policies(name, deduplication=False))
+    producer.sequence_id = -1
+    assert await producer.send(b"x") != Position(-1, -1)
+    await world.broker.commit(catalog.plan_topic_policies(name, deduplication=True))
+    producer.sequence_id = -1
+    assert await producer.send(b"x") != Position(-1, -1)
+    producer.sequence_id = -1
+    assert await producer.send(b"x") == Position(-1, -1)
+    topic = world.broker.engine.topics[TOPIC]
+    assert topic.log.end == 3
+    assert topic.publishing.duplicates_dropped == 2
+    assert world.broker.engine.duplicates_dropped == 2
+
+
+@played(settings=DEDUPLICATED)
+async def test_chunks_of_a_message_share_a_sequence_id(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC, name="p")
+    for expected in (0, -1):  # of the second time only the last chunk is dropped, as in Pulsar
+        for chunk in range(3):
+            metadata = MessageMetadata(
+                producer_name="p", sequence_id=5, publish_time=1, uuid="u", chunk_id=chunk,
+                num_chunks_from_msg=3,
+            )  # fmt: skip
+            body = build_entry(metadata, b"part")
+            head = frames.send_head(producer.producer_id, 5, len(body), is_chunk=True)
+            client.write(head + body)
+        await asyncio.sleep(1)
+        assert world.broker.engine.topics[TOPIC].log.end == (3 if expected == 0 else 5)

@@ -31,6 +31,7 @@ def groups() -> dict[str, VerbGroup]:
 NEEDED_SWITCHES = {
     "set-schema-validation-enforce": ("--enable",),
     "set-is-allow-auto-update-schema": ("--enable",),
+    "set-deduplication": ("--enable",),
     "set-encryption-required": ("--enable",),
     "namespaces clear-backlog": ("--force",),
     "set-replicated-subscription-status": ("--disable",),

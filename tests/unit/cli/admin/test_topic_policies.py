@@ -24,6 +24,8 @@ TOPIC = "/admin/v2/persistent/t/n/x"
             "s%2F1/dispatchRate?applied=false",
         ),
         (["remove-subscription-dispatch-rate", "t/n/x"], "DELETE", "subscriptionDispatchRate"),
+        (["get-deduplication", "t/n/x", "-ap"], "GET", "deduplicationEnabled?applied=true"),
+        (["remove-deduplication", "t/n/x", "-g"], "DELETE", "deduplicationEnabled?isGlobal=true"),
         (["get-publish-rate", "t/n/x"], "GET", "publishRate"),
         (["get-publish-rate", "t/n/x", "-ap"], "GET", "publishRate?applied=true"),
         (["get-publish-rate", "t/n/x", "--global"], "GET", "publishRate?isGlobal=true"),
@@ -68,7 +70,8 @@ def test_a_limit_may_be_lifted_for_one_subscription(server: FakeServer) -> None:
 def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServer) -> None:
     older_names = {verb.name for verb in OLDER_VERBS}
     newer_names = set(GROUP.commands)
-    assert older_names - newer_names == {"get-backlog-quotas"} | {
+    oldest = {"get-deduplication-enabled", "enable-deduplication", "disable-deduplication"}
+    assert older_names - newer_names - oldest == {"get-backlog-quotas"} | {
         f"{verb}-{name}"
         for verb in ("get", "set", "remove")
         for name in (
@@ -163,3 +166,28 @@ def test_limits_on_numbers(
 def test_the_limit_on_a_number_in_force(server: FakeServer) -> None:
     admin("topicPolicies", "get-max-subscriptions-per-topic", "t/n/x", "-ap", "-g")
     assert server.asked[0][1] == f"{TOPIC}/maxSubscriptionsPerTopic?isGlobal=true&applied=true"
+
+
+@pytest.mark.parametrize(
+    ("words", "sent"),
+    [
+        (["topicPolicies", "set-deduplication", "t/n/x", "-e"], "true"),
+        (["topicPolicies", "set-deduplication", "t/n/x", "--disable"], "false"),
+        (["topics", "set-deduplication", "t/n/x", "--enable"], "true"),
+        (["topics", "enable-deduplication", "t/n/x"], "true"),
+        (["topics", "disable-deduplication", "t/n/x"], "false"),
+    ],
+)
+def test_deduplication_is_turned_on_and_off(
+    server: FakeServer, words: list[str], sent: str
+) -> None:
+    assert admin(*words).exit_code == 0
+    assert server.asked == [("POST", f"{TOPIC}/deduplicationEnabled", sent)]
+
+
+@pytest.mark.parametrize("options", [[], ["--enable", "--disable"]])
+def test_deduplication_is_either_on_or_off(server: FakeServer, options: list[str]) -> None:
+    refused = admin("topicPolicies", "set-deduplication", "t/n/x", *options)
+    assert refused.exit_code == 1
+    assert "Need to specify either --enable or --disable" in refused.stderr
+    assert not server.asked

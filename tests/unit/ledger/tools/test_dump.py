@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 
+from headgate.fs import MemFs
 from headgate.ledger.tools.dump import DumpChoice, Row, dump_log
-from tests.unit.ledger.support import DIRECTORY, content, overwrite, path
+from headgate.ledger.tools.verify import verify_log
+from tests.unit.ledger.support import DIRECTORY, commit, content, open_log, overwrite, path
 from tests.unit.ledger.tools.test_verify import log_in_use
 
 
@@ -45,3 +47,20 @@ def test_a_damaged_record_says_so() -> None:
     assert row["damage"] == "a message has a wrong checksum"
     assert (row["topicNumber"], row["ordinal"]) == (1, 1)
     assert "messages" not in row
+
+
+def test_deduplication_and_its_producers_are_listed() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = log.enter_topic(1)
+    log.track_sequences(topic, is_on=True)
+    commit(log)
+    log.track_sequences(topic, is_on=False)
+    commit(log)
+    found = [row for row in dump_log(fs, DIRECTORY, DumpChoice()) if row["kind"] == "deduplication"]
+    assert [(row["topicNumber"], row["isOn"], row["lastSequenceIds"]) for row in found] == [
+        (1, True, {}), (1, False, {}),
+    ]  # fmt: skip
+    assert not any(
+        one.is_damage for one in verify_log(fs, DIRECTORY, {1: "one", 2: "two"}).findings
+    )

@@ -8,7 +8,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog, LogFullError
-from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log
+from tests.unit.ledger.support import DIRECTORY, SMALL, append, bodies_of, commit, open_log
 
 
 def step(log: CommitLog) -> None:
@@ -160,6 +160,95 @@ def test_deleted_cursors_and_dropped_topics_are_gone() -> None:
     commit(log)
     assert list(log.cursors()) == []
     assert list(open_log(fs.crash_clone(), topics=[1]).cursors()) == []
+
+
+def sequence_of(body: bytes) -> tuple[str, int, int]:
+    name, last = body.decode().split()
+    return name, int(last), int(last)
+
+
+def known(fs: MemFs) -> dict[str, int] | None:
+    """What a start knows of the producers of topic 1."""
+    log = CommitLog.open(
+        fs.crash_clone(), DIRECTORY, topic_numbers=(1, 2), entropy=bytes, settings=SMALL,
+        sequence_of=sequence_of,
+    )  # fmt: skip
+    table = log.topic(1).sequences
+    return None if table is None else {row.name: row.last_id for row in table.rows(1 << 60)}
+
+
+def stage(log: CommitLog, name: str, last: int) -> None:
+    topic = log.enter_topic(1)
+    ordinal = log.stage_entry(topic, 1, 1_000, 0, f"{name} {last}".encode())
+    if topic.sequences is not None:
+        topic.sequences.entry_staged(ordinal, name, last)
+
+
+def test_deduplication_begins_with_the_next_entry_and_ends() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = log.enter_topic(1)
+    stage(log, "p", 7)
+    log.track_sequences(topic, is_on=True)
+    log.track_sequences(topic, is_on=True)
+    stage(log, "p", 3)
+    stage(log, "q", -4)
+    commit(log)
+    assert known(fs) == {"p": 3, "q": -4}
+    log.track_sequences(topic, is_on=False)
+    assert topic.sequences is None
+    stage(log, "p", 9)
+    commit(log)
+    assert known(fs) is None
+
+
+@pytest.mark.parametrize("is_restaged", [True, False])
+def test_ids_of_a_batch_that_failed_are_not_in_the_record_that_is_staged_again(
+    is_restaged: bool,
+) -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"before 1")
+    log.track_sequences(topic, is_on=True)
+    stage(log, "p", 5)
+    batch = log.seal_batch()
+    assert batch is not None
+    log.fail(batch, StorageError("for a moment", retryable=True))
+    if is_restaged:
+        log.stage_entry(topic, 1, 1_000, 0, b"p 5")
+    else:
+        table = topic.sequences
+        assert table is not None
+        table.entries_lost()
+    commit(log)
+    assert known(fs) == ({"p": 5} if is_restaged else {})
+
+
+def test_that_deduplication_began_waits_for_room_and_knows_what_came_meanwhile() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a" * 8000)
+    fs.capacity_bytes = fs.used_bytes()
+    log.create_cursor(1, "s", AckSet(), {"k": "v" * 200})
+    log.track_sequences(topic, is_on=True)
+    batch = log.seal_batch()
+    assert batch is not None
+    with pytest.raises(LogFullError):
+        log.commit(batch)
+    assert log.has_deferred
+    fs.capacity_bytes = None
+    log.run_maintenance()
+    while log.full:
+        step(log)
+    stage(log, "p", 2)
+    commit(log)
+    assert not log.has_deferred
+    found = CommitLog.open(
+        fs.crash_clone(), DIRECTORY, topic_numbers=(1, 2), entropy=bytes, settings=SMALL,
+        sequence_of=lambda body: None if body.startswith(b"a") else sequence_of(body),
+    ).topic(1).sequences  # fmt: skip
+    assert found is not None
+    assert found.last_id("p") == 2
 
 
 def test_a_cursor_is_restated_with_other_properties() -> None:

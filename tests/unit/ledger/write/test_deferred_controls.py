@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, KIND_TRIM
+from headgate.ledger.format.records import (
+    KIND_ACKS,
+    KIND_CREATE,
+    KIND_DELETE,
+    KIND_SEQUENCES,
+    KIND_TRIM,
+)
 from headgate.ledger.write.deferred_controls import RESTATED, Control, DeferredControls
 
 MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
@@ -53,10 +59,20 @@ def test_what_goes_with_its_topic_is_forgotten() -> None:
     deferred = DeferredControls()
     deferred.add(Control(MADE, 1))
     deferred.add(Control(KIND_TRIM, 2, 5))
+    deferred.add(Control(KIND_SEQUENCES, 2))
+    deferred.add(Control(KIND_SEQUENCES, 2))
+    assert len(deferred) == 3
     for _ in range(2):
         deferred.forget_cursor(1)
-        deferred.forget_trim(2)
+        deferred.forget_topic(2)
     assert not deferred
+
+
+def test_that_deduplication_began_or_ended_is_kept_once() -> None:
+    deferred = DeferredControls()
+    for _ in range(2):
+        deferred.add(Control(KIND_SEQUENCES, 7))
+    assert [deferred.take() for _ in range(len(deferred))] == [Control(KIND_SEQUENCES, 7)]
 
 
 def test_a_restated_cursor_has_the_record_of_a_new_one() -> None:

@@ -128,6 +128,7 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
             "headgate.client.memory.closed",
             "headgate.client.memory.limit.bytes",
             "headgate.client.memory.slowed.connections",
+            "headgate.duplicates.dropped.messages",
             "headgate.damaged.subscriptions",
             "headgate.damaged.topics",
             "headgate.delays.ignored.messages",

@@ -24,6 +24,14 @@ UNAUTHORIZED_SERIES: Final = own_broker_series(
     "Commands and requests to the web port that a role was not allowed to send, since the start.",
 )
 
+DUPLICATES_SERIES: Final = own_broker_series(
+    "duplicates_dropped_messages_total",
+    "counter",
+    "messages",
+    "Messages that deduplication did not store, because they had been stored before, since the"
+    " start.",
+)
+
 BROKER_SERIES: Final = (
     broker_gauge(
         "version_info", "1", "Always 1; the labels have the running version.", "version", "commit"
@@ -120,6 +128,7 @@ BROKER_SERIES: Final = (
     ),
     DELAYS_IGNORED_SERIES,
     UNAUTHORIZED_SERIES,
+    DUPLICATES_SERIES,
 )
 """Always on the page."""
 

@@ -1,0 +1,149 @@
+"""What a topic knows of its producers' sequence ids, compared with a plain model."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.base.errors import CorruptionError
+from headgate.base.sequence_table import (
+    Seen,
+    SequenceRow,
+    SequenceTable,
+    decode_rows,
+    encode_rows,
+)
+
+NAMES = st.sampled_from(["a", "b", "ü"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), NAMES, st.integers(-3, 12), st.integers(0, 3)),
+        st.tuples(st.just("commit"), NAMES, st.integers(0, 4), st.just(0)),
+        st.tuples(st.just("fail"), NAMES, st.just(0), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_a_message_is_new_if_its_id_is_above_all_that_are_stored_or_staged(
+    steps: list[tuple[str, str, int, int]],
+) -> None:
+    table = SequenceTable()
+    stored: dict[str, int] = {}
+    staged: list[tuple[int, str, int]] = []
+    end = ordinal = 0
+    for what, name, first, more in steps:
+        if what == "send":
+            last_stored = stored.get(name)
+            last_staged = max((i for _, n, i in staged if n == name), default=None)
+            seen = table.seen(name, first)
+            if last_stored is not None and first <= last_stored:
+                assert seen is Seen.STORED
+            elif last_staged is not None and first <= last_staged:
+                assert seen is Seen.STAGED
+            else:
+                assert seen is Seen.NEW
+                table.entry_staged(ordinal, name, first + more)
+                staged.append((ordinal, name, first + more))
+                ordinal += 1
+        elif what == "commit":
+            end = min(end + first, ordinal)
+            for _, one, last in [move for move in staged if move[0] < end]:
+                stored[one] = max(last, stored.get(one, last))
+            staged = [move for move in staged if move[0] >= end]
+            table.entries_durable(end)
+        else:
+            staged.clear()
+            ordinal = end
+            table.entries_lost()
+        assert {row.name: row.last_id for row in table.rows(end)} == stored
+        everything = dict(stored)
+        for _, one, last in staged:
+            everything[one] = max(last, everything.get(one, last))
+        assert {row.name: row.last_id for row in table.rows(ordinal)} == everything
+        assert table.has_staged(name) is any(n == name for _, n, _ in staged)
+        assert table.last_id(name) == stored.get(name, -1)
+
+
+def test_what_is_durable_counts_before_its_receipts_are_sent() -> None:
+    table = SequenceTable([SequenceRow("a", 3, 0)])
+    table.entry_staged(7, "a", 4)
+    table.entry_staged(8, "b", 1)
+    table.entry_staged(9, "a", 5)
+    assert list(table.rows(9)) == [SequenceRow("a", 4, 0), SequenceRow("b", 1, 0)]
+    assert table.last_id("a") == 3
+
+
+def test_of_more_names_the_one_that_is_gone_for_longest_is_forgotten() -> None:
+    table = SequenceTable()
+    table.names_max = 3
+    for at, name in enumerate("abc"):
+        table.store(name, at)
+        table.disconnected(name, 1_000 + at)
+    table.connected("a")
+    table.store("d", 9)
+    assert [row.name for row in table.rows(0)] == ["a", "c", "d"]
+    for name in "efg":  # all are connected but c, and the table may grow
+        table.store(name, 1)
+    assert [row.name for row in table.rows(0)] == ["a", "d", "e", "f", "g"]
+    assert len(table) == 5
+    table.all_disconnected(2_000)
+    assert table.forget_inactive(0, 2) == 3
+    assert [row.name for row in table.rows(0)] == ["f", "g"]
+
+
+def test_producers_that_are_gone_for_long_are_forgotten() -> None:
+    table = SequenceTable()
+    for at, name in enumerate("abcd"):
+        table.store(name, at)
+        table.disconnected(name, 1_000 * at)
+    table.connected("a")
+    table.disconnected("unknown", 0)
+    assert table.forget_inactive(2_000, 10) == 2
+    assert list(table.rows(0)) == [SequenceRow("a", 0, 0), SequenceRow("d", 3, 3_000)]
+    assert table.forget_inactive(2_000, 10) == 0
+
+
+@given(
+    st.lists(
+        st.builds(
+            SequenceRow,
+            st.text(max_size=20),
+            st.integers(-(1 << 63), (1 << 63) - 1),
+            st.integers(0, 1 << 50),
+        ),
+        unique_by=lambda row: row.name,
+    )
+)
+def test_rows_are_read_as_they_were_stored(rows: list[SequenceRow]) -> None:
+    stored = encode_rows(rows)
+    assert list(decode_rows(stored)) == rows
+    table = SequenceTable(decode_rows(stored))
+    assert {row.name: row for row in table.rows(0)} == {row.name: row for row in rows}
+    if stored:
+        with pytest.raises(CorruptionError):
+            list(decode_rows(stored[:-1] + b"" if rows[-1].name else stored[:-1]))
+
+
+def test_bytes_that_are_no_rows_are_refused() -> None:
+    row = encode_rows([SequenceRow("é", 1, 0)])
+    for damaged in (row[:5], row[:-2] + b"\xff\xff", row[:-1]):
+        with pytest.raises(CorruptionError):
+            list(decode_rows(damaged))
+
+
+def test_a_producer_takes_less_than_400_bytes() -> None:
+    count = 10_000
+    names = [f"standalone-18c3f0a1b2c-{at}" for at in range(count)]
+    table = SequenceTable()
+    for at, name in enumerate(names):
+        table.store(name, 1_000_000 + at)
+        table.disconnected(name, 1_700_000_000_000 + at)
+    held = sum(sys.getsizeof(part) for part in (table.last, table._inactive))
+    held += sum(map(sys.getsizeof, names))
+    held += sum(map(sys.getsizeof, [*table.last.values(), *table._inactive.values()]))
+    assert held / count < 400
