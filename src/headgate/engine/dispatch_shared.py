@@ -13,6 +13,7 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_chunks import ROUND_ENTRIES, ChunkingDispatcher
 from headgate.engine.dispatcher import DispatchedSubscription
 from headgate.engine.ports import IndexPart
+from headgate.engine.returned_entries import ReturnedEntries
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import Cell, is_hungry
 from headgate.flow.quota.backlog import Amounts
@@ -51,7 +52,7 @@ class SharedDispatcher(ChunkingDispatcher):
 
     def __init__(self, subscription: DispatchedSubscription) -> None:
         super().__init__(subscription)
-        self._returned: deque[_Returned] = deque()
+        self._returned: deque[ReturnedEntries] = deque()
         self._returned_messages: dict[Consumer, int] = {}
         """Messages in ``_returned`` that are not acknowledged, by their holder."""
         self._moved: Iterator[int] | None = None
@@ -267,7 +268,7 @@ class SharedDispatcher(ChunkingDispatcher):
             if holder is not None:
                 self._released(holder, messages)
 
-    def _returned_with(self, ordinal: int) -> _Returned | None:
+    def _returned_with(self, ordinal: int) -> ReturnedEntries | None:
         """What a consumer gave back with this entry in it."""
         for part in self._returned:
             self.holders_searched_count += 1
@@ -348,7 +349,7 @@ class SharedDispatcher(ChunkingDispatcher):
         if last is not None and last.holder is consumer and last.counted is counted:
             last.extend(consumer.held)
         else:
-            self._returned.append(_Returned(consumer, counted))
+            self._returned.append(ReturnedEntries(consumer, counted))
         consumer.held = {}
         self._queue_returned(GIVE_BACK_ENTRIES)
         return messages
@@ -397,7 +398,7 @@ class SharedDispatcher(ChunkingDispatcher):
         self._awaits_index = False
         self.subscription.wake()
 
-    def _take_back(self, part: _Returned, ordinal: int, messages: int) -> int:
+    def _take_back(self, part: ReturnedEntries, ordinal: int, messages: int) -> int:
         """An entry of so many messages leaves what its holder gave back; returns how many of them
         counted there."""
         counted = messages - part.held.pop(ordinal)
@@ -480,7 +481,7 @@ class SharedDispatcher(ChunkingDispatcher):
                 forget(ordinal)
             yield 1
 
-    def _passed_returned(self, part: _Returned, ordinal: int) -> None:
+    def _passed_returned(self, part: ReturnedEntries, ordinal: int) -> None:
         if ordinal in part.held:
             messages = self.subscription.topic.log.message_count(ordinal)
             self._released(part.holder, self._take_back(part, ordinal, messages))
@@ -520,25 +521,6 @@ class SharedDispatcher(ChunkingDispatcher):
             due = self.delayed.due
             return Amounts(entries + due.entries, messages + due.messages, size + due.size_bytes)
         return Amounts(entries, messages, size)
-
-
-class _Returned:
-    """Everything that one consumer gave back at once, until it is queued for redelivery."""
-
-    __slots__ = ("counted", "held", "holder", "ordinals")
-
-    def __init__(self, holder: Consumer, counted: bool) -> None:
-        self.holder = holder
-        self.held = holder.held
-        self.counted = counted
-        """Whether it counts as a redelivery."""
-        self.ordinals = deque(holder.held)
-        """Its entries, the next one first; an acknowledged one is no longer in ``held``."""
-
-    def extend(self, held: dict[int, int]) -> None:
-        """The holder gives back more."""
-        self.held |= held
-        self.ordinals.extend(held)
 
 
 def _not_ready_why(consumer: Consumer) -> NotReady:

@@ -58,8 +58,8 @@ class Eviction(NamedTuple):
     backlog_bytes: int
     age_ms: int
     arrived_bytes: int = 0
-    """Bytes that arrived while the eviction waited for the index on the disk. It left them to the
-    next one."""
+    """Bytes that arrived or became durable while the eviction waited for the index on the disk. It
+    left them to the next one."""
 
     @property
     def messages(self) -> int:
@@ -120,7 +120,7 @@ class EvictionPass:
     pass's beginning: messages that arrive meanwhile do not prolong it.
     """
 
-    __slots__ = ("_left", "_log", "_log_ms", "losses", "quota", "staged_bytes")
+    __slots__ = ("_left", "_log", "_log_ms", "left_bytes", "losses", "quota", "staged_bytes")
 
     def __init__(
         self,
@@ -136,6 +136,9 @@ class EvictionPass:
         self._left.reverse()
         self.staged_bytes = staged_bytes
         """Bytes of all entries that the topic had ever staged when it began."""
+        self.left_bytes = staged_bytes
+        """What came after so many bytes is left to the next pass: if this one waits, also what was
+        not durable when it began."""
         self._log_ms = log_ms
         self.quota = quota
         self.losses: list[SubscriptionLoss] = []
@@ -150,6 +153,7 @@ class EvictionPass:
             if not subscription.removed:
                 action = partial(self._look_ahead, subscription)
                 if log.first < log.memory_first and not look_ups.is_looked_up(action, again):
+                    self.left_bytes = min(self.left_bytes, log.bytes_before(log.end))
                     return False
                 messages, size = subscription.evict_to(self._stop(subscription), self.quota)
                 if messages:

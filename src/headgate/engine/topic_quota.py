@@ -464,7 +464,7 @@ class TopicQuota:
         if not evicting.losses:
             return
         losses = sorted(evicting.losses, key=lambda loss: -loss.bytes)
-        arrived_bytes = self.topic.publishing.staged_bytes - evicting.staged_bytes
+        arrived_bytes = self.topic.publishing.staged_bytes - evicting.left_bytes
         after = self.backlog_bytes(), self.age_ms(), arrived_bytes
         act = Eviction(evicting.quota, backlog_bytes, age, losses, *after)
         if self._evictions is None:
