@@ -4,8 +4,8 @@ The syntax is that of Java's property files (:mod:`headgate.base.properties`), a
 The last line of a key counts. As in Pulsar's own file, an empty value means: not set.
 
 A ``broker.conf`` of a real cluster has hundreds of keys that Headgate does not have. One warning
-names them. Keys that ask for a protection which Headgate lacks are refused
-(:data:`PROTECTING`). On the command line an unknown key is an error.
+names them. Keys whose protection Headgate offers by other keys are refused. On the command line an
+unknown key is an error.
 """
 
 from __future__ import annotations
@@ -25,12 +25,6 @@ from headgate.policy.settings import SETTINGS, Settings, inconsistencies
 
 CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""
-
-PROTECTING = {
-    "encryptionRequireOnProducer": "check that messages are encrypted",
-}
-"""Keys that Headgate does not have, with the protection that each asks for. An operator who sets
-one relies on it: a broker that ignored the key would be open, and only its log would show that."""
 
 _REPLACED = {
     "tlsEnabled": "set brokerServicePortTls and webServicePortTls",
@@ -85,7 +79,7 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
         key, separator, value = (part.strip() for part in text.partition("="))
         if not separator or not key:
             raise InputError(f"--set {text}: key=value is allowed")
-        if key not in SETTINGS and key not in PROTECTING and key not in _REPLACED:
+        if key not in SETTINGS and key not in _REPLACED:
             hint = did_you_mean(key, SETTINGS)
             raise InputError(f"--set {text}: there is no setting {key!r}{hint}")
         if key in SETTINGS and SETTINGS[key].shown(value) != value:
@@ -110,19 +104,14 @@ def load_settings(
 
     Raises:
         InputError: values that are not allowed: all of them, each with its key and what is; or a
-            protection that Headgate does not have.
+            key that has another form here.
     """
     settings = Settings()
     unsupported: dict[str, None] = {}
     problems = []
     last = {assignment.key: assignment for assignment in file}
     for assignment in [*last.values(), *overrides]:
-        if assignment.key in PROTECTING and assignment.value.lower() not in ("", "false"):
-            problems.append(
-                f"{assignment.where}: {assignment.key}={assignment.value!r} is not allowed: "
-                f"there is no {PROTECTING[assignment.key]} yet"
-            )
-        elif assignment.key in _REPLACED and assignment.value.lower() not in ("", "false"):
+        if assignment.key in _REPLACED and assignment.value.lower() not in ("", "false"):
             problems.append(
                 f"{assignment.where}: {assignment.key}={assignment.value!r} is not allowed: "
                 f"{_REPLACED[assignment.key]}"

@@ -8,7 +8,6 @@ import pytest
 
 from headgate.app.config_file import (
     CONFIG_BYTES_MAX,
-    PROTECTING,
     check_settings,
     load_settings,
     parse_overrides,
@@ -181,30 +180,7 @@ def test_every_default_may_be_written() -> None:
     assert load_settings(written).settings == settings
 
 
-@pytest.mark.parametrize("key", PROTECTING)
-def test_a_protection_that_is_not_there_stops_the_start(key: str) -> None:
-    value = "6651" if key.endswith("Tls") else "TRUE"
-    with pytest.raises(InputError) as caught:
-        load_settings(parse_properties(f"a=1\n{key}={value}", "broker.conf"))
-    assert str(caught.value).startswith(f"broker.conf:2: {key}='{value}' is not allowed: there is ")
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("key", PROTECTING)
-def test_nor_may_the_command_line_ask_for_one(key: str) -> None:
-    with pytest.raises(InputError) as caught:
-        load_settings(overrides=parse_overrides([f"{key}=true"]))
-    assert str(caught.value).startswith(f"--set: {key}='true' is not allowed: there is no ")
-    assert load_settings(overrides=parse_overrides([f"{key}=false"])).unsupported == (key,)
-
-
 def test_authorization_needs_authentication() -> None:
     with pytest.raises(InputError, match="is not allowed without authenticationEnabled=true"):
         load_settings(overrides=parse_overrides(["authorizationEnabled=true"]))
     load_settings(overrides=parse_overrides(["authorizationEnabled=false", "superUserRoles=a"]))
-
-
-@pytest.mark.parametrize("value", ["", "false", "False"])
-def test_a_protection_that_is_not_asked_for_changes_nothing(value: str) -> None:
-    text = "".join(f"{key}={value}\n" for key in PROTECTING)
-    assert load_settings(parse_properties(text, "broker.conf")).unsupported == tuple(PROTECTING)

@@ -291,8 +291,7 @@ def subscription_stats(
     gate, dispatcher = subscription.gate, subscription.dispatcher
     subscription.count_throttling()
     events, throttled = gate.throttled_events, subscription.throttled_dispatch.counts
-    of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
-    of_broker = events[Level.BROKER]
+    of_subscription, of_topic, of_broker = events
     backlog, age_ms = subscription.backlog_entries, subscription.oldest_age_ms()
     delayed = dispatcher.delayed
     delayed_entries = 0 if delayed is None else delayed.not_due.entries

@@ -187,7 +187,7 @@ def large_producer(request_id: int) -> bytes:
     producer.topic = f"{TOPIC}-{request_id}"
     producer.schema.name = ""
     producer.schema.type = 0
-    producer.schema.schema_data = b"x" * 250_000
+    producer.schema.schema_data = b"x" * 120_000
     return encode_frame(command)
 
 
@@ -374,7 +374,7 @@ def test_what_a_producer_or_consumer_says_of_itself_is_bounded(kind: CommandType
         assert refused.error.error == ServerError.NOT_ALLOWED_ERROR
         assert f"{DESCRIPTION_BYTES_MAX} are allowed" in refused.error.message
         assert set(world.broker.engine.topics) == world_before
-        client.write(describing(kind, DESCRIPTION_BYTES_MAX - 200, schema_bytes=190_000))
+        client.write(describing(kind, DESCRIPTION_BYTES_MAX - 200, schema_bytes=120_000))
         await asyncio.sleep(1)
         connection = server_side(world, client)
         assert len(connection.producers) + len(connection.consumers) == 1
