@@ -118,6 +118,7 @@ class ConsumerCommands:
             connection.consumers[request.consumer_id] = (consumer, subscription)
             connection.described_bytes[key] = held_bytes
             connection.write(encode.success(request.request_id))
+            connection.consumer_port.subscribed(request.consumer_id)
         finally:
             if connection.creating.get(key) is request:
                 del connection.creating[key]

@@ -22,6 +22,13 @@ class Watcher(Protocol):
         """Tell nothing more. A second call does nothing."""
 
 
+class ClientConsumerPort(ConsumerPort, Protocol):
+    """A connection as its commands and the engine use it for its consumers."""
+
+    def subscribed(self, consumer_id: int, /) -> None:
+        """The client of a new consumer has its answer: notices for it may follow."""
+
+
 class ClientConnection(Protocol):
     """One client's connection, as its parts and the handlers of its commands use it."""
 
@@ -56,7 +63,7 @@ class ClientConnection(Protocol):
         """Takes the SENDs of this connection and writes their receipts for the engine."""
 
     @property
-    def consumer_port(self) -> ConsumerPort:
+    def consumer_port(self) -> ClientConsumerPort:
         """Delivers the engine's messages to the consumers of this connection."""
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from headgate.base.identity import Identity
 from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
@@ -23,10 +25,12 @@ class ConnectionConsumers:
     """Delivers messages to the consumers of one connection. Implements
     :class:`headgate.engine.consumer.ConsumerPort`."""
 
-    __slots__ = ("_connection", "_frames", "by_id", "is_old", "writable")
+    __slots__ = ("_connection", "_early_notices", "_frames", "by_id", "is_old", "writable")
 
     def __init__(self, connection: ClientConnection, frames: FrameWriter) -> None:
         self._connection = connection
+        self._early_notices: dict[int, bool] = {}
+        """First notices for consumers that have not asked for messages."""
         self._frames = frames
         self.by_id = connection.consumers
         self.writable = True
@@ -44,6 +48,8 @@ class ConnectionConsumers:
         if not 1 <= permits <= INT32_MAX:
             # The field is unsigned: a Java client's negative number arrives as one above this.
             raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
+        if self._early_notices:
+            self._send_early_notice(request.consumer_id)
         connected = self.by_id.get(request.consumer_id)
         if connected is not None:
             consumer, subscription = connected
@@ -111,7 +117,24 @@ class ConnectionConsumers:
         if self.by_id.pop(consumer_id, None) is not None:
             self._connection.close_at_client(encode.close_consumer(consumer_id))
 
+    def subscribed(self, consumer_id: int) -> None:
+        """The client of a consumer has its answer. Its first notice follows with its first FLOW,
+        or after the delay of a failover: Go's client drops one that comes at once."""
+        if consumer_id in self._early_notices:
+            engine = self.by_id[consumer_id][1].topic.engine
+            when_ns = engine.now_ns + engine.limits.failover_delay_ns
+            engine.wake_at(when_ns, partial(self._send_early_notice, consumer_id))
+
+    def _send_early_notice(self, consumer_id: int) -> None:
+        is_active = self._early_notices.pop(consumer_id, None)
+        if is_active is not None and consumer_id in self.by_id:
+            self.active_consumer_changed(consumer_id, is_active)
+
     def active_consumer_changed(self, consumer_id: int, is_active: bool) -> None:
+        if consumer_id in self._early_notices or consumer_id not in self.by_id:
+            if ("consumer", consumer_id) in self._connection.creating or consumer_id in self.by_id:
+                self._early_notices[consumer_id] = is_active
+            return
         peer = self._connection.peer
         if peer is not None and peer.knows_active_consumer_change:
             frame = encode.active_consumer_change(consumer_id, is_active=is_active)

@@ -9,7 +9,9 @@ import pytest
 
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.testing import RefusedError, SimClient, SimConsumer, World
-from headgate.wire.codes import ServerError, SubscriptionType
+from headgate.wire import client as frames
+from headgate.wire.codes import CommandType, ServerError, SubscriptionType
+from headgate.wire.messages import BaseCommand
 from tests.unit.broker.playing import TOPIC, played
 
 SHARED = SubscriptionType.SHARED
@@ -191,6 +193,7 @@ async def test_failover_passes_on_to_the_next(world: World) -> None:
     second = await other.subscribe(TOPIC, "s", kind=FAILOVER, name="b", priority_level=1)
     got = await take(first, 4)
     assert got == numbers(range(4))
+    await asyncio.sleep(0.1)
     assert (first.active_changes, second.active_changes) == ([True], [False])
     assert not second.queue
     first.ack_nowait(first_position := (await first.last_message_id())._replace(entry_id=0))
@@ -198,6 +201,33 @@ async def test_failover_passes_on_to_the_next(world: World) -> None:
     assert await take(second, 3) == numbers([1, 2, 3])
     assert second.active_changes == [False, True]
     assert first_position.entry_id == 0
+
+
+@played()
+async def test_a_client_knows_its_consumer_before_a_notice_for_it(
+    world: World,
+) -> None:
+    """Go's client drops notices for a consumer whose SUBSCRIBE is not answered."""
+    client = await world.connect()
+    received: list[int] = []
+    receive = client._receive
+
+    def noted(command: BaseCommand, body: bytes | None) -> None:
+        received.append(command.type)
+        receive(command, body)
+
+    client._receive = noted  # type: ignore[method-assign]
+    await client.request(lambda i: frames.subscribe(i, 7, TOPIC, "s", kind=FAILOVER))
+    await asyncio.sleep(0.1)
+    assert CommandType.ACTIVE_CONSUMER_CHANGE not in received
+    await asyncio.sleep(1)  # it asks for no message
+    assert received[-1] == CommandType.ACTIVE_CONSUMER_CHANGE
+    await client.request(lambda i: frames.subscribe(i, 8, TOPIC, "t", kind=FAILOVER))
+    client.write(frames.flow(8, 10))
+    await asyncio.sleep(0.1)
+    assert received.count(CommandType.ACTIVE_CONSUMER_CHANGE) == 2
+    await asyncio.sleep(2)
+    assert received.count(CommandType.ACTIVE_CONSUMER_CHANGE) == 2
 
 
 @played(settings={"maxUnackedMessagesPerConsumer": "10"})
