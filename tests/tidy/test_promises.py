@@ -1,4 +1,4 @@
-"""The page of promises names tests that exist, and every fault by name."""
+"""The pages of promises and of clients name tests that exist, and every fault has its row."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from tests.tidy.tree import ROOT, report
 
 PAGE = ROOT / "docs" / "promises.md"
+CLIENTS_PAGE = ROOT / "docs" / "guide" / "client-capabilities.md"
 FAULTS = range(1, 21)
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 _PROMISE = re.compile(r"^- .*?(?=^- |^#|^\||\Z)", re.MULTILINE | re.DOTALL)
@@ -14,7 +15,7 @@ _PROMISE = re.compile(r"^- .*?(?=^- |^#|^\||\Z)", re.MULTILINE | re.DOTALL)
 
 def test_each_named_test_exists() -> None:
     problems = []
-    for path, name in _TEST.findall(PAGE.read_text()):
+    for path, name in _TEST.findall(PAGE.read_text() + CLIENTS_PAGE.read_text()):
         file = ROOT / path
         if not file.exists():
             problems.append(f"{path} is not there")
