@@ -76,7 +76,7 @@ def minute(draw: st.DrawFn, number: int) -> dict[str, Any]:
     }
     for name in (
         *("appended", "rewound", "acked", "skipped", "expired", "evicted", "msgs_out", "bytes_out"),
-        *("backlog_messages_start", "backlog_messages", "unacked_start", "unacked"),
+        *("backlog_messages_start", "backlog_messages", "delayed", "unacked_start", "unacked"),
     ):
         row[name] = draw(COUNTS)
     for level in ("subscription", "topic", "broker"):
