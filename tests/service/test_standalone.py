@@ -193,16 +193,6 @@ def test_bad_settings(make_broker: Make, tmp_path: Path) -> None:
     )
 
 
-def test_a_protection_that_is_not_there(make_broker: Make, tmp_path: Path) -> None:
-    path = tmp_path / "broker.conf"
-    path.write_text("numIOThreads=8\nencryptionRequireOnProducer=true\n")
-    text = _failure(make_broker(words=["--config", str(path)]), status=2)
-    assert text == (
-        "Error: broker.conf:2: encryptionRequireOnProducer='true' is not allowed: "
-        "there is no check that messages are encrypted yet"
-    )
-
-
 def test_another_cluster_name_on_old_data(make_broker: Make) -> None:
     broker = make_broker().start()
     assert broker.terminate() == 0

@@ -25,7 +25,6 @@ from tests.service.test_kill_nine import (
     QUIET,
     SILENT,
     TOPIC,
-    Entry,
     Id,
     Load,
     Round,
@@ -50,6 +49,8 @@ SLOW_REWRITING = {"headgateRewriteBytesPerSecond": 400_000}
 REWRITING_S_MAX = 120.0
 
 Make = Callable[..., BrokerProcess]
+Entry = tuple[int, int]
+"""The ids of a ledger and of an entry in it."""
 
 
 @dataclass
