@@ -133,6 +133,11 @@ class DelayedEntries:
             return entry
         return None
 
+    def is_next_passed(self, acks: AckSet) -> bool:
+        """Whether the cursor passed the entry that :meth:`take` would look at first."""
+        ordinal = self.due.first
+        return ordinal >= 0 and acks.is_acked(ordinal)
+
     def read_stop(self, ordinal: int) -> int:
         """One past the last entry to read together with a due entry: the others that are due are
         near, or it is read alone."""
@@ -151,6 +156,7 @@ class DelayedEntries:
     def forget(self, ordinal: int) -> bool:
         """An entry was acknowledged; returns whether it had been put aside and not delivered."""
         self.due_since.pop(ordinal, None)
+        self.ahead.discard(ordinal)  # the dispatcher passes what is acknowledged
         if self.not_due.remove(ordinal) is not None:
             self._schedule.count(-1)
             return True  # if it was the next one, the wake finds none and sets the next
@@ -162,9 +168,16 @@ class DelayedEntries:
             for count in index.remove_below(acks.mark_delete + 1):
                 self._schedule.count(-count)
                 yield count
-        for ordinal in [each for each in self.due_since if acks.is_acked(each)]:
-            del self.due_since[ordinal]
-        self.ahead = {each for each in self.ahead if not acks.is_acked(each)}
+        delivered, ahead = list(self.due_since), list(self.ahead)
+        for start in range(0, max(len(delivered), len(ahead)), CHUNK_ENTRIES):
+            yield 0
+            stop = start + CHUNK_ENTRIES
+            for ordinal in delivered[start:stop]:
+                if acks.is_acked(ordinal):
+                    self.due_since.pop(ordinal, None)
+            self.ahead.difference_update(
+                [each for each in ahead[start:stop] if acks.is_acked(each)]
+            )
         self._age_ordinal = 0
         self._schedule_next()
 
@@ -238,7 +251,7 @@ class DelayedEntries:
                 return None
             after = ordinal
             if ordinal <= self.not_due.last:
-                after = self.not_due.run_stop(ordinal, log.end)
+                after = self.not_due.run_stop(ordinal, min(ordinal + CHUNK_ENTRIES, log.end))
             if after == ordinal and (ordinal in self.due or ordinal in self.due_since):
                 after += 1
             self._age_ordinal = ordinal
