@@ -75,16 +75,18 @@ class DelayedEntries:
     # -- putting aside, becoming due -------------------------------------------------------
 
     def put_aside(self, ordinal: int, due_ms: int, messages: int, size_bytes: int) -> bool:
-        """Put an entry aside that is not due; False if the memory is full."""
-        if self._schedule.is_full:
+        """Put an entry aside that is not due; False if the memory is full. Then the subscription is
+        woken when there is room, or when the entry is due, which needs none."""
+        is_full = self._schedule.is_full
+        if is_full:
             self.is_stalled = True
             self._schedule.stall(self)
-            return False
-        self.not_due.add(ordinal, due_ms, messages, size_bytes)
-        self._schedule.count(1)
+        else:
+            self.not_due.add(ordinal, due_ms, messages, size_bytes)
+            self._schedule.count(1)
         if due_ms < self.next_due_ms:
             self._due_at(due_ms)
-        return True
+        return not is_full
 
     def _due_at(self, due_ms: int) -> None:
         self.next_due_ms = due_ms
@@ -99,8 +101,9 @@ class DelayedEntries:
         self._waker.wake()
 
     def take_due(self, now_ms: int) -> int:
-        """Move what is due to the entries that wait for a consumer; returns how many, at least
-        :data:`DUE_ENTRIES_MAX` if there may be more."""
+        """Begin a turn: move what is due to the entries that wait for a consumer; returns how many,
+        at least :data:`DUE_ENTRIES_MAX` if there may be more."""
+        self.is_stalled = False  # until this turn finds an entry without room
         taken = 0
         while taken < DUE_ENTRIES_MAX and (entries := self.not_due.take_until(now_ms)):
             taken += len(entries)

@@ -270,6 +270,23 @@ def test_a_full_memory_stops_the_reading_until_some_are_due() -> None:
     assert subscription.read_failed == ""
 
 
+def test_what_found_the_memory_full_is_delivered_when_it_is_due() -> None:
+    rig = delay_rig()
+    rig.engine.delays.memory_bytes_max = INDEXED_BYTES
+    rig.consumer(rig.subscribe("first"), SHARED)
+    publish(rig, 1_000_000)
+    second = rig.subscribe("second", at=1)
+    _, port = rig.consumer(second, SHARED, permits=10, consumer_id=2)
+    publish(rig, 300)
+    publish(rig, 200)
+    publish(rig)
+    rig.advance(299)
+    assert (port.ordinals, second.account.cell) == ([], Cell.STORAGE)
+    rig.advance(1)
+    assert port.ordinals == [1, 2, 3]
+    assert (second.read_failed, rig.engine.delays.entries) == ("", 1)
+
+
 def test_the_states() -> None:
     rig = delay_rig()
     subscription = rig.subscribe()
