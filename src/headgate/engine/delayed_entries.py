@@ -20,6 +20,10 @@ DUE_ENTRIES_MAX = CHUNK_ENTRIES
 """Entries that a subscription moves from "not due" to "due" at once, about; a turn of the loop more
 if there are more."""
 
+DUE_CHUNKS_MAX = 8
+"""Chunks of the index that are looked at for that: if due times are spread over many chunks, each
+look finds few entries and costs some 50 us. What is left is due at once, in the next turn."""
+
 READ_SPAN_ENTRIES = 512
 """How far behind a due entry others are looked for, to be read with it."""
 
@@ -102,13 +106,16 @@ class DelayedEntries:
 
     def take_due(self, now_ms: int) -> int:
         """Begin a turn: move what is due to the entries that wait for a consumer; returns how many,
-        at least :data:`DUE_ENTRIES_MAX` if there may be more."""
+        at least :data:`DUE_ENTRIES_MAX` if there may be more, unless that is scheduled at once."""
         self.is_stalled = False  # until this turn finds an entry without room
         taken = 0
-        while taken < DUE_ENTRIES_MAX and (entries := self.not_due.take_until(now_ms)):
-            taken += len(entries)
+        for _ in range(DUE_CHUNKS_MAX):
+            entries = self.not_due.take_until(now_ms)
             for entry in entries:
                 self.due.add(*entry)
+            taken += len(entries)
+            if not entries or taken >= DUE_ENTRIES_MAX:
+                break
         if taken or self.next_due_ms == NEVER_MS:
             self._schedule_next()
         return taken

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import AckSet
+from headgate.base.units import NS_PER_MS
 from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
-from headgate.engine.delayed_entries import DUE_ENTRIES_MAX, READ_SPAN_ENTRIES, DelayedEntries
+from headgate.engine.delayed_entries import (
+    DUE_CHUNKS_MAX,
+    DUE_ENTRIES_MAX,
+    READ_SPAN_ENTRIES,
+    DelayedEntries,
+)
 from headgate.engine.delayed_index import CHUNK_ENTRIES, INDEXED_BYTES, TimedEntry
 
 
@@ -58,6 +64,21 @@ def test_so_many_at_once(delayed: DelayedEntries) -> None:
         assert 0 < delayed.take_due(5) < 2 * DUE_ENTRIES_MAX
     assert delayed.due.entries == delayed.entries == 3 * DUE_ENTRIES_MAX
     assert delayed.next_due_ms == NEVER_MS
+
+
+def test_few_of_many_chunks_at_once(
+    delayed: DelayedEntries, schedule: DelaySchedule, wakes: Wakes
+) -> None:
+    chunks = 3 * DUE_CHUNKS_MAX
+    for ordinal in range(chunks * CHUNK_ENTRIES):
+        delayed.put_aside(ordinal, 900 if ordinal % CHUNK_ENTRIES else 5, 1, 100)
+    for turn in range(1, 4):
+        assert schedule.next_wake_ns(0, 5) == 0
+        schedule.wake_due(5)
+        assert wakes.count == turn
+        assert delayed.take_due(5) == DUE_CHUNKS_MAX
+    assert schedule.next_wake_ns(0, 899) == NS_PER_MS
+    assert (delayed.due.entries, delayed.entries) == (chunks, chunks * CHUNK_ENTRIES)
 
 
 def test_the_acknowledgement_of_the_next_one_wakes_for_nothing_but_the_next(
