@@ -162,9 +162,14 @@ class AckSet:
     def partial_messages(self, first: int, stop: int) -> int:
         """Acknowledged messages of the partly acknowledged entries from ``first`` to before
         ``stop``. Takes a step for each ordinal in the range or each such entry, whichever is
-        less."""
+        less; if nothing lies behind the range, also at most one for each ordinal before it."""
         partials = self.partials
-        return 0 if partials is None else partials.messages_within(first, stop)
+        if partials is None:
+            return 0
+        lowest = self.mark_delete + 1
+        if partials.highest < stop and first - lowest < stop - first:
+            return partials.messages - partials.messages_within(lowest, first)
+        return partials.messages_within(first, stop)
 
     def partly_acked_mask(self, ordinal: int) -> int:
         """The mask of the acknowledged messages of a partly acknowledged entry; 0 for any other."""

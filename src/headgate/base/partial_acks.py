@@ -45,13 +45,15 @@ class PartialAcks:
     second set has the ordinals that changed since :meth:`take_changed`.
     """
 
-    __slots__ = ("_changed", "_packed", "highest", "size_bytes")
+    __slots__ = ("_changed", "_packed", "highest", "messages", "size_bytes")
 
     def __init__(self) -> None:
         self._packed: dict[int, int] = {}
         self._changed: set[int] = set()
         self.highest = -1
         """No ordinal here is higher. Read-only for callers."""
+        self.messages = 0
+        """Acknowledged messages of all entries. Read-only for callers."""
         self.size_bytes = 0
         """About the bytes of memory that the entries take. Read-only for callers."""
 
@@ -96,7 +98,11 @@ class PartialAcks:
     def put(self, entry: PartialEntry) -> None:
         """Set the mask of an entry; it must have some but not all bits of the batch."""
         ordinal, acked_mask, batch_size = entry
-        if ordinal not in self._packed:
+        known = self._packed.get(ordinal)
+        self.messages += acked_mask.bit_count()
+        if known is not None:
+            self.messages -= known.bit_count() - 1
+        else:
             self.size_bytes += ENTRY_BYTES + batch_size // 8
             if ordinal > self.highest:
                 self.highest = ordinal
@@ -111,7 +117,9 @@ class PartialAcks:
         packed = self._packed
         before = len(packed)
         for ordinal in self._ordinals_within(first, stop):
-            batch_size = packed.pop(ordinal).bit_length() - 1
+            dropped = packed.pop(ordinal)
+            batch_size = dropped.bit_length() - 1
+            self.messages -= dropped.bit_count() - 1
             self.size_bytes -= ENTRY_BYTES + batch_size // 8
             self._changed.discard(ordinal)
         return before - len(packed)

@@ -20,6 +20,10 @@ DUE_ENTRIES_MAX = CHUNK_ENTRIES
 """Entries that a subscription moves from "not due" to "due" at once, about; a turn of the loop more
 if there are more."""
 
+DUE_CHUNKS_MAX = 8
+"""Chunks of the index that are looked at for that: if due times are spread over many chunks, each
+look finds few entries and costs some 50 us. What is left is due at once, in the next turn."""
+
 READ_SPAN_ENTRIES = 512
 """How far behind a due entry others are looked for, to be read with it."""
 
@@ -75,16 +79,18 @@ class DelayedEntries:
     # -- putting aside, becoming due -------------------------------------------------------
 
     def put_aside(self, ordinal: int, due_ms: int, messages: int, size_bytes: int) -> bool:
-        """Put an entry aside that is not due; False if the memory is full."""
-        if self._schedule.is_full:
+        """Put an entry aside that is not due; False if the memory is full. Then the subscription is
+        woken when there is room, or when the entry is due, which needs none."""
+        is_full = self._schedule.is_full
+        if is_full:
             self.is_stalled = True
             self._schedule.stall(self)
-            return False
-        self.not_due.add(ordinal, due_ms, messages, size_bytes)
-        self._schedule.count(1)
+        else:
+            self.not_due.add(ordinal, due_ms, messages, size_bytes)
+            self._schedule.count(1)
         if due_ms < self.next_due_ms:
             self._due_at(due_ms)
-        return True
+        return not is_full
 
     def _due_at(self, due_ms: int) -> None:
         self.next_due_ms = due_ms
@@ -99,13 +105,17 @@ class DelayedEntries:
         self._waker.wake()
 
     def take_due(self, now_ms: int) -> int:
-        """Move what is due to the entries that wait for a consumer; returns how many, at least
-        :data:`DUE_ENTRIES_MAX` if there may be more."""
+        """Begin a turn: move what is due to the entries that wait for a consumer; returns how many,
+        at least :data:`DUE_ENTRIES_MAX` if there may be more, unless that is scheduled at once."""
+        self.is_stalled = False  # until this turn finds an entry without room
         taken = 0
-        while taken < DUE_ENTRIES_MAX and (entries := self.not_due.take_until(now_ms)):
-            taken += len(entries)
+        for _ in range(DUE_CHUNKS_MAX):
+            entries = self.not_due.take_until(now_ms)
             for entry in entries:
                 self.due.add(*entry)
+            taken += len(entries)
+            if not entries or taken >= DUE_ENTRIES_MAX:
+                break
         if taken or self.next_due_ms == NEVER_MS:
             self._schedule_next()
         return taken
@@ -133,6 +143,11 @@ class DelayedEntries:
             return entry
         return None
 
+    def is_next_passed(self, acks: AckSet) -> bool:
+        """Whether the cursor passed the entry that :meth:`take` would look at first."""
+        ordinal = self.due.first
+        return ordinal >= 0 and acks.is_acked(ordinal)
+
     def read_stop(self, ordinal: int) -> int:
         """One past the last entry to read together with a due entry: the others that are due are
         near, or it is read alone."""
@@ -151,6 +166,7 @@ class DelayedEntries:
     def forget(self, ordinal: int) -> bool:
         """An entry was acknowledged; returns whether it had been put aside and not delivered."""
         self.due_since.pop(ordinal, None)
+        self.ahead.discard(ordinal)  # the dispatcher passes what is acknowledged
         if self.not_due.remove(ordinal) is not None:
             self._schedule.count(-1)
             return True  # if it was the next one, the wake finds none and sets the next
@@ -162,9 +178,16 @@ class DelayedEntries:
             for count in index.remove_below(acks.mark_delete + 1):
                 self._schedule.count(-count)
                 yield count
-        for ordinal in [each for each in self.due_since if acks.is_acked(each)]:
-            del self.due_since[ordinal]
-        self.ahead = {each for each in self.ahead if not acks.is_acked(each)}
+        delivered, ahead = list(self.due_since), list(self.ahead)
+        for start in range(0, max(len(delivered), len(ahead)), CHUNK_ENTRIES):
+            yield 0
+            stop = start + CHUNK_ENTRIES
+            for ordinal in delivered[start:stop]:
+                if acks.is_acked(ordinal):
+                    self.due_since.pop(ordinal, None)
+            self.ahead.difference_update(
+                [each for each in ahead[start:stop] if acks.is_acked(each)]
+            )
         self._age_ordinal = 0
         self._schedule_next()
 
@@ -238,7 +261,7 @@ class DelayedEntries:
                 return None
             after = ordinal
             if ordinal <= self.not_due.last:
-                after = self.not_due.run_stop(ordinal, log.end)
+                after = self.not_due.run_stop(ordinal, min(ordinal + CHUNK_ENTRIES, log.end))
             if after == ordinal and (ordinal in self.due or ordinal in self.due_since):
                 after += 1
             self._age_ordinal = ordinal

@@ -224,12 +224,14 @@ class DelayedIndex:
         while ordinal < stop and (found := self._find(ordinal)) is not None:
             number, place = found
             ordinals = self._chunks[number].ordinals
-            while place < len(ordinals) and ordinals[place] == ordinal and ordinal < stop:
-                place += 1
-                ordinal += 1
-            if place < len(ordinals):
+            offset = ordinal - place  # as long as it stays the same, there is no gap
+            after = bisect_right(
+                range(len(ordinals)), offset, place, key=lambda at: ordinals[at] - at
+            )
+            ordinal = offset + after
+            if after < len(ordinals):
                 break
-        return ordinal
+        return min(ordinal, stop)
 
     def amounts_from(self, ordinal: int) -> Amounts:
         """What the entries from ``ordinal`` on hold. Costs a step for each of their chunks."""

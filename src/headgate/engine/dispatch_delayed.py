@@ -76,6 +76,9 @@ class DelayingDispatcher(Dispatcher):
                 if first >= stop:
                     self.read_ordinal = first
                     return -1, -1
+                if self._aside_count >= PUT_ASIDE_MAX:
+                    return -1, -1
+                self._aside_count += 1  # also what is aside already takes a step
                 continue
             totals = log.running_totals(first, stop) if first in cache else None
             if totals is None:

@@ -85,7 +85,11 @@ class SharedDispatcher(ChunkingDispatcher):
                     else:
                         self._no_replay(ordinal)  # the cursor has just passed it
                 heappop(replay)
-            if self.delayed is None or not self._queue_due():
+            if self.delayed is None:
+                break
+            if self._moved is not None and self.delayed.is_next_passed(acks):
+                return -1, -1  # the next turns forget what the cursor passed
+            if not self._queue_due():
                 break
         log = topic.log
         if self.read_ordinal < log.first:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 import pytest
@@ -365,3 +365,31 @@ def test_the_last_messages_complete_an_entry() -> None:
     assert acks.partial_bytes > 0
     acks.ack_messages(3, 0b110, 3)
     assert acks.partial_bytes == 0
+
+
+class CountingDict(dict[int, int]):
+    """Counts how many of its entries are looked at."""
+
+    count = 0
+
+    def __iter__(self) -> Iterator[int]:
+        for ordinal in super().__iter__():
+            self.count += 1
+            yield ordinal
+
+    def __contains__(self, ordinal: object) -> bool:
+        self.count += 1
+        return super().__contains__(ordinal)
+
+
+def test_what_is_partly_acknowledged_behind_the_first_entries_is_not_counted_one_by_one() -> None:
+    acks = AckSet(9)
+    for ordinal in range(10, 1_010):
+        acks.ack_messages(ordinal, 0b11, 4)
+    partials = acks.partials
+    assert partials is not None
+    packed = partials._packed = CountingDict(partials._packed)
+    assert acks.partial_messages(10, 5_000) == 2_000
+    assert acks.partial_messages(15, 5_000) == 1_990
+    assert acks.partial_messages(1_005, 1_010) == 10
+    assert packed.count <= 10

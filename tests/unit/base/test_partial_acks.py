@@ -89,6 +89,7 @@ def test_ranges(entries: list[PartialEntry], first: int, stop: int) -> None:
     assert partials.drop(first, stop) == len(within)
     assert partials.drop(first, stop) == 0
     left = [entry for entry in entries if entry not in within]
+    assert partials.messages == sum(entry.acked_mask.bit_count() for entry in left)
     assert (len(partials), list(partials.entries())) == (len(left), left)
     assert partials.take_changed() == tuple(left)
 
@@ -101,6 +102,7 @@ def test_only_what_changed_is_taken() -> None:
     assert partials.take_changed() == ()
     partials.put(PartialEntry(3, 5, 4))
     assert partials.take_changed() == (PartialEntry(3, 5, 4),)
+    assert partials.messages == 3
 
 
 def test_a_mask_belongs_to_its_batch_size() -> None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import AckSet
+from headgate.base.units import NS_PER_MS
 from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
-from headgate.engine.delayed_entries import DUE_ENTRIES_MAX, READ_SPAN_ENTRIES, DelayedEntries
-from headgate.engine.delayed_index import INDEXED_BYTES, TimedEntry
+from headgate.engine.delayed_entries import (
+    DUE_CHUNKS_MAX,
+    DUE_ENTRIES_MAX,
+    READ_SPAN_ENTRIES,
+    DelayedEntries,
+)
+from headgate.engine.delayed_index import CHUNK_ENTRIES, INDEXED_BYTES, TimedEntry
 
 
 class Wakes:
@@ -60,6 +66,21 @@ def test_so_many_at_once(delayed: DelayedEntries) -> None:
     assert delayed.next_due_ms == NEVER_MS
 
 
+def test_few_of_many_chunks_at_once(
+    delayed: DelayedEntries, schedule: DelaySchedule, wakes: Wakes
+) -> None:
+    chunks = 3 * DUE_CHUNKS_MAX
+    for ordinal in range(chunks * CHUNK_ENTRIES):
+        delayed.put_aside(ordinal, 900 if ordinal % CHUNK_ENTRIES else 5, 1, 100)
+    for turn in range(1, 4):
+        assert schedule.next_wake_ns(0, 5) == 0
+        schedule.wake_due(5)
+        assert wakes.count == turn
+        assert delayed.take_due(5) == DUE_CHUNKS_MAX
+    assert schedule.next_wake_ns(0, 899) == NS_PER_MS
+    assert (delayed.due.entries, delayed.entries) == (chunks, chunks * CHUNK_ENTRIES)
+
+
 def test_the_acknowledgement_of_the_next_one_wakes_for_nothing_but_the_next(
     delayed: DelayedEntries, schedule: DelaySchedule
 ) -> None:
@@ -85,6 +106,11 @@ def test_what_is_delivered_ahead_is_not_found_again(delayed: DelayedEntries) -> 
     assert delayed.next_unknown(4, 6) == (4, 5)  # it was passed: it is with its consumer
     assert delayed.next_unknown(5, 6) == (6, 6)
     assert delayed.due_since == {4: 10}
+    delayed.take_due(99)
+    assert delayed.take(AckSet(-1), 0) == TimedEntry(2, 99, 1, 100)
+    assert delayed.ahead == {2}
+    assert not delayed.forget(2)
+    assert delayed.ahead == set()
 
 
 def test_a_move_of_the_cursor_forgets_what_it_passed(
@@ -99,6 +125,19 @@ def test_a_move_of_the_cursor_forgets_what_it_passed(
     assert (delayed.due.within(0, 99), delayed.due_since) == ([], {})
     assert delayed.not_due.within(0, 99) == [6, 7, 8, 9]
     assert schedule.entries == delayed.entries == 4
+
+
+def test_delivered_entries_that_the_cursor_passed_are_forgotten_in_steps(
+    delayed: DelayedEntries,
+) -> None:
+    count = 3 * CHUNK_ENTRIES
+    delayed.due_since = dict.fromkeys(range(count + 1), 5)
+    delayed.ahead = set(range(count + 1))
+    left = count + 1
+    for _ in delayed.passed(AckSet(count - 1)):
+        assert left - len(delayed.due_since) <= CHUNK_ENTRIES
+        left = len(delayed.due_since)
+    assert (delayed.due_since, delayed.ahead) == ({count: 5}, {count})
 
 
 def test_the_memory_is_bounded(

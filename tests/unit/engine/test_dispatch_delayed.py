@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.base.units import NS_PER_MS
+from headgate.base.work_units import JOB_STEP_UNITS_MAX
 from headgate.engine.consumer import Consumer
 from headgate.engine.delayed_delivery import DelayedDelivery
-from headgate.engine.delayed_entries import never_delayed
-from headgate.engine.delayed_index import INDEXED_BYTES
+from headgate.engine.delayed_entries import AGE_STEPS_MAX, DelayedEntries, never_delayed
+from headgate.engine.delayed_index import CHUNK_ENTRIES, INDEXED_BYTES
+from headgate.engine.dispatch_chunks import ROUND_ENTRIES
 from headgate.engine.dispatch_delayed import DELAYS_FULL, PUT_ASIDE_MAX
 from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
@@ -192,6 +194,66 @@ def test_many_that_follow_one_another_take_several_turns() -> None:
     assert subscription.delayed_messages == 0
 
 
+def many_aside(count: int, delay_ms: int) -> tuple[Rig, Subscription, DelayedEntries]:
+    """A subscription without permits that has so many entries aside."""
+    rig = delay_rig()
+    subscription = rig.subscribe()
+    rig.consumer(subscription, SHARED)
+    rig.topic.may_be_delayed()
+    due_ms, log = rig.engine.now_ms + delay_ms, rig.log
+    log.bodies, log.counts, log.times = [b"due %d" % due_ms] * count, [1] * count, [0] * count
+    rig.topic.publishing.visible = log.end = count
+    dispatcher = subscription.dispatcher
+    dispatcher.read_ordinal = count
+    delayed = dispatcher.delayed = DelayedEntries(rig.engine.delays, subscription)
+    for ordinal in range(count):
+        assert delayed.put_aside(ordinal, due_ms, 1, 10)
+    return rig, subscription, delayed
+
+
+def test_what_is_aside_is_passed_in_turns_after_a_reconnect() -> None:
+    count = 3 * PUT_ASIDE_MAX * ROUND_ENTRIES
+    rig, subscription, delayed = many_aside(count, 60_000)
+    subscription.disconnect_consumers()
+    dispatcher, passed = subscription.dispatcher, 0
+    turns = 0
+    while dispatcher.read_ordinal < count:
+        dispatcher.pump(rig.engine.now_ns, 1)
+        assert passed < dispatcher.read_ordinal <= passed + (PUT_ASIDE_MAX + 1) * ROUND_ENTRIES
+        passed = dispatcher.read_ordinal
+        turns += 1
+        assert subscription.dirty
+    assert turns == 3
+    assert delayed.not_due.entries == count
+
+
+def test_one_report_of_the_age_looks_at_a_bounded_number_of_delayed_entries() -> None:
+    count = AGE_STEPS_MAX * CHUNK_ENTRIES + 1
+    rig, subscription, delayed = many_aside(count, 60_000)
+    assert subscription.deliverable_age_ms() is None
+    assert delayed._age_ordinal < count
+    rig.publish(1)
+    rig.advance(1)
+    assert subscription.deliverable_age_ms() == 1
+
+
+def test_what_a_move_of_the_cursor_passed_of_due_entries_is_forgotten_in_turns() -> None:
+    count = 20_000
+    rig, subscription, delayed = many_aside(count, 10)
+    while delayed.take_due(rig.engine.now_ms + 10):
+        pass
+    assert delayed.due.entries == count
+    subscription.acks.ack_through(count - 1)
+    dispatcher, entries = subscription.dispatcher, count
+    dispatcher.cursor_moved()
+    while entries:
+        assert dispatcher.pump(rig.engine.now_ns, 10) <= 10
+        assert entries - delayed.due.entries <= (JOB_STEP_UNITS_MAX + 10) * CHUNK_ENTRIES
+        entries = delayed.due.entries
+    rig.flush()
+    assert (rig.engine.delays.entries, dispatcher.needs_passed) == (0, False)
+
+
 def test_a_full_memory_stops_the_reading_until_some_are_due() -> None:
     rig = delay_rig()
     subscription = rig.subscribe()
@@ -206,6 +268,23 @@ def test_a_full_memory_stops_the_reading_until_some_are_due() -> None:
     assert port.ordinals == [0, 4]
     assert not_due(subscription) == [1, 2, 3]
     assert subscription.read_failed == ""
+
+
+def test_what_found_the_memory_full_is_delivered_when_it_is_due() -> None:
+    rig = delay_rig()
+    rig.engine.delays.memory_bytes_max = INDEXED_BYTES
+    rig.consumer(rig.subscribe("first"), SHARED)
+    publish(rig, 1_000_000)
+    second = rig.subscribe("second", at=1)
+    _, port = rig.consumer(second, SHARED, permits=10, consumer_id=2)
+    publish(rig, 300)
+    publish(rig, 200)
+    publish(rig)
+    rig.advance(299)
+    assert (port.ordinals, second.account.cell) == ([], Cell.STORAGE)
+    rig.advance(1)
+    assert port.ordinals == [1, 2, 3]
+    assert (second.read_failed, rig.engine.delays.entries) == ("", 1)
 
 
 def test_the_states() -> None:

@@ -111,7 +111,8 @@ def ack_part(
     try:
         subscription.ack_messages(consumer, ordinal, acked_mask(left, batch_size))
     except InputError as error:
-        problems.append(f"{log.position(ordinal)} was not acknowledged: {error}")
+        if not problems:  # the answer tells the first
+            problems.append(f"{log.position(ordinal)} was not acknowledged: {error}")
     return batch_size // ACK_MESSAGES_PER_UNIT
 
 

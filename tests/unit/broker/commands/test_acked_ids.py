@@ -46,6 +46,7 @@ def test_entries_and_messages_of_entries_in_one_command() -> None:
     cold: list[Cold] = []
     problems: list[str] = []
     ids = [named(0), named(1, 0b0110), named(2, 1 << 70), named(99, 1), named(3, 0b1111)]
+    ids.append(named(4, 1 << 80))  # only the first problem takes memory
     assert ack_entries(consumer, subscription, ids, cold, problems, ON) == len(ids)
     assert (subscription.done_entries, subscription.done_messages, cold) == (1, 6, [])
     assert len(problems) == 1
