@@ -32,7 +32,7 @@ from headgate.policy.settings import Settings
 from headgate.schema import definition as definitions
 from headgate.schema.compatibility import TRANSITIVE, check_definition, incompatibility
 from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
-from headgate.schema.errors import IncompatibleSchemaError
+from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.storage.metadata_writer import MetadataWriter
 
 T = TypeVar("T")
@@ -341,6 +341,8 @@ class SchemaRegistry:
                 results.append((yield from steps))
             except HeadgateError as error:
                 errors.append(error)
+            except RecursionError:  # an internal error here would end the broker
+                errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
         async with self._checks:
             await self._work.run("checking a schema", JobClass.COMMAND, captured())

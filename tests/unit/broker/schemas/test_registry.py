@@ -163,6 +163,16 @@ async def test_a_schema_that_was_deleted_takes_no_memory(world: World) -> None:
 
 
 @played()
+async def test_no_depth_of_a_definition_ends_the_broker(world: World) -> None:
+    schemas = schemas_of(world)
+    for depth in range(850, 1_000):  # somewhere there the decoder gives up, or what shows a value
+        text = '{"type":"record","x":' + "[" * depth + "]" * depth + "}"
+        with pytest.raises(InvalidSchemaError):
+            await schemas.find_version(NAME, Definition(SchemaType.AVRO, text.encode()))
+    assert world.is_running
+
+
+@played()
 async def test_all_clients_get_one_version_each(world: World) -> None:
     schemas = schemas_of(world)
     await world.broker.registry.create(NAME)
