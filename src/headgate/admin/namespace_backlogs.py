@@ -40,7 +40,9 @@ async def unsubscribe(call: Call) -> Reply:
     before it are deleted then."""
     await _check_each(call, Operation.SUBSCRIPTION_DELETE)
     async for topic, name in _subscriptions(call):
-        await _unless_gone(call.facade.delete_subscription(topic, name, force=False))
+        # As in clear_backlog: one that was made meanwhile.
+        if call.may(Operation.SUBSCRIPTION_DELETE, topic.full, name):
+            await _unless_gone(call.facade.delete_subscription(topic, name, force=False))
     return NO_CONTENT
 
 

@@ -205,6 +205,21 @@ class TopicRegistry:
             await self._writer.commit(change)
             await self.partition_subscriptions.when_created(change)
 
+    async def note_use(self, topic: TopicName, subscription: str) -> None:
+        """A subscription is created or gets a consumer: forget the stored time since when it, or an
+        earlier one of that name, has none. Otherwise a crash before the next sweep would bring that
+        time back, and the subscription would expire although it was just used."""
+        if subscription not in self._catalog.idle_subscriptions(topic.full).since_ms:
+            return
+        try:
+            await self._writer.commit(
+                self._catalog.plan_subscription_used(topic.full, subscription)
+            )
+        except StorageError as error:  # consumers go on without the disk
+            logger.warning(
+                "the use of subscription %s of %s is not stored: %s", subscription, topic, error
+            )
+
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
         log = self._logs.register(row.number, row.log).log
         topic = self._engine.load_topic(

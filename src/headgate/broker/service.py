@@ -261,6 +261,7 @@ class Broker:
             partition_ready,
             self.count_limits,
             self.work,
+            self.registry.note_use,
         )
 
     def _make_policy_updates(self) -> PolicyUpdates:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, StorageError
+from headgate.base.names import TopicName
 from headgate.base.units import KIB, NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
@@ -51,15 +52,18 @@ class Subscriptions:
         partition_ready: Callable[[Topic], Awaitable[None]],
         count_limits: CountLimits,
         scheduler: WorkScheduler,
+        note_use: Callable[[TopicName, str], Awaitable[None]],
     ) -> None:
         """``partition_ready`` returns when a new partition has the subscriptions of the others;
-        before that none of its subscriptions is deleted."""
+        before that none of its subscriptions is deleted. ``note_use`` stores that a subscription is
+        used."""
         self._scheduler = scheduler
         self._engine = engine
         self._logs = logs
         self._begin_turn = begin_turn
         self._partition_ready = partition_ready
         self._count_limits = count_limits
+        self._note_use = note_use
         self._mutex = KeyedMutex()
         self._creating: Counter[int] = Counter()
         """Subscriptions that are being stored, by topic number."""
@@ -98,6 +102,7 @@ class Subscriptions:
                 if not known.is_durable:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
+            await self._note_use(topic.name, name)
             log, managed = topic.log, self._logs.of(topic)
             held = await managed.index.load(log, (at_ordinal,))
             self._begin_turn()

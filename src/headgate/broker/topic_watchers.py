@@ -15,7 +15,7 @@ import asyncio
 import logging
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 from typing import Final, Protocol
 
@@ -31,9 +31,9 @@ from headgate.broker.registry import TopicRegistry
 from headgate.broker.topic_pattern import (
     HASHED_PER_UNIT,
     NAMES_PER_UNIT,
+    USUAL_CHARACTERS,
     TopicPattern,
     TopicsHash,
-    matching,
     matching_names,
 )
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
@@ -175,16 +175,20 @@ class _View:
         if not self.open_count:
             self._forget(self)
 
-    def apply(self) -> tuple[dict[str, None], dict[str, None], int]:
-        """Take in what is pending; returns which names left, which came, and the units of that."""
+    def apply(self) -> Generator[int, None, tuple[dict[str, None], dict[str, None]]]:
+        """Take in what is pending; returns which names left and which came."""
         pending, self.pending = self.pending, []
         deleted: dict[str, None] = {}
         created: dict[str, None] = {}
-        names, looked_at = self.names, 0
+        names, used = self.names, 0.0
+        units_each = JOB_STEP_UNITS_MAX / self.pattern.names_per_step
         for change in pending:
             for name, is_created in change:
-                looked_at += 1
-                if not matching((name,), frozenset(), self.pattern):
+                used += units_each * max(len(name) / USUAL_CHARACTERS, 1)
+                if used >= JOB_STEP_UNITS_MAX:
+                    yield int(used)
+                    used = 0
+                if not self.pattern.matches(name):
                     continue
                 at = bisect_left(names, name)
                 is_present = at < len(names) and names[at] == name
@@ -197,7 +201,8 @@ class _View:
                         del created[name]
                     else:
                         deleted[name] = None
-        return deleted, created, looked_at // NAMES_PER_UNIT + 1
+        yield int(used) + 1
+        return deleted, created
 
 
 class WatchingBroker(Protocol):
@@ -331,8 +336,7 @@ class TopicWatchers:
         is_new = not view.is_built
         if is_new:
             yield from self._build(view)
-        deleted, created, units = view.apply()
-        yield units
+        deleted, created = yield from view.apply()
         if is_new or deleted or created:
             yield from self._hash(view)
         if deleted or created:

@@ -135,7 +135,7 @@ class PartitionedRow(Struct, frozen=True, kw_only=True):
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
-class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=True):
     """A version of a topic's schema, as its first client sent it."""
 
     type: int

@@ -217,6 +217,13 @@ class TopicPlans:
             ]
         )
 
+    def plan_subscription_used(self, topic: str, subscription: str) -> Change:
+        """Forget since when a subscription of a topic, by full name, has no consumer."""
+        row = cast(IdleSubscriptionsRow | None, self._state.staged(Kind.IDLE_SUBSCRIPTIONS, topic))
+        since_ms = {} if row is None else dict(row.since_ms)
+        since_ms.pop(subscription, None)
+        return self.plan_idle_subscriptions({topic: IdleSubscriptionsRow(since_ms)})
+
     def _check_topic_count(self, new: list[TopicName]) -> None:
         """Return if ``new`` topics of one namespace may be created.
 

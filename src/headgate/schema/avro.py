@@ -238,4 +238,7 @@ def _texts(value: Any, what: str) -> tuple[str, ...]:
 
 def _shown(value: Any) -> str:
     """A value in the text of an error."""
-    return repr(value)[:120]
+    try:
+        return repr(value)[:120]
+    except RecursionError:  # it nests a little less than what cannot be decoded
+        return f"a deeply nested {type(value).__name__}"

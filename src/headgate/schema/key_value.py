@@ -50,7 +50,7 @@ def key_value_as_text(definition: Definition) -> str:
     shown = {}
     for name, part in zip(_PARTS, split_key_value(definition), strict=True):
         shown[name] = _json(part.data) if part.type in _IN_JSON else ""
-    return json.dumps(shown, separators=(",", ":"))
+    return _text(shown)
 
 
 def key_value_from_text(text: str) -> bytes:
@@ -65,7 +65,7 @@ def key_value_from_text(text: str) -> bytes:
     parts = []
     for name in _PARTS:
         value = given[name]
-        data = b"" if value == "" else json.dumps(value, separators=(",", ":")).encode()
+        data = b"" if value == "" else _text(value).encode()
         parts.append(_SIZE.pack(len(data)) + data)
     return b"".join(parts)
 
@@ -75,6 +75,13 @@ def _json(data: bytes) -> Any:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidSchemaError(f"A part of the KeyValue schema is no JSON: {error}") from error
+
+
+def _text(value: Any) -> str:
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except RecursionError as error:  # it nests a little less than what cannot be decoded
+        raise InvalidSchemaError(f"A part of the KeyValue schema is too deep: {error}") from error
 
 
 def _type_of(name: str) -> int:

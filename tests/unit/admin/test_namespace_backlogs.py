@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from headgate.base.identity import Identity
 from headgate.base.names import parse_topic
 from headgate.metadata.bundles import bundle_of, split_bundles
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade, FakeSubscription
+from tests.unit.denying import Deny
 
 N = "/admin/v2/namespaces/public/default"
 P = "/admin/v2/persistent/public/default"
@@ -59,3 +61,19 @@ def test_a_subscription_goes_from_all_topics(api: Ask, broker: FakeFacade) -> No
     assert (answer.status, answer.reason) == (
         412, "Subscription has active connected consumers",
     )  # fmt: skip
+
+
+def test_a_right_that_ends_meanwhile_deletes_no_more(api: Ask, broker: FakeFacade) -> None:
+    furnish(api, broker)
+    checked = broker.check_allowed
+
+    def last_check(
+        identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> None:
+        checked(identity, operation, resource, subscription)
+        if resource.endswith("/t9"):
+            broker.authorizer = Deny()
+
+    broker.check_allowed = last_check  # type: ignore[method-assign]
+    assert api("POST", f"{N}/unsubscribe/s").status == 204
+    assert all("s" in broker.topic(parse_topic(name)).subscriptions for name in NAMES)

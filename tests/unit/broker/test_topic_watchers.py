@@ -7,6 +7,7 @@ from typing import Any
 
 from headgate.base.identity import NOBODY
 from headgate.base.names import NamespaceName, parse_topic
+from headgate.base.work_units import JOB_STEP_UNITS_MAX
 from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.topic_pattern import TopicsHash
 from headgate.broker.topic_watchers import NAME_BYTES, UPDATE_BYTES_MAX, TopicWatcher
@@ -252,6 +253,20 @@ async def test_a_watcher_that_cannot_be_answered_does_not_keep_a_view_from_resti
     await asyncio.sleep(1)
     assert 2 <= len(peer.updates()) < 100
     assert not blocked.written
+
+
+@played()
+async def test_many_changes_of_long_names_are_matched_in_steps(world: World) -> None:
+    peer = Peer()
+    watcher = watch(world, peer, 1, "(.*a.{29}){4}")
+    await asyncio.sleep(1)
+    assert watcher.view.pattern.names_per_step < 10
+    name = f"{BASE}/{'ab' * 240}-partition-"
+    watcher.view.pending.append([(f"{name}{number}", True) for number in range(500)])
+    steps = list(watcher.view.apply())
+    assert len(steps) > 200
+    assert max(steps) <= 2 * JOB_STEP_UNITS_MAX
+    assert len(watcher.view.names) == 500
 
 
 @played()

@@ -146,3 +146,9 @@ def test_any_json_is_a_schema_or_is_refused(value: Any) -> None:
     except InvalidSchemaError:
         return
     assert same(value, value)
+
+
+def test_a_value_that_nests_to_the_limit_is_refused() -> None:
+    for depth in range(900, 1_000):
+        with pytest.raises(InvalidSchemaError):
+            parse(b'{"type":"record","x":' + b"[" * depth + b"]" * depth + b"}")

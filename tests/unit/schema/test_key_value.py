@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 
@@ -33,6 +34,12 @@ def test_text_and_bytes() -> None:
 def test_text_that_is_none(text: str) -> None:
     with pytest.raises(InvalidSchemaError):
         key_value_from_text(text)
+
+
+def test_parts_that_nest_deep_are_written_or_refused() -> None:
+    for depth in range(900, 1_010):  # somewhere there the decoder and the encoder give up
+        with suppress(InvalidSchemaError):
+            key_value_from_text('{"key":' + "[" * depth + "]" * depth + ',"value":1}')
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0\1x\0\0", bytes(9), b"\x7f" * 8])

@@ -158,6 +158,7 @@ class ConsumerCommands:
                 await self._subscriptions.seek(present, ordinal)
             if request.subscription_properties and not present.properties and present.is_durable:
                 await self._subscriptions.set_properties(present, _properties(request))
+            await self._registry.note_use(topic.name, name)
             return present
         topic.check_not_fenced()
         if request.durable and not self._uses.creates_subscriptions(topic.name):

@@ -12,6 +12,7 @@ import hashlib
 from collections import OrderedDict
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
+from weakref import ref
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import TopicName
@@ -31,7 +32,7 @@ from headgate.policy.settings import Settings
 from headgate.schema import definition as definitions
 from headgate.schema.compatibility import TRANSITIVE, check_definition, incompatibility
 from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
-from headgate.schema.errors import IncompatibleSchemaError
+from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.storage.metadata_writer import MetadataWriter
 
 T = TypeVar("T")
@@ -97,7 +98,10 @@ class SchemaRegistry:
         self._index = VersionIndex(host.catalog)
         self._changes = KeyedMutex()
         self._checks = asyncio.Semaphore(CHECKS_MAX)
-        self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[SchemaRow, str]] = OrderedDict()
+        self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[ref[SchemaRow], str]] = (
+            OrderedDict()
+        )
+        """They keep no row in memory that its topic no longer has."""
 
     # -- clients ---------------------------------------------------------------------------
 
@@ -315,14 +319,14 @@ class SchemaRegistry:
             return ""
         key = (self._catalog.own_name(name), strategy.value, _digest(schema))
         known = self._verdicts.get(key)
-        if known is not None and known[0] is present[-1]:
+        if known is not None and known[0]() is present[-1]:
             self._verdicts.move_to_end(key)
             return known[1]
         stored = [definition_of(row) for row in present]
         if not is_valid:
             await self._in_slices(check_definition(schema))
         why = await self._in_slices(incompatibility(stored, schema, strategy))
-        self._verdicts[key] = (present[-1], why)
+        self._verdicts[key] = (ref(present[-1]), why)
         if len(self._verdicts) > VERDICTS_MAX:
             self._verdicts.popitem(last=False)
         return why
@@ -337,6 +341,8 @@ class SchemaRegistry:
                 results.append((yield from steps))
             except HeadgateError as error:
                 errors.append(error)
+            except RecursionError:  # an internal error here would end the broker
+                errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
         async with self._checks:
             await self._work.run("checking a schema", JobClass.COMMAND, captured())

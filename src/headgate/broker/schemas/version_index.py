@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
+from weakref import ref
 
 from headgate.base.names import TopicName
 from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT
@@ -27,7 +29,8 @@ def definition_of(row: SchemaRow) -> Definition:
 class _Indexed:
     """The versions of one topic."""
 
-    latest: SchemaRow
+    latest: ref[SchemaRow]
+    """The index keeps no definition in memory that its topic no longer has."""
     version_of: dict[tuple[int, bytes], int] = field(default_factory=dict)
     """The oldest version of each type and fingerprint."""
 
@@ -67,15 +70,16 @@ class VersionIndex:
         known, version_of = 0, {}
         if before is not None:
             # The row of the latest version stays the same object when a version follows it.
-            known = next((i for i, row in enumerate(rows, 1) if row is before.latest), 0)
-            if known and before.latest.first == rows[-1].first:
+            latest = before.latest()
+            known = next((i for i, row in enumerate(rows, 1) if row is latest), 0)
+            if known and rows[known - 1].first == rows[-1].first:
                 version_of = dict(before.version_of)
             else:
                 known = 0
         for row in rows[known:]:
             fingerprint = yield from _fingerprint(definition_of(row))
             version_of.setdefault((row.type, fingerprint), row.version)
-        indexed = _Indexed(rows[-1], version_of)
+        indexed = _Indexed(ref(rows[-1]), version_of)
         self._keep(name, indexed)
         return indexed
 
@@ -93,4 +97,4 @@ def _fingerprint(stored: Definition) -> Steps[bytes]:
     try:
         return (yield from check_definition(stored))
     except InvalidSchemaError:
-        return stored.data
+        return hashlib.sha256(stored.data).digest()

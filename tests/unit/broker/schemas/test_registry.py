@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 
 import pytest
 
@@ -143,6 +145,31 @@ async def test_verdicts_are_bounded(world: World) -> None:
         assert len(schemas._verdicts) == 5
     finally:
         registry_module.VERDICTS_MAX = monkey  # type: ignore[misc]
+
+
+@played()
+async def test_a_schema_that_was_deleted_takes_no_memory(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(NAME, avro("a"))
+    await schemas.find_version(NAME, avro("a", doc="index"))
+    await schemas.check_compatible(NAME, avro("b"))
+    row = world.broker.catalog.schema(NAME)
+    assert row is not None
+    held = weakref.ref(row)
+    del row
+    await schemas.delete(NAME, force=True)
+    gc.collect()
+    assert held() is None
+
+
+@played()
+async def test_no_depth_of_a_definition_ends_the_broker(world: World) -> None:
+    schemas = schemas_of(world)
+    for depth in range(850, 1_000):  # somewhere there the decoder gives up, or what shows a value
+        text = '{"type":"record","x":' + "[" * depth + "]" * depth + "}"
+        with pytest.raises(InvalidSchemaError):
+            await schemas.find_version(NAME, Definition(SchemaType.AVRO, text.encode()))
+    assert world.is_running
 
 
 @played()

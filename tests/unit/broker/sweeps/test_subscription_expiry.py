@@ -6,6 +6,9 @@ import asyncio
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
+from headgate.base.positions import EARLIEST
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -64,6 +67,37 @@ async def test_restarts_do_not_make_it_look_used(world: World) -> None:
     await asyncio.sleep(20 * 60)
     assert names(world) == {"other"}
     assert list(world.broker.catalog.idle_subscriptions(TOPIC).since_ms) == ["other"]
+
+
+@played(limit_s=100_000)
+async def test_one_that_was_used_just_before_a_crash_counts_as_used(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    for name in ("used", "again", "admin", "idle"):
+        await (await client.subscribe(TOPIC, name)).close()
+    await set_time(world, 600)
+    await asyncio.sleep(596 * 60)
+    facade = AdminFacade(world.broker, world.observer)
+    for name in ("again", "admin"):
+        await facade.delete_subscription(NAME, name, force=False)
+    await asyncio.gather(client.subscribe(TOPIC, "used"), client.subscribe(TOPIC, "again"))
+    await facade.create_subscription(NAME, "admin", AtPosition(EARLIEST), {})
+    world.crash()
+    await world.start()
+    await asyncio.sleep(11 * 60)
+    assert names(world) == {"used", "again", "admin"}
+
+
+@played()
+async def test_a_use_that_cannot_be_stored_refuses_no_consumer(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    await (await client.subscribe(TOPIC, "s")).close()
+    await set_time(world, 30)
+    await asyncio.sleep(11 * 60)
+    world.store.fail_next(StorageError("hiccup", retryable=True))
+    await client.subscribe(TOPIC, "s")
+    assert world.broker.catalog.idle_subscriptions(TOPIC).since_ms
 
 
 @played()
