@@ -29,6 +29,7 @@ from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.eviction import Eviction
 from headgate.engine.observer import NoObserver, Observer
 from headgate.engine.parked_bounds import ParkedBounds
+from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
 from headgate.engine.quota_scheduler import QuotaScheduler
 from headgate.engine.relative import RelativeLimits
@@ -109,6 +110,8 @@ class Engine:
         self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
+        self.partials = PartialBudget()
+        """What the partly acknowledged batches of all subscriptions take."""
         self.due_time_of, self.delays = self.policies.due_time_of, DelaySchedule()
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
@@ -356,6 +359,8 @@ class Engine:
     def subscription_added(self, subscription: Subscription) -> None:
         """A subscription became live: apply its limit and tell the observer."""
         self.observer.subscription_added(subscription)
+        if subscription.acks.partials is not None:
+            self.partials.measure(subscription)
         self.reload_subscription_limit(subscription)
 
     def subscription_removed(self, subscription: Subscription) -> None:

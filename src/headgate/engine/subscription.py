@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
 from headgate.base.partial_acks import check_batch
-from headgate.base.units import MIB
 from headgate.base.work_units import CLIENT_CLOSED
 from headgate.engine.consumer import Consumer
 from headgate.engine.cursor import Cursor
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
     from headgate.flow.expiry import MessageTtl
     from headgate.flow.quota.backlog_quota import Quota
 
-
-PARTIAL_BYTES_MAX: Final = 32 * MIB
-"""Memory of the partly acknowledged batches of one subscription: about 240,000 batches of 100
-messages. Beyond it, batches are acknowledged as a whole only."""
 
 PARTS_BATCH_MAX: Final = 1 << 16
 """Larger batches are acknowledged as a whole only: each acknowledgement of a part stores a bit for
@@ -323,13 +318,13 @@ class Subscription(Cursor):
                 f"entry {ordinal} is a batch of {batch_size:,} messages; those of up to "
                 f"{PARTS_BATCH_MAX:,} are acknowledged in part"
             )
-        if acks.partial_bytes >= PARTIAL_BYTES_MAX and not acks.partly_acked(ordinal):
-            raise InputError(
-                f"subscription {self.name} has partly acknowledged batches of "
-                f"{acks.partial_bytes:,} bytes; up to {PARTIAL_BYTES_MAX:,} are kept"
-            )
+        budget, is_first = self.topic.engine.partials, not acks.partly_acked(ordinal)
+        if is_first:
+            budget.check_room(self)
         new = acks.ack_messages(ordinal, indexes_mask, batch_size)
         if new:
+            if is_first:
+                budget.measure(self)
             self.dispatcher.messages_acked(consumer, ordinal, new)
             self.done_messages += new
             self.acked_messages += new
@@ -556,6 +551,7 @@ class Subscription(Cursor):
     def forget(self, now_ns: int) -> None:
         """Remove it; only what it spent of its limit stays known (law 1.1)."""
         self.fenced = self.removed = True
+        self.topic.engine.partials.forget(self)
         self.dispatcher.close()
         self.topic.engine.ended_count += 1
         self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)

@@ -24,6 +24,7 @@ from headgate.engine.errors import (
 )
 from headgate.engine.eviction import Eviction
 from headgate.engine.exclusive_access import ExclusiveAccess
+from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.publishing import (
@@ -76,6 +77,7 @@ class TopicEngine(Protocol):
     duplicates_dropped: int
     limits: EngineLimits
     cache: EntryCache
+    partials: PartialBudget
     gate: BrokerGate
     broker_limit: RateLimit | None
     ended_count: int

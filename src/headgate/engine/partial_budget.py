@@ -1,0 +1,79 @@
+"""Bounds the memory of the partly acknowledged batches of all subscriptions together.
+
+Each subscription has a bound of its own. A client could still fill one subscription after another
+and leave, so that nobody is charged. Acknowledgements are promised and cannot be dropped: at the
+bound the broker refuses that further batches begin to be partly acknowledged, first on those
+subscriptions that hold at least as much as the others on average, at twice the bound on all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from headgate.base.errors import InputError
+from headgate.base.units import MIB
+
+if TYPE_CHECKING:
+    from headgate.engine.subscription import Subscription
+
+PARTIAL_BYTES_MAX: Final = 32 * MIB
+"""The bound of one subscription: about 240,000 batches of 100 messages. Beyond it, batches are
+acknowledged as a whole only."""
+PARTIALS_BYTES_MAX: Final = 128 * MIB
+"""The bound of all."""
+MEASURED_MAX: Final = 64
+"""Subscriptions that are measured again when one asks for room at the bound."""
+
+
+class PartialBudget:
+    """What partly acknowledged batches take, by subscription.
+
+    A subscription is measured when a batch of it begins to be partly acknowledged. What its cursor
+    passes later makes it less: so the sum is never too small, and is corrected at the bound.
+    """
+
+    __slots__ = ("_by_holder", "_bytes_max", "held_bytes")
+
+    def __init__(self, bytes_max: int = PARTIALS_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._by_holder: dict[Subscription, int] = {}
+        """In the order in which they were measured, the latest last."""
+        self.held_bytes = 0
+
+    def measure(self, subscription: Subscription) -> None:
+        """Count what a subscription holds now; nothing after its removal."""
+        size_bytes = 0 if subscription.removed else subscription.acks.partial_bytes
+        self.held_bytes += size_bytes - self._by_holder.pop(subscription, 0)
+        if size_bytes:
+            self._by_holder[subscription] = size_bytes
+
+    def forget(self, subscription: Subscription) -> None:
+        """A subscription was removed, or its topic is unloaded."""
+        self.held_bytes -= self._by_holder.pop(subscription, 0)
+
+    def check_room(self, subscription: Subscription) -> None:
+        """Raise :class:`InputError` unless one more batch of a subscription may be partly
+        acknowledged."""
+        size_bytes = subscription.acks.partial_bytes
+        if size_bytes >= PARTIAL_BYTES_MAX:
+            raise InputError(
+                f"subscription {subscription.name} has partly acknowledged batches of "
+                f"{size_bytes:,} bytes; up to {PARTIAL_BYTES_MAX:,} are kept"
+            )
+        if not self._has_room(subscription):
+            raise InputError(
+                f"all subscriptions together have partly acknowledged batches of "
+                f"{self.held_bytes:,} bytes; beyond {self._bytes_max:,} those with the most take "
+                "no more"
+            )
+
+    def _has_room(self, subscription: Subscription) -> bool:
+        if self.held_bytes < self._bytes_max:
+            return True
+        for holder in [*self._by_holder][:MEASURED_MAX]:
+            self.measure(holder)
+        if self.held_bytes < self._bytes_max:
+            return True
+        own_bytes = self._by_holder.get(subscription, 0)
+        is_above_average = own_bytes * len(self._by_holder) >= self.held_bytes
+        return not is_above_average and self.held_bytes < 2 * self._bytes_max

@@ -1,0 +1,81 @@
+"""Partly acknowledged batches of all subscriptions have one bound, whoever leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.errors import InputError
+from headgate.engine.partial_budget import PartialBudget
+from headgate.engine.types import SubscriptionType
+from tests.unit.engine.harness import Rig
+
+SHARED = SubscriptionType.SHARED
+ENTRIES = 30
+
+
+def filled(rig: Rig, name: str, entries: int) -> int:
+    """One message of each of ``entries`` batches is acknowledged by a consumer that then leaves;
+    returns how many acknowledgements were refused."""
+    subscription = rig.topic.subscriptions.get(name) or rig.subscribe(name)
+    consumer, _ = rig.consumer(subscription, SHARED, permits=1_000)
+    refused = 0
+    for ordinal in range(entries):
+        try:
+            subscription.ack_messages(consumer, ordinal, 0b1)
+        except InputError:
+            refused += 1
+    subscription.remove_consumer(consumer)
+    return refused
+
+
+def rig_with(bytes_max: int) -> Rig:
+    rig = Rig()
+    rig.engine.partials = PartialBudget(bytes_max)
+    for name in ("first", "second", "third", "small"):
+        rig.subscribe(name)
+    rig.publish(ENTRIES, messages=4)
+    return rig
+
+
+def bytes_of_one() -> int:
+    rig = rig_with(1 << 30)
+    filled(rig, "first", ENTRIES)
+    return rig.engine.partials.held_bytes
+
+
+def test_those_that_hold_most_take_no_more_though_nobody_is_connected() -> None:
+    one = bytes_of_one()
+    rig = rig_with(one * 2)
+    assert filled(rig, "first", ENTRIES) == filled(rig, "second", ENTRIES) == 0
+    assert filled(rig, "small", 3) == 0  # it holds less than the others on average
+    assert filled(rig, "third", ENTRIES) > 0
+    assert rig.engine.partials.held_bytes < 4 * one
+
+
+def test_at_twice_the_bound_none_takes_more() -> None:
+    rig = rig_with(bytes_of_one() // 4)
+    filled(rig, "first", ENTRIES)
+    filled(rig, "second", ENTRIES)
+    rig.engine.partials._bytes_max = rig.engine.partials.held_bytes // 2
+    with pytest.raises(InputError, match="all subscriptions together"):
+        rig.engine.partials.check_room(rig.topic.subscriptions["small"])
+
+
+def test_what_a_cursor_passes_makes_room_at_the_bound() -> None:
+    one = bytes_of_one()
+    rig = rig_with(one)
+    filled(rig, "first", ENTRIES)
+    subscription = rig.topic.subscriptions["first"]
+    consumer, _ = rig.consumer(subscription, SHARED)
+    for ordinal in range(ENTRIES):
+        subscription.ack_entry(consumer, ordinal)
+    assert rig.engine.partials.held_bytes == one  # it is not measured yet
+    assert filled(rig, "second", ENTRIES - 1) == 0
+    assert rig.engine.partials.held_bytes < one
+
+
+def test_a_removed_subscription_holds_nothing() -> None:
+    rig = rig_with(1 << 30)
+    filled(rig, "first", ENTRIES)
+    rig.topic.remove_subscription("first")
+    assert rig.engine.partials.held_bytes == 0
