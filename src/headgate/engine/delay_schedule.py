@@ -14,6 +14,10 @@ NEVER_MS = 1 << 62
 MEMORY_BYTES_MAX = 256 * MIB
 """The default of :attr:`DelaySchedule.memory_bytes_max`."""
 
+SMALL_SHARE = 1 / 16
+"""A subscription that holds less than this part of the bound puts entries aside beyond it, up to
+twice the bound: far delays on one subscription do not stop all others."""
+
 
 class DelayedSubscription(Protocol):
     """The delayed entries of one subscription, as far as the schedule needs them."""
@@ -50,8 +54,15 @@ class DelaySchedule:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more entries may be put aside."""
+        """Whether only subscriptions with few entries may put more aside."""
         return self.entries * INDEXED_BYTES >= self.memory_bytes_max
+
+    def has_room_for(self, entries: int) -> bool:
+        """Whether a subscription that has put so many entries aside may put one more aside."""
+        if not self.is_full:
+            return True
+        is_small = entries * INDEXED_BYTES < SMALL_SHARE * self.memory_bytes_max
+        return is_small and self.entries * INDEXED_BYTES < 2 * self.memory_bytes_max
 
     def stall(self, subscription: DelayedSubscription) -> None:
         """Call ``has_room`` of a subscription when entries may be put aside again."""

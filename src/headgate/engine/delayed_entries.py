@@ -81,8 +81,8 @@ class DelayedEntries:
     def put_aside(self, ordinal: int, due_ms: int, messages: int, size_bytes: int) -> bool:
         """Put an entry aside that is not due; False if the memory is full. Then the subscription is
         woken when there is room, or when the entry is due, which needs none."""
-        is_full = self._schedule.is_full
-        if is_full:
+        has_room = self._schedule.has_room_for(self.not_due.entries)
+        if not has_room:
             self.is_stalled = True
             self._schedule.stall(self)
         else:
@@ -90,7 +90,7 @@ class DelayedEntries:
             self._schedule.count(1)
         if due_ms < self.next_due_ms:
             self._due_at(due_ms)
-        return not is_full
+        return has_room
 
     def _due_at(self, due_ms: int) -> None:
         self.next_due_ms = due_ms

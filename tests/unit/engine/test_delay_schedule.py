@@ -63,3 +63,18 @@ def test_a_full_memory_has_room_again() -> None:
     assert (one.room_count, gone.room_count) == (1, 0)
     schedule.count(-1)
     assert one.room_count == 1
+
+
+def test_few_entries_find_room_beside_a_subscription_that_fills_the_memory() -> None:
+    schedule = DelaySchedule()
+    schedule.memory_bytes_max = 32 * INDEXED_BYTES
+    schedule.count(31)
+    assert schedule.has_room_for(31)
+    schedule.count(1)
+    assert not schedule.has_room_for(32)
+    assert schedule.has_room_for(1)
+    assert not schedule.has_room_for(2)
+    schedule.count(31)
+    assert schedule.has_room_for(1)
+    schedule.count(1)
+    assert not schedule.has_room_for(0)
