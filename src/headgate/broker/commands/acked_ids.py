@@ -6,10 +6,10 @@ fit its batch changes nothing and is a problem, which the answer to the ACK tell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from headgate.base.ack_words import acked_mask
+from headgate.base.ack_words import WORD_BITS, acked_mask
 from headgate.base.errors import InputError
 from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT
 from headgate.engine.consumer import Consumer
@@ -36,6 +36,19 @@ class Through(NamedTuple):
     """The entry behind it of which messages are acknowledged; -1 if there is none."""
     left: Sequence[int] = ()
     """Which messages of that entry are left."""
+
+
+def slices(message_ids: Sequence[MessageIdData], ids_max: int) -> Iterator[Sequence[MessageIdData]]:
+    """The ids of an ACK in order, in parts of up to ``ids_max`` ids and, but for a single id, about
+    as much work: an ``ack_set`` of a large batch is the work of many ids."""
+    start = units = 0
+    for at, ids in enumerate(message_ids):
+        of_id = len(ids.ack_set) * WORD_BITS // ACK_MESSAGES_PER_UNIT
+        if at > start and (at - start >= ids_max or units + of_id > ids_max):
+            yield message_ids[start:at]
+            start, units = at, 0
+        units += of_id
+    yield message_ids[start:]
 
 
 def ack_entries(

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headgate.base.ack_words import WORD_BITS
+from headgate.base.units import KIB
 from headgate.base.work_units import ACK_ID, ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT, PIECE_UNITS
 from headgate.broker.commands.acked_ids import (
     Cold,
@@ -26,6 +27,7 @@ from headgate.broker.commands.acked_ids import (
     entries_looked_up,
     find_last,
     first_of,
+    slices,
 )
 from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.broker.connection.client_connection import ClientConnection
@@ -38,6 +40,9 @@ from headgate.wire import encode
 from headgate.wire.codes import AckType, ServerError
 from headgate.wire.messages import BaseCommand, CommandAck
 
+FEW_IDS: Final = 16
+LONG_ACK_BYTES: Final = 32 * KIB
+"""An ACK of more than :data:`FEW_IDS` ids and of so many bytes has sets of large batches."""
 PIECE_IDS: Final = PIECE_UNITS // ACK_ID
 """Entries that are acknowledged at once after their index was loaded."""
 
@@ -66,7 +71,7 @@ class Acknowledgements:
         if ack.ack_type == AckType.CUMULATIVE:
             return self._ack_through(connection, command, connected)
         count = len(ack.message_id)
-        if count > 1 and count > _slice_ids(subscription):
+        if count > 1 and (count > _slice_ids(subscription) or _is_long(ack)):
             connection.run_in_slices(self._ack_in_slices(connection, command, connected))
             return 1
         cold: list[Cold] = []
@@ -188,12 +193,10 @@ class Acknowledgements:
         ack = command.ack
         cold: list[Cold] = []
         problems: list[str] = []
-        slice_ids = _slice_ids(subscription)
-        for start in range(0, len(ack.message_id), slice_ids):
+        for ids in slices(ack.message_id, _slice_ids(subscription)):
             if not is_unchanged(connection, connected):
                 _refuse_without_consumer(connection, ack)
                 return
-            ids = ack.message_id[start : start + slice_ids]
             yield ack_entries(consumer, subscription, ids, cold, problems, self._settings)
         self._finish(connection, command, connected, cold, problems)
 
@@ -226,6 +229,11 @@ def is_unchanged(connection: ClientConnection, connected: tuple[Consumer, Subscr
     consumer, subscription = connected
     present = connection.consumers.get(consumer.consumer_id)
     return present is connected and not (subscription.fenced or subscription.removed)
+
+
+def _is_long(ack: CommandAck) -> bool:
+    """Whether few ids have long sets of messages."""
+    return len(ack.message_id) > FEW_IDS and ack.ByteSize() > LONG_ACK_BYTES
 
 
 def _slice_ids(subscription: Subscription) -> int:

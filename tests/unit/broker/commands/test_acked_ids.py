@@ -13,6 +13,7 @@ from headgate.broker.commands.acked_ids import (
     ack_found,
     entries_looked_up,
     find_last,
+    slices,
 )
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import PARTS_BATCH_MAX, Subscription
@@ -123,3 +124,15 @@ def test_a_cumulative_one_looks_up_its_part_and_what_follows() -> None:
     assert set(entries_looked_up(subscription, Through(2, 3, (1,)))) == {0, 2, 3, 4}
     assert set(entries_looked_up(subscription, Through(-1, 0, (1,)))) == {0, 1}
     assert entries_looked_up(subscription, Through(-1)) == []
+
+
+def test_an_ack_is_cut_by_its_work() -> None:
+    """Sets of large batches make shorter parts; a single id is never cut."""
+    plain = MessageIdData(ledgerId=1, entryId=1)
+    large = MessageIdData(ledgerId=1, entryId=2, ack_set=[-1] * 938)
+    assert [len(part) for part in slices([plain] * 600, 256)] == [256, 256, 88]
+    lengths = [len(part) for part in slices([large] * 20, 256)]
+    assert sum(lengths) == 20
+    assert max(lengths) == 256 // (938 * 64 // ACK_MESSAGES_PER_UNIT) == 8
+    huge = MessageIdData(ledgerId=1, entryId=3, ack_set=[-1] * 100_000)
+    assert [len(part) for part in slices([plain, huge, huge, plain], 256)] == [1, 1, 1, 1]
