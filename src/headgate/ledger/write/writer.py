@@ -226,12 +226,18 @@ class LogWriter:
     def _reuse(self, segment: int, path: str) -> File | None:
         """A kept file that has become this segment's; None if there is none, or no room for the
         rest of it."""
+        if segment not in self._leftovers and self.old_files.count:
+            try:
+                self._fs.open(path).close()
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return None  # it may be there: a new file is only made where there is none
+            else:
+                exists = FileExistsError(errno.EEXIST, "the file exists", path)
+                # A renamed file would replace it.
+                raise self._fail(exists, f"making {segment_name(segment)} of an old file")
         try:
-            if segment not in self._leftovers and self.old_files.count:
-                with contextlib.suppress(FileNotFoundError):
-                    self._fs.open(path).close()
-                    # A renamed file would replace it.
-                    raise FileExistsError(errno.EEXIST, "the file exists", path)
             return self.old_files.become(segment, self.stamp)
         except OSError as error:
             if error.errno in _FULL or error.errno in _TRY_AGAIN:

@@ -340,3 +340,22 @@ def test_an_old_file_takes_no_name_that_is_in_use() -> None:
     fs.create(f"/d/{segment_name(2)}")
     with pytest.raises(LogFailedError, match="exists"):
         one.prepare(2)
+
+
+def test_a_name_that_cannot_be_looked_at_leaves_the_old_file_alone() -> None:
+    """The segment gets a new file, which is only made where there is none."""
+    fs = MemFs()
+    one = writer(faulty := FaultyFs(fs))
+    one.prepare(1)
+    one.seal(1, 4000, [b"footer" * 10])
+    one.delete(1)
+
+    def plan(operation: Operation) -> None:
+        if operation.kind == "open":
+            raise OSError(errno.EIO, "this part of the disk is not readable")
+
+    faulty.plan = plan
+    one.prepare(2)
+    assert one.is_whole(2)
+    assert one.old_files.count == 1
+    one.write_batch(batch_of(2, 64, b"x"))
