@@ -260,8 +260,9 @@ class ConsumerActor:
             before, positions = just_after(rng.choice(positions)), ()
         ack = Acknowledgement(cursor.generation, positions, before)
         cursor.sent(ack)
+        taken: dict[Position, int] = {}
         for position in [p for p in self._held if p in positions or p < before]:
-            del self._held[position]
+            taken[position] = self._held.pop(position)
             self._story.holders.let_go(cursor, self, position)
         last = Position(before.ledger_id, before.entry_id - 1)
         if rng.random() < 0.5:
@@ -271,7 +272,7 @@ class ConsumerActor:
                 consumer.ack_nowait(*positions)
             return
         answer = consumer.ack_through(last) if before != START else consumer.ack(*positions)
-        task = self._story.world.loop.create_task(self._await_ack(ack, answer))
+        task = self._story.world.loop.create_task(self._await_ack(ack, answer, consumer, taken))
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
@@ -301,14 +302,22 @@ class ConsumerActor:
             consumer.ack_part_nowait(position, named, kind)
             return
         answer = consumer.ack_part(position, named, kind)
-        task = self._story.world.loop.create_task(self._await_ack(ack, answer))
+        task = self._story.world.loop.create_task(self._await_ack(ack, answer, consumer, {}))
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
-    async def _await_ack(self, ack: Acknowledgement, answer: object) -> None:
+    async def _await_ack(
+        self,
+        ack: Acknowledgement,
+        answer: object,
+        consumer: SimConsumer,
+        taken: dict[Position, int],
+    ) -> None:
         try:
             await answer  # type: ignore[misc]
         except HeadgateError:
+            if self._consumer is consumer and consumer.is_open:
+                self._held = taken | self._held  # it has them still, and tries again
             return
         self._cursor.confirm(ack)
 
