@@ -8,13 +8,11 @@ subscriptions that hold at least as much as the others on average, at twice the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
 from headgate.base.units import MIB
-
-if TYPE_CHECKING:
-    from headgate.engine.subscription import Subscription
 
 PARTIAL_BYTES_MAX: Final = 32 * MIB
 """The bound of one subscription: about 240,000 batches of 100 messages. Beyond it, batches are
@@ -23,6 +21,14 @@ PARTIALS_BYTES_MAX: Final = 128 * MIB
 """The bound of all."""
 MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
+
+
+class PartialsHolder(Protocol):
+    """A subscription, as far as the budget needs it."""
+
+    name: str
+    acks: AckSet
+    removed: bool
 
 
 class PartialBudget:
@@ -36,22 +42,22 @@ class PartialBudget:
 
     def __init__(self, bytes_max: int = PARTIALS_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        self._by_holder: dict[Subscription, int] = {}
+        self._by_holder: dict[PartialsHolder, int] = {}
         """In the order in which they were measured, the latest last."""
         self.held_bytes = 0
 
-    def measure(self, subscription: Subscription) -> None:
+    def measure(self, subscription: PartialsHolder) -> None:
         """Count what a subscription holds now; nothing after its removal."""
         size_bytes = 0 if subscription.removed else subscription.acks.partial_bytes
         self.held_bytes += size_bytes - self._by_holder.pop(subscription, 0)
         if size_bytes:
             self._by_holder[subscription] = size_bytes
 
-    def forget(self, subscription: Subscription) -> None:
+    def forget(self, subscription: PartialsHolder) -> None:
         """A subscription was removed, or its topic is unloaded."""
         self.held_bytes -= self._by_holder.pop(subscription, 0)
 
-    def check_room(self, subscription: Subscription) -> None:
+    def check_room(self, subscription: PartialsHolder) -> None:
         """Raise :class:`InputError` unless one more batch of a subscription may be partly
         acknowledged."""
         size_bytes = subscription.acks.partial_bytes
@@ -67,7 +73,7 @@ class PartialBudget:
                 "no more"
             )
 
-    def _has_room(self, subscription: Subscription) -> bool:
+    def _has_room(self, subscription: PartialsHolder) -> bool:
         if self.held_bytes < self._bytes_max:
             return True
         for holder in [*self._by_holder][:MEASURED_MAX]:
