@@ -8,6 +8,7 @@ subscriptions that hold at least as much as the others on average, at twice the 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
@@ -76,7 +77,7 @@ class PartialBudget:
     def _has_room(self, subscription: PartialsHolder) -> bool:
         if self.held_bytes < self._bytes_max:
             return True
-        for holder in [*self._by_holder][:MEASURED_MAX]:
+        for holder in list(islice(self._by_holder, MEASURED_MAX)):
             self.measure(holder)
         if self.held_bytes < self._bytes_max:
             return True
