@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from headgate.cli.admin.output import as_lines
-from headgate.cli.admin.values import names, pairs
+from headgate.cli.admin.values import merged, names, pairs
 from headgate.cli.admin.verbs import (
     NAMESPACE_NAME,
     NAMESPACE_PATH,
@@ -72,7 +72,7 @@ def remove_property(server: Server, values: Values) -> None:
 
 
 def _properties_body(values: Values) -> dict[str, Any]:
-    return {key: text for one in values["properties"] for key, text in one.items()}
+    return merged(values["properties"])
 
 
 VERBS: Final = (

@@ -20,6 +20,7 @@ from headgate.cli.admin.verbs import (
     NAMESPACE_PATH,
     TOPIC_NAME,
     TOPIC_PATH,
+    Parameter,
     Server,
     Values,
     Verb,
@@ -168,7 +169,18 @@ _TOPIC_STRATEGY: Final = option("--strategy -s", "strategy", strategy, _MEANING,
 _STRATEGY_PATH: Final = f"{NAMESPACE_PATH}/schemaCompatibilityStrategy"
 _OLDER_PATH: Final = f"{NAMESPACE_PATH}/schemaAutoUpdateCompatibilityStrategy"
 _AUTO_PATH: Final = f"{NAMESPACE_PATH}/isAllowAutoUpdateSchema"
-_VALIDATION_PATH: Final = f"{NAMESPACE_PATH}/schemaValidationEnforced"
+
+
+def _validation_verbs(name: Parameter, path: str) -> tuple[Verb, ...]:
+    """The verbs of namespaces or of topics about producers without a schema."""
+    path = f"{path}/schemaValidationEnforced"
+    return (
+        Verb("get-schema-validation-enforce", "Show whether producers need a schema.",
+             (name, _APPLIED), show(path, query=("applied={applied}",))),
+        Verb("set-schema-validation-enforce", "Set whether producers need a schema.",
+             (name, _ENABLE, _DISABLE), send("POST", path, body=_one_of_both)),
+    )  # fmt: skip
+
 
 NAMESPACE_VERBS: Final = (
     Verb("get-schema-compatibility-strategy", "Show which definitions may follow others.",
@@ -191,21 +203,11 @@ NAMESPACE_VERBS: Final = (
          (NAMESPACE_NAME,), show(_AUTO_PATH)),
     Verb("set-is-allow-auto-update-schema", "Set whether clients may bring new definitions.",
          (NAMESPACE_NAME, _ENABLE, _DISABLE), send("POST", _AUTO_PATH, body=_one_of_both)),
-    Verb("get-schema-validation-enforce", "Show whether producers need a schema.",
-         (NAMESPACE_NAME, _APPLIED), show(_VALIDATION_PATH, query=("applied={applied}",))),
-    Verb("set-schema-validation-enforce", "Set whether producers need a schema.",
-         (NAMESPACE_NAME, _ENABLE, _DISABLE), send("POST", _VALIDATION_PATH, body=_one_of_both)),
+    *_validation_verbs(NAMESPACE_NAME, NAMESPACE_PATH),
 )  # fmt: skip
 """The verbs of ``namespaces``."""
 
-_TOPIC_VALIDATION: Final = f"{TOPIC_PATH}/schemaValidationEnforced"
-
-TOPIC_VERBS: Final = (
-    Verb("get-schema-validation-enforce", "Show whether producers need a schema.",
-         (TOPIC_NAME, _APPLIED), show(_TOPIC_VALIDATION, query=("applied={applied}",))),
-    Verb("set-schema-validation-enforce", "Set whether producers need a schema.",
-         (TOPIC_NAME, _ENABLE, _DISABLE), send("POST", _TOPIC_VALIDATION, body=_one_of_both)),
-)  # fmt: skip
+TOPIC_VERBS: Final = _validation_verbs(TOPIC_NAME, TOPIC_PATH)
 """The verbs of ``topics``."""
 
 _TOPIC_PATH: Final = f"{TOPIC_PATH}/schemaCompatibilityStrategy"

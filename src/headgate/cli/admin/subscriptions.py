@@ -8,7 +8,7 @@ from typing import Any, Final
 from headgate.base.units import MS_PER_S
 from headgate.cli.admin.errors import AdminUsageError, RefusedError
 from headgate.cli.admin.output import as_lines, as_map
-from headgate.cli.admin.values import int64, message_id, pairs, time_s
+from headgate.cli.admin.values import int64, merged, message_id, pairs, time_s
 from headgate.cli.admin.verbs import (
     TOPIC_NAME,
     TOPIC_PATH,
@@ -78,14 +78,14 @@ def create_subscription(server: Server, values: Values) -> None:
         "batchSize": 0,
     }  # fmt: skip
     if values["property"]:
-        properties = {key: text for one in values["property"] for key, text in one.items()}
+        properties = merged(values["property"])
         body = {**place_body(values["messageId"]), "properties": properties}
     server.ask("PUT", target(_PATH, values, ("replicated={replicated}",)), body)
 
 
 def update_properties(server: Server, values: Values) -> None:
     """Replace the properties of a subscription, or remove them all."""
-    properties = {key: text for one in values["properties"] for key, text in one.items()}
+    properties = merged(values["properties"])
     if not properties and not values["clear"]:
         raise AdminUsageError("If you want to clear the properties you have to use --clear")
     if properties and values["clear"]:

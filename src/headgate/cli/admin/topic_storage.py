@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from headgate.cli.admin.output import as_lines, as_map
 from headgate.cli.admin.subscriptions import place_body
-from headgate.cli.admin.values import message_id, names, pairs, size_bytes
+from headgate.cli.admin.values import merged, message_id, names, pairs, size_bytes
 from headgate.cli.admin.verbs import (
     TOPIC_NAME,
     TOPIC_PATH,
@@ -59,7 +59,7 @@ def status_of(segment: str, title: str) -> Action:
 
 
 def _properties_body(values: Values) -> dict[str, Any]:
-    return {key: text for one in values["property"] for key, text in one.items()}
+    return merged(values["property"])
 
 
 VERBS: Final = (

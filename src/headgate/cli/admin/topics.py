@@ -16,7 +16,7 @@ from headgate.cli.admin import (
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.errors import RefusedError
 from headgate.cli.admin.output import as_lines, as_map
-from headgate.cli.admin.values import int32, pairs, topic_domain
+from headgate.cli.admin.values import int32, merged, pairs, topic_domain
 from headgate.cli.admin.verbs import (
     NAMESPACE_NAME,
     TOPIC_NAME,
@@ -128,7 +128,7 @@ def _list_all(server: Server, paths: list[str]) -> None:
 
 
 def _properties(values: Values) -> dict[str, str]:
-    return {key: text for one in values["metadata"] for key, text in one.items()}
+    return merged(values["metadata"])
 
 
 def _broker(server: Server, path: str) -> str:

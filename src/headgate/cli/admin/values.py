@@ -7,6 +7,7 @@ value is not allowed. The command puts the option's name before the text.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -110,6 +111,11 @@ def pairs(text: str) -> dict[str, str]:
     if not all(key and separator for key, separator, _ in found):
         raise click.BadParameter(f"'{text}' is not key=value")
     return {key: value for key, _, value in found}
+
+
+def merged(given: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """The pairs of an option that may be repeated; of equal keys the last counts."""
+    return {key: text for one in given for key, text in one.items()}
 
 
 def names(text: str) -> list[str]:
