@@ -237,8 +237,8 @@ def with_quota(
     return {each: one for each in QUOTA_KINDS if (one := found.get(each)) is not None}
 
 
-class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The policies of a namespace. ``None``: not set, the broker's setting applies.
+class CommonPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What may be set on a namespace and on a topic. ``None``: not set, the next level applies.
 
     A new policy is another optional field: in stored rows it is not set.
     """
@@ -253,63 +253,44 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_consumers_per_topic: int | None = None
     max_consumers_per_subscription: int | None = None
     max_subscriptions_per_topic: int | None = None
-    max_topics_per_namespace: int | None = None
     schema_compatibility_strategy: CompatibilityStrategy | None = None
+    deduplication: bool | None = None
+    """Whether messages are stored once only."""
+    message_ttl_in_seconds: int | None = None
+    """Age from which unacknowledged messages expire; 0 is none, even if a wider level has one."""
+    subscription_expiration_time_minutes: int | None = None
+    """Time without a consumer after which a subscription is deleted; 0 is never."""
+    inactive_topic_policies: InactiveTopicPolicies | None = None
+    auto_subscription_creation: AutoSubscriptionCreation | None = None
+    subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
+    """Types that consumers may use; None or none: the next level decides."""
+    max_unacked_messages_per_consumer: int | None = None
+    max_unacked_messages_per_subscription: int | None = None
+    persistence: Persistence | None = None
+    delayed_delivery: DelayedDeliveryPolicy | None = None
+
+
+class NamespacePolicies(CommonPolicies, frozen=True, kw_only=True, omit_defaults=True):
+    """The policies of a namespace."""
+
+    max_topics_per_namespace: int | None = None
     schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
     """The older policy, for a namespace without the newer one."""
     is_allow_auto_update_schema: bool | None = None
     """Whether clients may bring new definitions."""
     schema_validation_enforced: bool = False
     """Whether producers without a schema are refused on topics with one."""
-    deduplication: bool | None = None
-    """Whether messages are stored once only."""
-    message_ttl_in_seconds: int | None = None
-    """Age from which unacknowledged messages expire; 0 is none, even if a wider level has one."""
-    subscription_expiration_time_minutes: int | None = None
-    """Time without a consumer after which a subscription is deleted; 0 is never."""
-    inactive_topic_policies: InactiveTopicPolicies | None = None
-    auto_subscription_creation: AutoSubscriptionCreation | None = None
-    subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
-    """Types that consumers may use; None or none: the next level decides."""
-    max_unacked_messages_per_consumer: int | None = None
-    max_unacked_messages_per_subscription: int | None = None
-    persistence: Persistence | None = None
     auto_topic_creation: AutoTopicCreation | None = None
-    delayed_delivery: DelayedDeliveryPolicy | None = None
     encryption_required: bool = False
     """Whether producers must encrypt messages."""
 
 
-class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TopicPolicies(CommonPolicies, frozen=True, kw_only=True, omit_defaults=True):
     """The policies of a topic. The partitions of a partitioned topic share them."""
 
-    dispatch_rate: DispatchRate | None = None
-    subscription_dispatch_rate: DispatchRate | None = None
-    publish_rate: PublishRate | None = None
-    retention: Retention | None = None
-    backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
-    max_producers_per_topic: int | None = None
-    max_consumers_per_topic: int | None = None
-    max_consumers_per_subscription: int | None = None
-    max_subscriptions_per_topic: int | None = None
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
-    schema_compatibility_strategy: CompatibilityStrategy | None = None
     schema_validation_enforced: bool | None = None
-    deduplication: bool | None = None
-    """Whether messages are stored once only."""
-    message_ttl_in_seconds: int | None = None
-    """Age from which unacknowledged messages expire; 0 is none, even if a wider level has one."""
-    subscription_expiration_time_minutes: int | None = None
-    """Time without a consumer after which a subscription is deleted; 0 is never."""
-    inactive_topic_policies: InactiveTopicPolicies | None = None
-    auto_subscription_creation: AutoSubscriptionCreation | None = None
-    subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
-    """Types that consumers may use; None or none: the next level decides."""
-    max_unacked_messages_per_consumer: int | None = None
-    max_unacked_messages_per_subscription: int | None = None
-    persistence: Persistence | None = None
-    delayed_delivery: DelayedDeliveryPolicy | None = None
     max_message_size: int | None = None
     """Bytes of the largest entry; 0 is no limit but the broker's."""
 
