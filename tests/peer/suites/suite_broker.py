@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
+from tests.peer.pulsar_tools import headgate
 from tests.service.process import BrokerProcess
 
 ADMIN_URL: Final = "http://localhost:8080"
-PROVIDERS: Final = ",".join(
-    f"org.apache.pulsar.broker.authentication.AuthenticationProvider{name}"
-    for name in ("Tls", "Token", "Basic")
-)
+PROVIDER: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 _SUPER_USER: Final = "superUser"
 _TOKEN_ROLE: Final = "token-principal"
 _ANONYMOUS: Final = "anonymous"
@@ -36,7 +32,7 @@ class SuiteBroker:
         if htpasswd.is_file():
             self._keep(htpasswd, "htpasswd")
         if secret_key is None:
-            self._headgate("tokens", "create-secret-key", "--output", self.secret_key)
+            headgate("tokens", "create-secret-key", "--output", self.secret_key)
         else:
             self._keep(secret_key, "secret.key")
         config = folder / "broker.conf"
@@ -55,7 +51,7 @@ class SuiteBroker:
 
     def _settings(self) -> dict[str, Any]:
         keys = self._keys
-        found = {
+        found: dict[str, Any] = {
             "brokerServicePort": 6650,
             "brokerServicePortTls": 6651,
             "webServicePort": 8080,
@@ -69,25 +65,25 @@ class SuiteBroker:
             "tlsTrustCertsFilePath": keys / "cacert.pem",
             "anonymousUserRole": _ANONYMOUS,
             "authenticationEnabled": "true",
-            "authenticationProviders": PROVIDERS,
+            "authenticationProviders": f"{PROVIDER}Tls,{PROVIDER}Token",
             "authorizationEnabled": "true",
             "tokenSecretKey": f"file://{self.secret_key}",
-            "basicAuthConf": keys / "htpasswd",
             "superUserRoles": f"localhost,{_SUPER_USER},admin",
         }
-        if not (keys / "htpasswd").is_file():
-            del found["basicAuthConf"]
-            found["authenticationProviders"] = ",".join(PROVIDERS.split(",")[:2])
+        if (keys / "htpasswd").is_file():
+            found["basicAuthConf"] = keys / "htpasswd"
+            found["authenticationProviders"] += f",{PROVIDER}Basic"
         return found
 
     def token(self, role: str) -> str:
         """A token of a role."""
         key = f"file://{self.secret_key}"
-        return self._headgate("tokens", "create", "--secret-key", key, "--subject", role).strip()
+        return headgate("tokens", "create", "--secret-key", key, "--subject", role).strip()
 
     def start(self) -> None:
         """Start it, and give the rights that the suites expect."""
         self._broker.start()
+        self._super_token = self.token(_SUPER_USER)
         clusters = {"allowedClusters": ["standalone"]}
         self._ask("POST", "tenants/public", {"adminRoles": [_ANONYMOUS], **clusters})
         self._ask("PUT", "tenants/private", {"adminRoles": [], **clusters})
@@ -116,15 +112,8 @@ class SuiteBroker:
             method=method,
             headers={
                 "Content-Type": "application/json",
-                "Authorization": f"Bearer {self.token(_SUPER_USER)}",
+                "Authorization": f"Bearer {self._super_token}",
             },
         )
         with urllib.request.urlopen(request, timeout=30):
             pass
-
-    @staticmethod
-    def _headgate(*words: str) -> str:
-        command = [sys.executable, "-m", "headgate.cli", *words]
-        return subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=60
-        ).stdout
