@@ -12,8 +12,8 @@ from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route
 from headgate.admin.streaming import answer, answer_emptied, reserve_for
 from headgate.base.names import TopicName, parse_topic
+from headgate.explain.reports import StorageReport, TopicReport, TopReport
 from headgate.metadata.errors import RefusalError
-from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
 
 OWNED = frozenset({"subscriptions", "perPartition"})
 """Members of a report that may have very many items."""

@@ -8,6 +8,7 @@ from headgate.base.names import TopicName
 from headgate.broker.slices import AdminTurns, in_slices
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.states import StorageState
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
 from headgate.observe.explain.storage import StorageReports
@@ -15,7 +16,6 @@ from headgate.observe.explain.top import TopReports
 from headgate.observe.explain.topic import TopicReports
 from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.history.tracks import History
-from headgate.observe.states.fields import StorageState
 from headgate.observe.states.filling import filling_facts
 from headgate.observe.states.parked import ParkedStates
 from headgate.observe.states.storage import storage_state

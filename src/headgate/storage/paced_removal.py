@@ -26,7 +26,7 @@ PART_PER_S: Final = 8
 """If much is left, one part in so many of it is freed in a second: a terabyte is gone in about a
 minute, if the disk can do that."""
 
-PIECES_MAX: Final = 16
+FREED_PIECES_MAX: Final = 16
 """What one job frees at most. A stop waits for the pause after a piece, not for the job."""
 
 
@@ -76,7 +76,7 @@ class PacedRemoval:
     def _free_pieces(self) -> int:
         """Free some pieces, on the thread of the lane. Returns the bytes of the last one, after
         which there was no pause yet; 0 if nothing is left."""
-        for _ in range(PIECES_MAX):
+        for _ in range(FREED_PIECES_MAX):
             piece_bytes = self._log.removal_step()
             if not piece_bytes or self._stopped:
                 break

@@ -15,12 +15,12 @@ from headgate.broker.slices import Pace, Turns, in_slices, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.reports import DamageState, TopicQuotaReport, TopReport
+from headgate.explain.states import StorageState
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
-from headgate.observe.explain.reports import DamageState, TopicQuotaReport, TopReport
 from headgate.observe.explain.topic import TopicLookup, plain_in_steps
-from headgate.observe.states.fields import StorageState
 from headgate.observe.states.quotas import enforced_ago_s, quota_states
 
 BACKLOG_UNITS: Final = 1 / 4

@@ -14,11 +14,11 @@ from headgate.broker.damage import topic_damage_sentence
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.reports import TopicReport, TopReport
+from headgate.explain.states import LimitState, StorageState
 from headgate.metadata.errors import not_found
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
-from headgate.observe.explain.reports import TopicReport, TopReport
-from headgate.observe.states.fields import LimitState, StorageState
 from headgate.observe.states.quotas import quota_states
 
 SUBSCRIPTIONS_PER_YIELD: Final = 64

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from headgate.observe.states.fields import (
+from headgate.explain.states import (
     AdaptiveState,
     LimitRef,
     LimitState,
