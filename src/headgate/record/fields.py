@@ -20,11 +20,19 @@ from typing import Final
 
 from headgate.base.park_cause import ParkCause
 
-MAJOR_VERSION: Final = 1
-"""Grows only when an old reader would misread a new record; such records are quarantined."""
+MAJOR_VERSION: Final = 2
+"""The highest version that this release reads. It grows only when an old reader would misread a new
+record; such records are quarantined."""
+
+MEASURED_VERSION: Final = 1
+"""Version of records whose broker measured the account of time. Those of an inferred account have
+:data:`MAJOR_VERSION`, because a reader of version 1 would take them for measured."""
 
 MESSAGE_BYTES_MAX: Final = 1_048_576
 """Largest encoded batch; a window with more rows is split over several messages."""
+
+UNKNOWN_INCARNATION: Final = 0
+"""Incarnation of a topic whose cluster does not tell it."""
 
 FULL_PERIOD_NS: Final = 60_000_000_000
 """At every multiple of this wall-clock time a broker sends a row for every subject."""

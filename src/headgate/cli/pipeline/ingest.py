@@ -12,6 +12,7 @@ import click
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,
     check_needed,
+    files_option,
     interruptible,
     load,
     retention_option,
@@ -38,6 +39,7 @@ def _days(
 @click.command("run", short_help="Bring all tables up to date, then end.")
 @source_options
 @scrapes_option
+@files_option
 @click.option(
     "--recompute", "days", metavar="DAY", multiple=True, callback=_days,
     help="Recompute this day (UTC, such as 2026-11-21) in every derived table; given twice, all"

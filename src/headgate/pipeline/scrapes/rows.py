@@ -23,9 +23,7 @@ from headgate.pipeline.tables.arrow_types import (
     table_arrow_schema,
 )
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, INFERRED
-
-INCARNATION: Final = 0
-"""Incarnation of every topic, because series do not have it."""
+from headgate.record.fields import UNKNOWN_INCARNATION
 
 _NAMES: Final = frozenset(column.name for column in BRONZE_SAMPLES.columns)
 
@@ -63,7 +61,7 @@ def pair_rows(pair: ScrapePair) -> Iterator[pa.Table]:
             **_header(pair.label, pair.before_ns, pair.after_ns),
             "kind": kind.value,
             "boot_id": boot,
-            "incarnation": INCARNATION,
+            "incarnation": UNKNOWN_INCARNATION,
             "covered_from_ns": pair.before_ns,
             "gone": False,
         }
