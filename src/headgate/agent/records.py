@@ -1,8 +1,9 @@
 """Telemetry records of what was inferred: the rows of a window, from figures.
 
-A law: times are arguments. Each row covers the time from the row before to the subject's last look,
-so a subject without a new look has no row. The present state is left out: a reader would let it go
-on until the next row, and nobody looked in between.
+A law: times are arguments. The first row of a subject covers no time: counting begins with it, and
+later rows have what was added since. Each of these covers the time from the row before to the
+subject's last look, so a subject without a new look has no row. The present state is left out: a
+reader would let it go on until the next row, and nobody looked in between.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 from headgate.agent.figures import SubjectFigures
 from headgate.base.names import parse_topic
 from headgate.record.codec import BatchHeader, Columns, Value, encode_window
-from headgate.record.fields import FIELDS, UNKNOWN_INCARNATION, Kind
+from headgate.record.fields import UNKNOWN_INCARNATION, Kind, Nature, field_names
 
 ROWS_ENCODED: Final = 2_048
 """Rows of one broker and kind that are encoded at a time: a few hundred KiB."""
@@ -22,10 +23,9 @@ ROWS_ENCODED: Final = 2_048
 CLOCK_STEP_NS: Final = 100_000_000
 """A wall clock that moved by more against the monotonic one was stepped."""
 
-_NAMES: Final = {
-    kind: frozenset(field.name for field in FIELDS[kind])
-    for kind in (Kind.TOPIC, Kind.SUBSCRIPTION)
-}
+_KINDS: Final = (Kind.TOPIC, Kind.SUBSCRIPTION)
+_NAMES: Final = {kind: frozenset(field_names(kind)) for kind in _KINDS}
+_CUMULATIVE: Final = {kind: field_names(kind, Nature.CUMULATIVE) for kind in _KINDS}
 
 
 class Instants(NamedTuple):
@@ -53,8 +53,12 @@ class _Covered:
     since_ns: int
     until_ns: int
     looked_ns: int
-    """``at_ns`` of the last row."""
-    window: int
+    """``at_ns`` of the last row, monotonic."""
+    begin: dict[str, int]
+    """Cumulative values of the first row."""
+    last: dict[str, int]
+    """Those of the last row: none of them may fall."""
+    window: int = 0
 
 
 class RecordWindows:
@@ -106,23 +110,30 @@ class RecordWindows:
         self._forget()
 
     def _row(self, figures: SubjectFigures, end: Instants) -> dict[str, Value] | None:
+        kind = Kind.TOPIC if figures.subscription is None else Kind.SUBSCRIPTION
         key = figures.topic, figures.subscription
         # A look of the future would give a row that covers time after its window.
         looked_ns = min(figures.at_ns, end.monotonic_ns)
         until_ns = looked_ns + self._offset_ns
+        counts = {
+            name: value
+            for name in _CUMULATIVE[kind]
+            if isinstance(value := figures.values.get(name), int)
+        }
         covered = self._covered.get(key)
-        if covered is None or covered.counting_ns != figures.since_ns:
-            since_ns = min(figures.since_ns + self._offset_ns, until_ns)
-            covered = _Covered(figures.since_ns, since_ns, since_ns, figures.since_ns, 0)
-            self._covered[key] = covered
+        if covered is None or _begins_anew(covered, figures, counts):
+            covered = self._covered[key] = _Covered(
+                figures.since_ns, until_ns, until_ns, looked_ns - 1, counts, counts
+            )
         covered.window = self._number
         if looked_ns <= covered.looked_ns:
             return None
         from_ns = min(covered.until_ns, until_ns)  # the wall clock may have been set back
-        covered.until_ns, covered.looked_ns = until_ns, looked_ns
+        covered.until_ns, covered.looked_ns, covered.last = until_ns, looked_ns, counts
         name = parse_topic(figures.topic)
-        kind = Kind.TOPIC if figures.subscription is None else Kind.SUBSCRIPTION
-        row = {key: value for key, value in figures.values.items() if key in _NAMES[kind]}
+        row = {field: value for field, value in figures.values.items() if field in _NAMES[kind]}
+        # A count that was not known at first counts from then on.
+        row |= {field: n - covered.begin.setdefault(field, n) for field, n in counts.items()}
         row |= {
             "topic": name.base.full,
             "partition": None if name.partition < 0 else name.partition,
@@ -131,12 +142,9 @@ class RecordWindows:
             "covered_to_ns": until_ns,
             "counting_since_ns": min(covered.since_ns, from_ns),
             "gone": False,
-            "state": None,
         }
         if figures.subscription is not None:
-            row["subscription"] = figures.subscription
-        else:
-            del row["state"]
+            row |= {"subscription": figures.subscription, "state": None}
         return row
 
     def _encoded(
@@ -175,6 +183,12 @@ class RecordWindows:
         gone = [key for key, each in self._covered.items() if each.window != self._number]
         for key in gone:
             del self._covered[key]
+
+
+def _begins_anew(covered: _Covered, figures: SubjectFigures, counts: dict[str, int]) -> bool:
+    return covered.counting_ns != figures.since_ns or any(
+        value < covered.last.get(name, 0) for name, value in counts.items()
+    )
 
 
 def _columns(rows: list[dict[str, Value]]) -> Columns:

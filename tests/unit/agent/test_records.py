@@ -33,23 +33,30 @@ def rows(batches: list[Batch], kind: Kind = Kind.SUBSCRIPTION) -> list[dict[str,
     return found
 
 
-def test_rows_cover_the_time_between_looks() -> None:
+def test_counting_begins_with_the_first_row_and_rows_cover_the_time_between_looks() -> None:
     made = windows()
-    first = decoded(list(made.window([subscription(50), topic(52)], at(60))))
-    second = decoded(list(made.window([subscription(110), topic(112)], at(120))))
-    (one,), (two,) = rows(first), rows(second)
-    assert (one["covered_from_ns"], one["covered_to_ns"]) == (WALL, WALL + 50 * S)
+    found = []
+    for minute in (1, 2, 3):
+        looked_s = 60 * minute - 10
+        figures = [subscription(looked_s), topic(looked_s + 2)]
+        found.append(decoded(list(made.window(figures, at(60 * minute)))))
+    (one,), (two,), (three,) = (rows(each) for each in found)
+    assert one["covered_from_ns"] == one["covered_to_ns"] == WALL + 50 * S
     assert (two["covered_from_ns"], two["covered_to_ns"]) == (WALL + 50 * S, WALL + 110 * S)
-    assert one["counting_since_ns"] == two["counting_since_ns"] == WALL
-    assert (one["topic"], one.get("partition"), one["subscription"]) == (TOPIC, None, "billing")
-    assert two["state_no_consumer_ns"] == 110 * S
-    assert "state" not in one or one["state"] is None
-    assert rows(first, Kind.TOPIC)[0]["msgs_in"] == 5_200
+    assert (three["covered_from_ns"], three["covered_to_ns"]) == (WALL + 110 * S, WALL + 170 * S)
+    assert {each["counting_since_ns"] for each in (one, two, three)} == {WALL + 50 * S}
+    assert [each["state_no_consumer_ns"] for each in (one, two, three)] == [0, 60 * S, 120 * S]
+    assert [each["appended"] for each in (one, two, three)] == [0, 6_000, 12_000]
+    assert [each["backlog_messages"] for each in (one, two, three)] == [5_000, 11_000, 17_000]
+    assert (two["topic"], two.get("partition"), two["subscription"]) == (TOPIC, None, "billing")
+    assert two.get("state") is None
+    assert rows(found[1], Kind.TOPIC)[0]["msgs_in"] == 6_000
     # The header reaches back to the first look, so no reader fills time in before it.
-    assert second[0].header.window_start_ns == WALL + 50 * S
-    assert second[0].header.window_end_ns == WALL + 120 * S
-    assert (first[0].header.is_inferred, first[0].header.source) == (True, "agent:prod")
-    assert [each.seq for each in first + second] == [0, 1]
+    (batch,) = found[1]
+    assert batch.header.window_start_ns == WALL + 50 * S
+    assert batch.header.window_end_ns == WALL + 120 * S
+    assert (batch.header.is_inferred, batch.header.source) == (True, "agent:prod")
+    assert [each.seq for batches in found for each in batches] == [0, 1, 2]
 
 
 def test_a_subject_without_a_new_look_has_no_row() -> None:
@@ -59,16 +66,31 @@ def test_a_subject_without_a_new_look_has_no_row() -> None:
     assert batch.rows == {}
     (row,) = rows(decoded(list(made.window([subscription(170)], at(180)))))
     assert row["covered_from_ns"] == WALL + 50 * S
+    assert row["appended"] == 12_000
 
 
 def test_counting_that_began_anew_is_another_stream() -> None:
     made = windows()
     list(made.window([subscription(50)], at(60)))
     (row,) = rows(decoded(list(made.window([subscription(110, since_s=70)], at(120)))))
-    assert row["counting_since_ns"] == row["covered_from_ns"] == WALL + 70 * S
+    assert row["counting_since_ns"] == row["covered_from_ns"] == WALL + 110 * S
     list(made.window([], at(180)))  # the history forgot it
     (row,) = rows(decoded(list(made.window([subscription(230, since_s=70)], at(240)))))
-    assert row["covered_from_ns"] == WALL + 70 * S
+    assert row["counting_since_ns"] == WALL + 230 * S
+    (row,) = rows(decoded(list(made.window([subscription(290, since_s=70, acked=5)], at(300)))))
+    assert (row["acked"], row["covered_from_ns"]) == (5, WALL + 230 * S)
+    # A value that fell begins anew, too.
+    (row,) = rows(decoded(list(made.window([subscription(350, since_s=70, acked=4)], at(360)))))
+    assert (row["acked"], row["counting_since_ns"]) == (0, WALL + 350 * S)
+
+
+def test_a_count_that_is_known_later_counts_from_then_on() -> None:
+    made = windows()
+    list(made.window([subscription(50, acked=None)], at(60)))
+    (row,) = rows(decoded(list(made.window([subscription(110, acked=70)], at(120)))))
+    assert row["acked"] == 0
+    (row,) = rows(decoded(list(made.window([subscription(170, acked=90)], at(180)))))
+    assert row["acked"] == 20
 
 
 def test_each_broker_has_its_own_messages() -> None:

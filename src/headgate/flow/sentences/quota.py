@@ -59,9 +59,9 @@ def quota_sentence(
     ``subscription`` has the oldest unacknowledged message, which is ``oldest_age_s`` old; None if
     unknown. ``slowest`` has the largest backlog, so a size quota evicts from it; None if unknown.
     At the present rate the limit is reached in ``seconds_to_breach``; None if it does not approach,
-    or is unknown. A ``forecast`` uses more than the present rate and replaces that. ``reached`` says when
-    the limit was reached lately, if it is not exceeded now (``in this minute``, ``3 s ago``): the
-    quota then keeps the topic just below its limit, so there is no forecast.
+    or is unknown. A ``forecast`` uses more than the present rate and replaces that. ``reached``
+    says when the limit was reached lately, if it is not exceeded now (``in this minute``, ``3 s
+    ago``): the quota then keeps the topic just below its limit, so there is no forecast.
     """
     quota = f"its {limit_text} {'time ' * (kind == 'time')}quota" + f" ({source})" * bool(source)
     loser = slowest if kind == "size" else subscription
