@@ -147,7 +147,10 @@ def main() -> None:
     for cluster in options.cluster or (MAIN, WIDE):
         name = "-".join((cluster, *(f"{factor:g}" for factor in factors)))
         with (
-            played(java, options.jars.resolve(), cluster, factors, options.seconds) as (peer, situations),
+            played(java, options.jars.resolve(), cluster, factors, options.seconds) as (
+                peer,
+                situations,
+            ),
             gzip.open(options.folder / f"{name}.jsonl.gz", "wt") as out,
         ):
             record(peer.admin_url, situations, options.seconds, out)
