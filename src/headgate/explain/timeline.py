@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -103,7 +103,9 @@ def _at(points: Sequence[Point], at_ns: int) -> Point:
     def even(begin: int, end: int) -> int:
         return begin + round((end - begin) * part)
 
-    amounts = {name: even(getattr(low, name), getattr(high, name)) for name in _AMOUNTS}
+    amounts: dict[str, Any] = {
+        name: even(getattr(low, name), getattr(high, name)) for name in _AMOUNTS
+    }
     return replace(
         low,
         at_ns=at_ns,
