@@ -13,6 +13,7 @@ import gzip
 import json
 import shutil
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -43,6 +44,7 @@ class Recorder:
     def __init__(self, admin_url: str, out: TextIO) -> None:
         self._url = admin_url
         self._out = out
+        self._lock = threading.Lock()
 
     def ask(self, kind: str, path: str) -> None:
         """Ask once, and keep the answer."""
@@ -50,7 +52,9 @@ class Recorder:
         status, body = request(f"{self._url}{path}")
         at_ns = (began_ns + time.monotonic_ns()) // 2
         line = {"at_ns": at_ns, "kind": kind, "path": path, "status": status, "body": body}
-        self._out.write(json.dumps(line) + "\n")
+        text = json.dumps(line) + "\n"
+        with self._lock:
+            self._out.write(text)
 
 
 def request(url: str, method: str = "GET", body: bytes | None = None) -> tuple[int, Any]:
