@@ -34,7 +34,7 @@ from headgate.base.units import NS_PER_S
 
 TIMEOUT_S: Final = 10.0
 REDIRECTS: Final = (301, 302, 307, 308)
-REDIRECTS_MAX: Final = 5
+HOPS_MAX: Final = 5
 """A topic that moves is sent on twice; a longer way is a loop."""
 OWNERS_MAX: Final = 10_000
 """Topics whose owner is remembered."""
@@ -244,7 +244,7 @@ class ClusterClient:
             server = ""
         if not server:
             raise RedirectError(f"{origin(url)} sends the request on to {where[:80]!r}, no URL")
-        if where in seen or len(seen) > REDIRECTS_MAX:
+        if where in seen or len(seen) > HOPS_MAX:
             raise RedirectError(f"{origin(url)} sends the request on in circles")
         if not (self._is_listed(server) or self._is_named(server, topic)):
             raise RedirectError(

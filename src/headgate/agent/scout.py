@@ -55,15 +55,32 @@ _GONE: Final = 404
 class History(Protocol):
     """What the looks are told to; :class:`headgate.agent.cluster_history.ClusterHistory`."""
 
-    def note_look(self, look: TopicLook) -> None: ...
-    def note_proof(self, proof: ProofLook) -> None: ...
-    def note_limits(self, limits: LimitsLook) -> None: ...
-    def note_gone(self, topic: str, at_ns: int) -> None: ...
-    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None: ...
-    def suspects(self, count: int, now_ns: int) -> list[str]: ...
-    def proofs_wanted(self, count: int, now_ns: int) -> list[str]: ...
-    def limits_wanted(self, count: int, now_ns: int) -> list[str]: ...
-    def forget(self, before_ns: int) -> None: ...
+    def note_look(self, look: TopicLook) -> None:
+        """The figures of a topic or partition."""
+
+    def note_proof(self, proof: ProofLook) -> None:
+        """Where the cursors of a topic or partition are."""
+
+    def note_limits(self, limits: LimitsLook) -> None:
+        """The limits in force for a topic."""
+
+    def note_gone(self, topic: str, at_ns: int) -> None:
+        """No broker has the topic any more."""
+
+    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
+        """A broker does not answer, so its topics are not known."""
+
+    def suspects(self, count: int, now_ns: int) -> list[str]:
+        """Topics and partitions that are worth a close look, the worst first."""
+
+    def proofs_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Those whose cursors are worth a look."""
+
+    def limits_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Those whose limits matter."""
+
+    def forget(self, before_ns: int) -> None:
+        """Forget what is older."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,10 +323,9 @@ class Scout:
         self._client.forget_owner(look.subject)
         if look.kind in (LookKind.STATS, LookKind.SWEEP):
             self._history.note_gone(look.subject, reply.at_ns)
-        if look.subject in self._scope.topics:
-            self.missing.add(look.subject)
-        else:
-            self._plan.forget(look)
+        if look.subject not in self._scope.topics:
+            return ""
+        self.missing.add(look.subject)
         return reply.reason or f"Topic {look.subject} not found"
 
     def _note_limits(self, topic: str, answers: LimitAnswers, now_ns: int) -> None:

@@ -173,7 +173,7 @@ def test_other_statuses_are_the_callers() -> None:
 
 @pytest.mark.parametrize("url", ["http://", "ftp://x", "http://a:0", "http://a:99999"])
 def test_a_wrong_url_is_named_with_its_option(url: str) -> None:
-    with pytest.raises(AdminUrlError, match="^--admin-url is "):
+    with pytest.raises(AdminUrlError, match=r"^--admin-url is "):
         ClusterClient(ClientConfig(url), {}, ManualClock())
 
 

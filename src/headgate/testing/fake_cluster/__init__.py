@@ -1,7 +1,7 @@
 """A Pulsar cluster in memory, for whoever looks at one through its admin API.
 
-:class:`FakeCluster` has brokers and topics whose figures follow from the time alone, so days pass
-in seconds; ``answers`` writes them in Pulsar's JSON. :class:`FakeTransport` stands where sockets
+:class:`FakeCluster` has brokers and topics, whose figures follow from the time alone, so days pass
+in seconds; ``pulsar_json`` writes them as Pulsar does. :class:`FakeTransport` stands where sockets
 stand, with :class:`Faults` on the way. :class:`InlineExecutor` runs requests at once, in virtual
 time. May import ``agent``, ``access`` and ``base``.
 """

@@ -58,6 +58,8 @@ class FakeCluster:
     settings: dict[str, str] = field(default_factory=dict)
     namespaces: dict[str, dict[str, object]] = field(default_factory=dict)
     """Policies by namespace."""
+    age_ns: int = 0
+    """How long it has run when a transport to it is made."""
     epoch_ms: int = 1_750_000_000_000
     clock_skew_ms: dict[str, int] = field(default_factory=dict)
     """How far the clock of a broker is ahead."""

@@ -14,9 +14,9 @@ from headgate.base.errors import InputError
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_S
 from headgate.testing.clock import ManualClock
-from headgate.testing.fake_cluster.answers import internal_stats, survey, topic_stats
 from headgate.testing.fake_cluster.cluster import FakeCluster
 from headgate.testing.fake_cluster.faults import Faults
+from headgate.testing.fake_cluster.pulsar_json import internal_stats, survey, topic_stats
 
 _JSON = {"content-type": "application/json"}
 _PAGE = b"<html><head><title>Sign in</title></head></html>"
@@ -33,7 +33,7 @@ class FakeTransport:
     ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._start_ns = clock.monotonic_ns()
+        self._start_ns = clock.monotonic_ns() - cluster.age_ns
         self.faults = faults or Faults()
         self.asked: Counter[str] = Counter()
         """How often each broker was asked."""
@@ -124,6 +124,8 @@ class FakeTransport:
 
 def gibberish(body: bytes) -> bytes:
     """Numbers that no broker should send: NaN, negative ones, and ones beyond a long."""
+    if not body:
+        return body
     found = json.loads(body)
     return json.dumps(_spoiled(found, [0])).encode()
 
