@@ -149,7 +149,7 @@ def diagnose(
     pieces = yield from sub_windows(series, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS_MAX))
     judgement = judge(
         replace(
-            _evidence(seen),
+            evidence_of(seen),
             limits=_limit_facts(limits, len(parts), batches_count_as_one),
             sub_windows_ns=[cells_ns for _, cells_ns in pieces] if len(pieces) > 1 else (),
             demonstrated_ack_per_s=demonstrated,
@@ -186,7 +186,7 @@ def diagnose(
     )
 
 
-def _evidence(seen: Window) -> Evidence:
+def evidence_of(seen: Window) -> Evidence:
     """The evidence of a window, without limits, sub-windows and the demonstrated rate."""
     return Evidence(
         window_ns=seen.length_ns,

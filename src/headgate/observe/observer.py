@@ -80,19 +80,21 @@ class Observer:
 
     # What the admin API asks for.
 
-    async def explain_top(self, count: int) -> dict[str, Any]:
+    async def explain_top(self, count: int, *, timelines: bool = False) -> dict[str, Any]:
         """The ``count`` largest backlogs and the cause of each, as plain values."""
-        return await self._top.report(count, self._broker.info.broker_id)
+        broker_id = self._broker.info.broker_id
+        return await self._top.report(count, broker_id, with_timelines=timelines)
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool = False
+        self, topic: TopicName, *, per_partition: bool = False, timelines: bool = False
     ) -> dict[str, Any]:
         """What delays a topic's messages, as plain values; see :meth:`TopicReports.report`.
 
         Raises:
             RefusalError: 404, there is no such topic.
         """
-        return await in_slices(self._turns, self._topic.report(topic, per_partition=per_partition))
+        work = self._topic.report(topic, per_partition=per_partition, with_timelines=timelines)
+        return await in_slices(self._turns, work)
 
     async def explain_storage(self, count: int) -> dict[str, Any]:
         """What takes the disk, and the ``count`` topics that keep most of it, as plain values."""

@@ -12,9 +12,15 @@ from tests.unit.explain.made_points import START, S
 
 
 def past(
-    seconds: Sequence[Cell], *, appended_per_s: int = 100, acked_per_s: int = 0, start: int = 0
+    seconds: Sequence[Cell],
+    *,
+    appended_per_s: int = 100,
+    acked_per_s: int = 0,
+    start: int = 0,
+    begin_s: int = 0,
 ) -> Past:
-    """A past with one second in each of the cells; ``start`` messages waited before it."""
+    """A past with one second in each of the cells; ``start`` messages waited before it, and
+    it begins ``begin_s`` after :data:`START`."""
     cells = [0] * CELL_COUNT
     points = []
     for second in range(len(seconds) + 1):
@@ -26,7 +32,7 @@ def past(
             Point(
                 cell=seconds[min(second, len(seconds) - 1)],
                 cells_ns=tuple(cells),
-                at_ns=START + second * S,
+                at_ns=START + (begin_s + second) * S,
                 appended=appended,
                 done=acked,
                 sent=acked,

@@ -21,6 +21,7 @@ from headgate.explain.reports import SubscriptionAccount, SubscriptionReport
 from headgate.explain.states import LimitState
 from headgate.explain.window import window
 from headgate.observe.explain.diagnosis import diagnose_subscription
+from headgate.observe.explain.timelines import Timelines
 from headgate.observe.explain.window import Part, parts_of
 from headgate.observe.history.tracks import History
 from headgate.observe.states.limits import (
@@ -39,9 +40,15 @@ class DeliveryReports:
         self._engine = engine
         self._history = history
         self._limits = limits
+        self._timelines = Timelines()
 
     def report(
-        self, subscriptions: Sequence[Subscription], name: str = "", partitions: int = 0
+        self,
+        subscriptions: Sequence[Subscription],
+        name: str = "",
+        partitions: int = 0,
+        *,
+        with_timeline: bool = False,
     ) -> Sliced[SubscriptionReport]:
         """The report on one subscription, given as its partitions' parts (at least one).
 
@@ -49,7 +56,8 @@ class DeliveryReports:
         0 for a topic that is not partitioned.
         """
         parts = yield from parts_of(self._history, subscriptions)
-        return SubscriptionReport(**(yield from self._fields(parts, name, partitions)))
+        fields = yield from self._fields(parts, name, partitions, with_timeline=with_timeline)
+        return SubscriptionReport(**fields)
 
     def broker_limit(self) -> LimitState | None:
         """The broker-wide dispatch limit; None if nothing is set."""
@@ -64,11 +72,16 @@ class DeliveryReports:
         return [limit for limit in limits if limit is not None]
 
     def account(
-        self, subscriptions: Sequence[Subscription], name: str, partitions: int
+        self,
+        subscriptions: Sequence[Subscription],
+        name: str,
+        partitions: int,
+        *,
+        with_timeline: bool = False,
     ) -> Sliced[SubscriptionAccount]:
         """The report on one subscription with its account in full; see :meth:`report`."""
         parts = yield from parts_of(self._history, subscriptions)
-        fields = yield from self._fields(parts, name, partitions)
+        fields = yield from self._fields(parts, name, partitions, with_timeline=with_timeline)
         minute = window_report(window(parts, NS_PER_MINUTE))
         yield
         hour = window_report(window(parts, NS_PER_HOUR))
@@ -88,7 +101,9 @@ class DeliveryReports:
             held_back=throttled_amounts(live),
         )
 
-    def _fields(self, known: Sequence[Part], name: str, partitions: int) -> Sliced[dict[str, Any]]:
+    def _fields(
+        self, known: Sequence[Part], name: str, partitions: int, *, with_timeline: bool
+    ) -> Sliced[dict[str, Any]]:
         judged = yield from diagnose_subscription(self._limits, known)
         parts = judged.parts
         largest = max(parts, key=lambda part: part.backlog_messages)
@@ -108,4 +123,6 @@ class DeliveryReports:
         )
         sentence = subscription_damage_sentence(parts) if damage else judged.sentence
         instant = Instant(self._engine.now_ns, self._engine.now_ms)
-        return subscription_fields(judged.diagnosis, sentence, now, instant)
+        fields = subscription_fields(judged.diagnosis, sentence, now, instant)
+        fields["timeline"] = (yield from self._timelines.of(known)) if with_timeline else None
+        return fields

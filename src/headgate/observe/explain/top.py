@@ -57,7 +57,9 @@ class TopReports:
         self._publishing = publishing
         self._storage = storage
 
-    async def report(self, count: int, broker: str) -> dict[str, Any]:
+    async def report(
+        self, count: int, broker: str, *, with_timelines: bool = False
+    ) -> dict[str, Any]:
         """The ``count`` largest backlogs of ``broker`` and the cause of each, as plain values.
 
         The partitions of a topic count as one subscription: otherwise one topic could fill the
@@ -73,7 +75,9 @@ class TopReports:
         reports = []
         for backlog, parts in live:
             partitions = self._topics.partitions(parse_topic(backlog.topic))
-            work = self._delivery.report(parts, backlog.topic, partitions)
+            work = self._delivery.report(
+                parts, backlog.topic, partitions, with_timeline=with_timelines
+            )
             reports.append(await in_slices(self._turns, work))
         report = TopReport(
             at=iso_time(self._engine.now_ms),

@@ -1,0 +1,15 @@
+// Every view: its path in the URL, its name in the menu (none: it is reached by links), its component.
+
+import { Browse } from "./browse.js";
+import { Now } from "./now.js";
+import { Storage } from "./storage.js";
+import { Subscription } from "./subscription.js";
+import { Topic } from "./topic.js";
+
+export const VIEWS = [
+  { path: "now", name: "Now", view: Now },
+  { path: "storage", name: "Quotas and storage", view: Storage },
+  { path: "browse", name: "Browse", view: Browse },
+  { path: "topic", view: Topic },
+  { path: "subscription", view: Subscription },
+];
