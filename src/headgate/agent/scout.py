@@ -271,7 +271,7 @@ class Scout:
             if outcome.requests > taken:
                 self._budget.note_more(outcome.requests - taken, now_ns)
             self.figures.requests += outcome.requests
-            problem = self._handle(look, outcome, now_ns)
+            problem = self._handle(look, broker, outcome, now_ns)
             self._note(look, problem, now_ns)
 
     def _note(self, look: Look, problem: str, now_ns: int) -> None:
@@ -285,7 +285,7 @@ class Scout:
         if len(self.problems) < PROBLEMS_MAX:
             self.problems[look] = problem
 
-    def _handle(self, look: Look, outcome: _Outcome, now_ns: int) -> str:
+    def _handle(self, look: Look, broker: str, outcome: _Outcome, now_ns: int) -> str:
         """Tell the history; what is wrong with the answer, empty if nothing is."""
         error, reply = outcome.error, outcome.reply
         if isinstance(error, AccessRefusedError) and look.kind in (
@@ -295,8 +295,8 @@ class Scout:
             self._plan.want(LookKind.SURVEY, [], now_ns)
             self._plan.want(LookKind.TOPICS, self._scope.namespaces, now_ns)
             return str(error)
-        if isinstance(error, UnreachableError):
-            broker = self._broker(look) or self._client.url
+        if isinstance(error, UnreachableError) and broker:
+            # Of the admin URL, which may be that of a balancer, the problems tell.
             self._history.note_unreachable(broker, now_ns, str(error))
         if error is not None:
             return str(error)
