@@ -1,7 +1,7 @@
 """Makes the limits in force of what Pulsar's admin API answers about policies and settings.
 
-Pulsar's ``applied=true`` says what holds, and not where it is set. So the agent reads each place and
-applies the same order as a broker (:func:`headgate.flow.limits.precedence.effective_limit`).
+Pulsar's ``applied=true`` says what holds, and not where it is set. So the agent reads each place
+and applies the same order as a broker (:func:`headgate.flow.limits.precedence.effective_limit`).
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ class LimitAnswers:
     """``brokers/configuration/runtime``."""
 
 
-class _Rate(Struct):
+class _Rate(Struct, rename="camel"):
     """A dispatch rate or a publish rate."""
 
-    dispatchThrottlingRateInMsg: Any = None
-    dispatchThrottlingRateInByte: Any = None
-    relativeToPublishRate: Any = None
-    ratePeriodInSecond: Any = None
-    publishThrottlingRateInMsg: Any = None
-    publishThrottlingRateInByte: Any = None
+    dispatch_throttling_rate_in_msg: Any = None
+    dispatch_throttling_rate_in_byte: Any = None
+    relative_to_publish_rate: Any = None
+    rate_period_in_second: Any = None
+    publish_throttling_rate_in_msg: Any = None
+    publish_throttling_rate_in_byte: Any = None
 
 
-class _Namespace(Struct):
+class _Namespace(Struct, rename="camel"):
     """Rates by cluster; a namespace that serves one cluster has one."""
 
-    topicDispatchRate: dict[str, _Rate] | None = None
-    subscriptionDispatchRate: dict[str, _Rate] | None = None
-    publishMaxMessageRate: dict[str, _Rate] | None = None
+    topic_dispatch_rate: dict[str, _Rate] | None = None
+    subscription_dispatch_rate: dict[str, _Rate] | None = None
+    publish_max_message_rate: dict[str, _Rate] | None = None
 
 
 _RATE = msgspec.json.Decoder(_Rate | None)
@@ -99,7 +99,7 @@ def limits_look(topic: str, at_ns: int, answers: LimitAnswers, *, cluster: str =
             **_of_broker(settings, DISPATCH_KEYS[level]),
         )
 
-    of_subscriptions = answers.subscription_dispatch_rate, namespace.subscriptionDispatchRate
+    of_subscriptions = answers.subscription_dispatch_rate, namespace.subscription_dispatch_rate
     broker = effective_limit(
         DISPATCH_KEYS[Level.BROKER], **_of_broker(settings, DISPATCH_KEYS[Level.BROKER])
     )
@@ -108,7 +108,7 @@ def limits_look(topic: str, at_ns: int, answers: LimitAnswers, *, cluster: str =
         at_ns=at_ns,
         dispatch=(
             limit(Level.SUBSCRIPTION, *of_subscriptions),
-            limit(Level.TOPIC, answers.dispatch_rate, namespace.topicDispatchRate),
+            limit(Level.TOPIC, answers.dispatch_rate, namespace.topic_dispatch_rate),
             broker,
         ),
         by_subscription={
@@ -119,7 +119,9 @@ def limits_look(topic: str, at_ns: int, answers: LimitAnswers, *, cluster: str =
         publish=effective_limit(
             PUBLISH_KEYS[Level.TOPIC],
             topic_policy=_rate(answers.publish_rate, topic, is_publish=True),
-            namespace_policy=_of_cluster(namespace.publishMaxMessageRate, cluster, is_publish=True),
+            namespace_policy=_of_cluster(
+                namespace.publish_max_message_rate, cluster, is_publish=True
+            ),
             namespace=name,
             **_of_broker(settings, PUBLISH_KEYS[Level.TOPIC]),
         ),
@@ -169,13 +171,14 @@ def _policy(rate: _Rate | None, *, is_publish: bool) -> RatePolicy | None:
         return None
     if is_publish:
         return RatePolicy(
-            _number(rate.publishThrottlingRateInMsg), _number(rate.publishThrottlingRateInByte)
+            _number(rate.publish_throttling_rate_in_msg),
+            _number(rate.publish_throttling_rate_in_byte),
         )
     return RatePolicy(
-        messages=_number(rate.dispatchThrottlingRateInMsg),
-        bytes=_number(rate.dispatchThrottlingRateInByte),
-        period_s=_number(rate.ratePeriodInSecond) or 1,
-        relative=rate.relativeToPublishRate is True,
+        messages=_number(rate.dispatch_throttling_rate_in_msg),
+        bytes=_number(rate.dispatch_throttling_rate_in_byte),
+        period_s=_number(rate.rate_period_in_second) or 1,
+        relative=rate.relative_to_publish_rate is True,
     )
 
 

@@ -1,9 +1,9 @@
 """Makes looks of what Pulsar's admin API answers.
 
 The answers come from a cluster that the agent does not control: another release, a proxy, a broker
-that is shutting down. A figure of an unexpected kind is therefore not known (None), and an answer of
-an unexpected shape is a :class:`ReadingError`; nothing else is raised. Names of fields are those of
-Pulsar 4.0's ``topics/{topic}/stats``, ``broker-stats/topics`` and ``internalStats``.
+that is shutting down. A figure of an unexpected kind is therefore not known (None), and an answer
+of an unexpected shape is a :class:`ReadingError`; nothing else is raised. Names of fields are those
+of Pulsar 4.0's ``topics/{topic}/stats``, ``broker-stats/topics`` and ``internalStats``.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ class _Subscription(Struct, rename="camel"):
     bytes_out_counter: Any = None
     total_msg_expired: Any = None
     draining_hashes_count: Any = None
+    active_consumer_name: Any = None
     last_consumed_timestamp: Any = None
     last_acked_timestamp: Any = None
     last_mark_delete_advanced_timestamp: Any = None
@@ -257,6 +258,7 @@ def _subscription_look(name: str, found: _Subscription) -> SubscriptionLook:
         mark_delete_moved_ms=count(found.last_mark_delete_advanced_timestamp),
         oldest_age_s=amount(found.oldest_backlog_message_age_seconds),
         consumers=consumers,
+        active_consumer=_text(found.active_consumer_name),
     )
 
 

@@ -95,12 +95,12 @@ _SPAN_FIELDS: Final = (
 STATE_NAMES: Final = (
     "transition", "caught_up", "awaiting_ack", "no_consumer", "unacked_limit", "no_permits",
     "socket_full", "key_blocked", "throttled_subscription", "throttled_topic", "throttled_broker",
-    "storage", "dispatching", "not_due",
+    "storage", "dispatching", "not_due", "stuck",
 )
-"""The states of a subscription. All but the last stand in the order in which the broker checks
-them; ``not_due`` comes after ``caught_up``."""
+"""The states of a subscription. All but the last two stand in the order in which the broker
+checks them; ``not_due`` comes after ``caught_up``, and ``stuck`` is only inferred."""
 
-_LATE_STATES: Final = ("not_due",)
+_LATE_STATES: Final = ("not_due", "stuck")
 """Plain states that came after the throttled cells."""
 
 _THROTTLED_STATES: Final = ("throttled_subscription", "throttled_topic", "throttled_broker")

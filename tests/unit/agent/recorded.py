@@ -13,8 +13,8 @@ def recorded(path: str) -> bytes:
     for line in _GOLDEN.read_text().splitlines():
         exchange = json.loads(line)
         request, response = exchange["request"], exchange["response"]
-        if (request["method"], request["path"]) == ("GET", f"/admin/v2/{path}"):
-            if response["status"] == 200:
-                body = response["body"]
-                return b"" if body is None else json.dumps(body).encode()
+        asked = request["method"], request["path"], response["status"]
+        if asked == ("GET", f"/admin/v2/{path}", 200):
+            body = response["body"]
+            return b"" if body is None else json.dumps(body).encode()
     raise LookupError(path)

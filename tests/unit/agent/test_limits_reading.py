@@ -78,7 +78,9 @@ def test_the_most_specific_policy_holds() -> None:
         subscription_dispatch_rate=b"",
         publish_rate=b"",
         namespace=json.dumps(namespace).encode(),
-        settings=b'{"dispatchThrottlingRateInMsg": "120", "dispatchThrottlingRatePerTopicInMsg":"5"}',
+        settings=json.dumps(
+            {"dispatchThrottlingRateInMsg": "120", "dispatchThrottlingRatePerTopicInMsg": "5"}
+        ).encode(),
     )
     found = limits_look(TOPIC, 7, answers, cluster="standalone")
     assert [(limit.limit, limit.source) for limit in found.dispatch] == [

@@ -88,14 +88,20 @@ class Client:
 
     writable = True
 
-    def __init__(self, subscription: Subscription, rate: float, queue: int) -> None:
+    def __init__(
+        self,
+        subscription: Subscription,
+        rate: float,
+        queue: int,
+        kind: SubscriptionType = SubscriptionType.SHARED,
+    ) -> None:
         self.subscription, self.rate, self.queue = subscription, rate, queue
         self.waiting: deque[int] = deque()
         self.done: list[int] = []
         self.unreturned = 0
         self.credit = 0.0
         self.consumer = Consumer(1, "c", self)
-        subscription.add_consumer(self.consumer, SubscriptionType.SHARED)
+        subscription.add_consumer(self.consumer, kind)
         subscription.flow(self.consumer, queue)
 
     async def is_alive(self) -> bool:

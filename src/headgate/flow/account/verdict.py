@@ -81,6 +81,7 @@ _BLAME = {
     State.STORAGE: Verdict.BROKER,
     State.DISPATCHING: Verdict.BROKER,
     State.NOT_DUE: Verdict.NONE,
+    State.STUCK: Verdict.BROKER,
 }
 
 
