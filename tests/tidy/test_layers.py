@@ -56,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     "agent": {"access", "explain", "page", "flow", "record", "fs", "base"},
     "cli": {"agent", "access", "app", "demo", "pipeline", "admin", "security", "base"},
     "testing": {
-        "agent", "explain", "pipeline", "telemetry", "admin", "facade", "observe", "broker",
+        "agent", "access", "explain", "pipeline", "telemetry", "admin", "facade", "observe", "broker",
         "control", "storage",
         "policy", "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs",
         "base",

@@ -54,6 +54,13 @@ class AdminApi:
         """
         self._config = config
         self._authentication = authentication(config, environment, say)
+        self.say = say
+        """Gets warnings."""
+
+    @property
+    def config(self) -> ClientConfig:
+        """How it connects."""
+        return self._config
 
     @property
     def url(self) -> str:

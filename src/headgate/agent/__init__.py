@@ -2,5 +2,7 @@
 
 ``looks`` declares what one look says, ``reading`` makes it of Pulsar's JSON. ``infer`` makes an
 account of time of looks that follow each other, and ``cluster_history`` keeps the last hour of all.
+``scout`` does the looks: ``look_plan`` says which are due, ``request_budget`` how many requests a
+cluster gets, ``questions`` what they ask, and ``cluster_client`` asks it over a ``transport``.
 May import ``explain``, ``access``, ``flow``, ``record`` and ``base``.
 """
