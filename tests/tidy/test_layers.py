@@ -49,15 +49,15 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": {"flow", "record", "base"},
     "page": {"base"},
     "app": {
-        "page", "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
+        "agent", "access", "page", "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
         "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs", "base",
     },
     "demo": {"app", "pipeline", "broker", "flow", "base"},
     "agent": {"access", "explain", "page", "flow", "record", "fs", "base"},
     "cli": {"agent", "access", "app", "demo", "pipeline", "admin", "security", "base"},
     "testing": {
-        "agent", "access", "explain", "pipeline", "telemetry", "admin", "facade", "observe", "broker",
-        "control", "storage",
+        "agent", "access", "explain", "pipeline", "telemetry", "admin", "facade", "observe",
+        "broker", "control", "storage",
         "policy", "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs",
         "base",
     },

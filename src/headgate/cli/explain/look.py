@@ -203,9 +203,7 @@ class _Session:
         return self._sentence
 
 
-def judged_or_none(
-    history: ClusterHistory, topic: str, instant: Instant
-) -> dict[str, Any] | None:
+def judged_or_none(history: ClusterHistory, topic: str, instant: Instant) -> dict[str, Any] | None:
     """As :func:`judged`, with one backlog; None while there is no look."""
     try:
         return judged(history, topic, 1, instant)
@@ -231,7 +229,9 @@ def _recorder(
     hashes = NameHashes(secrets.token_bytes(SALT_BYTES)) if request.is_hashed else None
     try:
         # Looks have names and addresses: others need not read them.
-        descriptor = os.open(request.record_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _BUNDLE_MODE)
+        descriptor = os.open(
+            request.record_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _BUNDLE_MODE
+        )
     except FileExistsError as error:
         raise InputError(f"{request.record_path} exists: --record writes a new file") from error
     except OSError as error:
