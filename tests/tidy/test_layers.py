@@ -49,8 +49,9 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": {"flow", "record", "base"},
     "page": {"base"},
     "app": {
-        "agent", "access", "page", "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
-        "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs", "base",
+        "agent", "access", "page", "telemetry", "admin", "facade", "observe", "broker", "control",
+        "storage", "policy", "engine", "wire", "ledger", "metadata", "record", "security", "flow",
+        "fs", "base",
     },
     "demo": {"app", "pipeline", "broker", "flow", "base"},
     "agent": {"access", "explain", "page", "flow", "record", "fs", "base"},

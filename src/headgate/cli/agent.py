@@ -31,7 +31,7 @@ CONFIGURATION_BYTES_MAX = 1 << 20
 DEFAULT_NAME = "cluster"
 
 _OF_ONE_CLUSTER = (
-    "admin_url", "service_url", "name", "namespaces", "telemetry_topic", "files", "listen",
+    "admin_url", "broker_url", "name", "namespaces", "telemetry_topic", "files", "listen",
 )  # fmt: skip
 """Parameters that the file of clusters has in place of options."""
 
@@ -50,7 +50,7 @@ _OPTIONS = {"namespaces": "namespace", "config_path": "config"}
     help="URL of the cluster's admin API, in place of webServiceUrl in a file or profile.",
 )  # fmt: skip
 @click.option(
-    "--service-url", metavar="URL",
+    "--broker-url", metavar="URL",
     help="URL of the cluster's binary protocol, for --telemetry-topic.",
 )  # fmt: skip
 @click.option(
@@ -85,7 +85,7 @@ _OPTIONS = {"namespaces": "namespace", "config_path": "config"}
 def agent_command(
     clusters_path: str | None,
     admin_url: str,
-    service_url: str | None,
+    broker_url: str | None,
     name: str,
     namespaces: tuple[str, ...],
     files: str | None,
@@ -106,11 +106,11 @@ def agent_command(
     if clusters_path is not None:
         settings = _of_file(clusters_path)
     else:
-        check_needed("service_url", "--telemetry-topic", is_given=telemetry_topic is not None)
+        check_needed("broker_url", "--telemetry-topic", is_given=telemetry_topic is not None)
         client = connect()
         if is_given("admin_url"):
             client = replace(client, admin_url=admin_url, url_origin="--admin-url")
-        cluster = _cluster(client, name, namespaces, service_url, telemetry_topic)
+        cluster = _cluster(client, name, namespaces, broker_url, telemetry_topic)
         host, port = port_of(listen, "--listen")
         settings = AgentSettings((cluster,), PortSettings(host, port), files or "")
     from headgate.app.agent_daemon import run_agent
@@ -124,10 +124,10 @@ def _cluster(
     client: ClientConfig,
     name: str,
     namespaces: tuple[str, ...],
-    service_url: str | None,
+    broker_url: str | None,
     topic: str | None,
 ) -> ClusterSettings:
-    url = service_url or client.broker_url
+    url = broker_url or client.broker_url
     if topic is not None:
         check_telemetry(topic, url, "--telemetry-topic")
     return ClusterSettings(

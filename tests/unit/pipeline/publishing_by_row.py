@@ -81,7 +81,7 @@ def publish_range_by_row(table: pa.Table, since_ns: int, until_ns: int) -> pa.Ta
 def _has_row(table: pa.Table) -> Flags:
     """Which minutes have a row; vectorised, because most topics are idle."""
     mask = np.zeros(table.num_rows, dtype=np.bool_)
-    for name in ("msgs_in", *PARKED_FIELD_NAMES):
+    for name in ("msgs_in", "bytes_in", *PARKED_FIELD_NAMES):
         amounts = pc.fill_null(table.column(name), 0)
         mask |= pc.greater(amounts, 0).to_numpy()
     return mask

@@ -117,9 +117,13 @@ def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Tab
 
 
 def _has_row(table: pa.Table) -> Flags:
-    """Which minutes have a row."""
+    """Which minutes have a row.
+
+    A message between two looks at a cluster is cut at the minute between them: there may be bytes
+    without a message.
+    """
     mask = np.zeros(table.num_rows, dtype=np.bool_)
-    for name in ("msgs_in", *PARKED_FIELD_NAMES):
+    for name in ("msgs_in", "bytes_in", *PARKED_FIELD_NAMES):
         mask |= longs(table, name) > 0
     return mask
 
