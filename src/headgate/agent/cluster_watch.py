@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from headgate.agent.metrics import ClusterCounts, SinkCounts
 from headgate.agent.record_files import RecordFiles
@@ -36,7 +36,7 @@ class ScoutFigures(Protocol):
     requests: int
 
     @property
-    def errors(self) -> Mapping[object, int]:
+    def errors(self) -> Mapping[Any, int]:
         """Looks that failed, by kind."""
         ...
 
@@ -131,8 +131,9 @@ class ClusterWatch:
 
     def close(self) -> None:
         """Write the last window, and let go of what is open."""
-        self._guarded("ending", self._end_looks, 0.0)
+        # Before the requests that run are waited for: a broker may hold one for a minute.
         self._write_window(self._clock.wall_ns())
+        self._guarded("ending", self._end_looks, 0.0)
         for sink in self._sinks:
             sink.close()
         if self._files is not None:
