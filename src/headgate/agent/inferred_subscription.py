@@ -83,6 +83,14 @@ class InferredSubscription:
         self._reading_since: tuple[int, int] | None = None
         self._is_reading = False
 
+    def forget_past(self, points: int) -> None:
+        """Keep the newest point only, if there are more than ``points`` and no backlog."""
+        track = self.track
+        if track is not None and not track.phase.has_backlog:
+            self._oldest.shorten()
+            if len(track) > points:
+                self.track = Track(track.phase.last)
+
     # -- what was seen -----------------------------------------------------------------------
 
     def note_limits(self, limits: LimitsLook) -> None:

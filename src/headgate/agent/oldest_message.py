@@ -9,6 +9,8 @@ from collections import deque
 
 ARRIVALS_MAX = 48
 """Looks that are kept of what had been published by then."""
+SHORT = 3
+"""As many of them while nothing is to explain."""
 
 
 class OldestMessage:
@@ -40,6 +42,11 @@ class OldestMessage:
         if len(self._arrivals) > ARRIVALS_MAX:
             self._thin()
         return max(age_ns, held_ns)
+
+    def shorten(self) -> None:
+        """Keep the newest looks only: nothing waits."""
+        while len(self._arrivals) > SHORT:
+            self._arrivals.popleft()
 
     def _held(self, at_ns: int, waiting: float, moved_ms: int | None) -> int:
         if waiting < 1 or moved_ms is None:
