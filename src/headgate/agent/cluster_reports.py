@@ -235,7 +235,7 @@ def diagnosed(subscriptions: Sequence[InferredSubscription]) -> Diagnosis:
             is_inferred=True,
             completeness=1.0 if seen_all else 0.5,
             window_ns=max(NS_PER_MINUTE, PERIODS_MIN * period_ns),
-            window_min_ns=max(SETTLED_NS, 2 * period_ns),
+            window_min_ns=SETTLED_NS + 2 * period_ns,
         )
     )
 

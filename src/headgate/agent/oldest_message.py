@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 
+from headgate.base.units import NS_PER_S
+
+EVEN_NS = 10 * NS_PER_S
+"""Half of what arrives in this long a time is no burst."""
 ARRIVALS_MAX = 48
 """Looks that are kept of what had been published by then."""
 SHORT = 3
@@ -20,7 +24,7 @@ class OldestMessage:
     is older than that look. If messages waited at a look and the broker has not moved the
     mark-delete position since, the oldest of then is still there; this holds in whatever order they
     are acknowledged. If messages waited at both ends of an interval in which the oldest arrived,
-    they arrived evenly in it.
+    or at least half of a long one's, they arrived evenly in it.
     """
 
     __slots__ = ("_arrivals", "_held_moved_ms", "_held_since_ns")
@@ -61,7 +65,8 @@ class OldestMessage:
         for older_ns, older_appended, older_waits in reversed(self._arrivals):
             since = appended - older_appended
             if waiting <= since:
-                if not (older_waits and newer_waits):
+                is_burst = newer_ns - older_ns < EVEN_NS or waiting < since / 2
+                if is_burst and not (older_waits and newer_waits):
                     return at_ns - newer_ns
                 part = (waiting - 1 - (appended - newer_appended)) / max(
                     newer_appended - older_appended, 1

@@ -125,7 +125,7 @@ def test_totals_are_cumulative() -> None:
 
 def test_an_hour_of_surveys_of_healthy_topics_takes_little_memory() -> None:
     """Busy topics without backlog, in a survey each minute, for two hours."""
-    topics, history = 200, ClusterHistory("c")
+    topics, history = 40, ClusterHistory("c")
 
     def hour(first: int) -> None:
         for minute in range(first, first + 60):

@@ -29,10 +29,11 @@ def _instant(at_s: float) -> Instant:
 def _slow(history: ClusterHistory, *topics: str, seconds: int = 10, **figures: Any) -> None:
     """A consumer of 40/s of 100/s published, on each of these topics, in looks each second."""
     for second in range(seconds + 1):
+        consumer = replace(FULL, permits=0 if second else 100, unacked=100 if second else 0)
         look = replace(
             EMPTY, backlog=60 * second, unacked=min(100, 60 * second), sent=40 * second,
             last_acked_ms=second, mark_delete_moved_ms=second, backlog_bytes=6_000 * second,
-            consumers=(replace(FULL, permits=0 if second else 100, unacked=100 if second else 0),), **figures,
+            consumers=(consumer,), **figures,
         )  # fmt: skip
         for topic in topics:
             history.note_look(

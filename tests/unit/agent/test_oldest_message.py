@@ -52,3 +52,8 @@ def test_it_is_never_older_than_the_first_look(steps: list[tuple[int, int, int]]
         assert 0 <= age_ns <= (at_s - steps[0][0]) * NS_PER_S
         assert waiting or age_ns == 0
     assert len(oldest._arrivals) <= ARRIVALS_MAX
+
+
+def test_most_of_what_arrives_in_a_minute_is_no_burst() -> None:
+    assert 29 <= _age_s([(0, 0, 0, 1), (60, 6_000, 3_000, 2)]) <= 30
+    assert _age_s([(0, 0, 0, 1), (60, 6_000, 300, 2)]) == 0
