@@ -56,10 +56,10 @@ class LimitReports:
                 total += 1
                 worst.add(_rank(limit, total), limit)
             for subscription in list(topic.subscriptions.values()):
-                limit = subscription_limit(self._dispatch, subscription)
-                if limit is not None:
+                of_subscription = subscription_limit(self._dispatch, subscription)
+                if of_subscription is not None:
                     total += 1
-                    worst.add(_rank(limit, total), limit)
+                    worst.add(_rank(of_subscription, total), of_subscription)
                 if pace.spent(1):
                     await pace.give_way()
         found = broker_limit(self._dispatch, self._engine)
