@@ -309,7 +309,7 @@ class Scout:
             return self._note_gone(look, reply)
         if not reply.is_ok:
             why = f": {reply.reason}" if reply.reason else ""
-            return f"{reply.owner} answers with status {reply.status}{why}"
+            return f"{reply.owner or self._client.url} answers with status {reply.status}{why}"
         return self._told(lambda: self._note_answer(look, reply, now_ns))
 
     def _told(self, note: Callable[[], None]) -> str:
@@ -410,7 +410,7 @@ def _names(reply: Reply, what: str) -> list[str]:
         return msgspec.json.decode(reply.body, type=list[str])
     except msgspec.MsgspecError:
         raise NotABrokerError(
-            f"{reply.owner} answers for {what} with no list of names: it is no broker"
+            f"what answers for {what} gives no list of names: it is no broker"
         ) from None
 
 
@@ -423,7 +423,7 @@ def _partitions(reply: Reply) -> int:
         return msgspec.json.decode(reply.body, type=_Partitioned).partitions
     except msgspec.MsgspecError:
         raise NotABrokerError(
-            f"{reply.owner} answers for partitions with no number: it is no broker"
+            "what answers for partitions gives no number: it is no broker"
         ) from None
 
 

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -92,10 +92,8 @@ def look_at(
             ),
         )
         session = _Session(scout, history, request, clock)
-        try:
+        with suppress(KeyboardInterrupt):
             session.run(show, sleep)
-        except KeyboardInterrupt:
-            pass
         scout.close()
         at_ns = clock.monotonic_ns()
         not_seen = [*filter(None, [kind.caution]), *scout.not_seen()]
@@ -203,9 +201,7 @@ class _Session:
         return self._sentence
 
 
-def judged_or_none(
-    history: ClusterHistory, topic: str, instant: Instant
-) -> dict[str, Any] | None:
+def judged_or_none(history: ClusterHistory, topic: str, instant: Instant) -> dict[str, Any] | None:
     """As :func:`judged`, with one backlog; None while there is no look."""
     try:
         return judged(history, topic, 1, instant)
@@ -231,7 +227,9 @@ def _recorder(
     hashes = NameHashes(secrets.token_bytes(SALT_BYTES)) if request.is_hashed else None
     try:
         # Looks have names and addresses: others need not read them.
-        descriptor = os.open(request.record_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _BUNDLE_MODE)
+        descriptor = os.open(
+            request.record_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _BUNDLE_MODE
+        )
     except FileExistsError as error:
         raise InputError(f"{request.record_path} exists: --record writes a new file") from error
     except OSError as error:

@@ -119,7 +119,7 @@ class FakeTransport:
             return _reply(200, internal_stats(cluster.topics[name], self.at_ns))
         topic = cluster.topics.get(name)
         policy = topic.policies.get("/".join(parts[4:])) if topic else None
-        return RawReply(200, _JSON, b"") if policy is None else _reply(200, policy)
+        return RawReply(204, _JSON, b"") if policy is None else _reply(200, policy)
 
 
 def gibberish(body: bytes) -> bytes:
