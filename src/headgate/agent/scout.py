@@ -8,9 +8,9 @@ without a backlog.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Annotated, Final, NamedTuple, Protocol
 
@@ -329,7 +329,9 @@ class Scout:
         return reply.reason or f"Topic {look.subject} not found"
 
     def _note_limits(self, topic: str, answers: LimitAnswers, now_ns: int) -> None:
-        self._history.note_limits(limits_look(topic, now_ns, answers))
+        look = limits_look(topic, now_ns, answers)
+        for part in self._partitions.get(topic, [topic]):
+            self._history.note_limits(replace(look, topic=part))
 
     def _note_answer(self, look: Look, reply: Reply, now_ns: int) -> None:
         kind, topic = look
@@ -351,7 +353,9 @@ class Scout:
             self._history.note_look(seen)
             if self._scope.topics:
                 largest = sorted(seen.subscriptions, key=lambda sub: -(sub.backlog or 0))
-                self._subscriptions[topic] = [sub.name for sub in largest[:SUBSCRIPTIONS_MAX]]
+                base = topic if topic in self._scope.topics else parse_topic(topic).base.full
+                names = [sub.name for sub in largest] + self._subscriptions.get(base, [])
+                self._subscriptions[base] = list(dict.fromkeys(names))[:SUBSCRIPTIONS_MAX]
 
     def _note_brokers(self, reply: Reply, now_ns: int) -> None:
         brokers = _names(reply, "its brokers")[:BROKERS_MAX]
@@ -384,7 +388,10 @@ class Scout:
         self._plan.want(LookKind.STATS, suspects, now_ns)
         proofs = self._chosen(history.proofs_wanted(scope.proofs_max, now_ns), parts)
         self._plan.want(LookKind.PROOF, proofs, now_ns)
-        limits = self._chosen(history.limits_wanted(scope.suspects_max, now_ns), parts)
+        limits: Sequence[str] = history.limits_wanted(scope.suspects_max, now_ns)
+        if scope.topics:
+            # A history takes the limits of what it knows.
+            limits = scope.topics if self.figures.looks[LookKind.STATS] else ()
         self._plan.want(LookKind.LIMITS, limits, now_ns)
         if now_ns >= self._forget_ns:
             self._forget_ns = now_ns + NS_PER_MINUTE
