@@ -44,7 +44,10 @@ SURVEYS_AT_ONCE: Final = 1
 PROBLEMS_MAX: Final = 100
 POLL_S: Final = 0.05
 """How often to look whether a request is done."""
-REPLAN_NS: Final = NS_PER_S
+REPLAN_NS: Final = 5 * NS_PER_S
+"""How often suspects are chosen anew: it goes over all topics."""
+REPLAN_TOPICS_NS: Final = NS_PER_S
+"""The same where only some topics are looked at."""
 
 SUBSCRIPTIONS_MAX: Final = 5
 """Subscriptions of a topic, largest backlog first, whose own limits are asked."""
@@ -381,8 +384,8 @@ class Scout:
 
     def _replan(self, now_ns: int) -> None:
         """Choose the suspects anew, and forget what is older than an hour."""
-        self._replan_ns = now_ns + REPLAN_NS
         scope, history = self._scope, self._history
+        self._replan_ns = now_ns + (REPLAN_TOPICS_NS if scope.topics else REPLAN_NS)
         parts = [part for parts in self._partitions.values() for part in parts]
         suspects = parts if scope.topics else history.suspects(scope.suspects_max, now_ns)
         self._plan.want(LookKind.STATS, suspects, now_ns)

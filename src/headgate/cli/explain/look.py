@@ -39,12 +39,12 @@ LIST_PERIODS: Final = LookPeriods({LookKind.STATS: 2.0, LookKind.PROOF: 10.0})
 SUSPECTS_MAX: Final = 60
 """With a look each two seconds they take 30 of the 50 requests a second."""
 
-_SHOW_NS: Final = NS_PER_S
+_SHOW_NS: Final = 2 * NS_PER_S
 _SLEEP_S_MAX: Final = 0.1
 _BUNDLE_MODE: Final = 0o600
 
-Show = Callable[[float, str], None]
-"""Shows a share of the time that has passed, and the present sentence."""
+Show = Callable[[float, Callable[[], str]], None]
+"""Shows a share of the time that has passed, and the present sentence, which takes time to find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class _Session:
         end_ns = start_ns + round(self._request.seconds * NS_PER_S)
         while now_ns < end_ns and not self._is_hopeless():
             wait_s = self._scout.step()
-            show((now_ns - start_ns) / (end_ns - start_ns), self._present(now_ns))
+            show((now_ns - start_ns) / (end_ns - start_ns), self._present)
             sleep(min(wait_s, _SLEEP_S_MAX))
             now_ns = self._clock.monotonic_ns()
 
@@ -188,8 +188,9 @@ class _Session:
         is_blind = scout.lacks_superuser and not self._request.namespaces
         return bool(scout.missing) or (is_blind and not self._request.topic)
 
-    def _present(self, now_ns: int) -> str:
-        """The sentence of the largest backlog, each second anew."""
+    def _present(self) -> str:
+        """The sentence of the largest backlog, each two seconds anew."""
+        now_ns = self._clock.monotonic_ns()
         if now_ns - self._shown_ns >= _SHOW_NS and self._history.topics:
             self._shown_ns = now_ns
             instant = _instant(self._clock, now_ns)

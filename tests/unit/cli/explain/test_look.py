@@ -57,7 +57,7 @@ class Look:
         return look_at(
             self.client,
             LookRequest(**request),
-            lambda share, sentence: self.shown.append((share, sentence)),
+            lambda share, sentence: self.shown.append((share, sentence())),
             self.clock,
             lambda seconds: self.clock.advance(round(seconds * NS_PER_S)),
         )

@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_alone_sees_it(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     with progress(30.0) as show:
-        show(0.5, "a sentence")
+        show(0.5, lambda: "a sentence")
     assert ("a sentence" in stream.getvalue()) is stream.isatty()
 
 
