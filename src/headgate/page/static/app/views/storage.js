@@ -1,7 +1,7 @@
 // Quotas and storage: what breaks soon, what fills the disk, and what keeps it.
 
 import { html } from "../../vendor/preact.js";
-import { UNKNOWN, bytes, count, duration, shortTopic } from "../format.js";
+import { UNKNOWN, bytes, count, duration, shortTopic, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Table, UseBar } from "../parts.js";
 import { link, useAnswer } from "../state.js";
 
@@ -15,7 +15,7 @@ function Quotas({ answer }) {
   return html`<h2>Backlog quotas that are exceeded, or will be within a day</h2>
     <${Table} rows=${answer.value?.quotas ?? []} keyOf=${({ topic, quota }) => `${topic} ${quota.type}`}
       empty="No backlog quota is exceeded, and none will be within a day."
-      detail=${({ quota }) => quota.sentence}
+      detail=${({ quota }) => withoutCause(quota.sentence)}
       columns=${[
         { head: "Topic", cell: ({ topic }) => html`<${TopicName} topic=${topic} />` },
         { head: "Quota", cell: ({ quota }) => `${quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)}, ${quota.policy}` },
@@ -41,7 +41,7 @@ export function Storage({ everyS }) {
     <div class="title"><h1>Quotas and storage</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
     <${Quotas} answer=${explained} />
     ${report && html`<h2>The disk</h2>
-      <p class="lead">${report.forecast.sentence}</p>
+      <p class="lead">${withoutCause(report.forecast.sentence)}</p>
       ${report.logs.map((log) => html`<h3>Log ${log.log}</h3><${Figures}>
         <${Figure} name="Files" value=${bytes(log.fileBytes)} />
         ${PARTS.map(([field, name]) => html`<${Figure} name=${name} value=${bytes(log[field])} />`)}
@@ -49,7 +49,7 @@ export function Storage({ everyS }) {
       <//>`)}
       <h2>Topics that keep most of it</h2>
       <${Table} rows=${report.topics} keyOf=${(each) => each.topic} empty="No topic keeps messages on the disk."
-        detail=${(each) => each.sentence}
+        detail=${(each) => withoutCause(each.sentence)}
         columns=${[
           { head: "Topic", cell: (each) => html`<${TopicName} topic=${each.topic} />` },
           { head: "Messages", isNumber: true, cell: (each) => bytes(each.heldBytes) },
