@@ -156,6 +156,8 @@ class Scout:
         """Topics of the scope that the cluster does not have."""
         self.lacks_superuser = False
         """Whether the cluster refuses the list of its brokers or the survey."""
+        self.is_refused = False
+        """Whether the cluster ever refused a topic or namespace of the scope."""
         self.topics_left_out = 0
         """Topics and partitions beyond the bounds, at which nothing looks."""
         self._begin(clock.monotonic_ns())
@@ -298,6 +300,7 @@ class Scout:
             self._plan.want(LookKind.SURVEY, [], now_ns)
             self._plan.want(LookKind.TOPICS, self._scope.namespaces, now_ns)
             return str(error)
+        self.is_refused |= isinstance(error, AccessRefusedError)
         if isinstance(error, UnreachableError) and broker:
             # Of the admin URL, which may be that of a balancer, the problems tell.
             self._history.note_unreachable(broker, now_ns, str(error))

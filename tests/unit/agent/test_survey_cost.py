@@ -54,7 +54,6 @@ def measured(count: int, path: str) -> tuple[float, int, int]:
 @pytest.mark.slow
 def test_ten_thousand_topics(tmp_path: object) -> None:
     cpu_s, peak_bytes, found = measured(10_000, f"{tmp_path}/survey.json")
-    print(f"a survey of 10,000 topics: {cpu_s:.2f} s of CPU, {peak_bytes / MIB:.0f} MiB")
     assert found == 10_000
     assert cpu_s < CPU_S_MAX
     assert peak_bytes < MEMORY_BYTES_MAX

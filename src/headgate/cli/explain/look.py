@@ -175,9 +175,12 @@ class _Session:
         topic = self._request.topic
         if topic and topic in self._scout.missing:
             raise ExplainError(f"Topic {topic} not found", EXIT_REFUSED)
-        if not_seen := self._scout.not_seen():
-            is_refusal = self._scout.lacks_superuser
-            raise ExplainError(not_seen[0], EXIT_REFUSED if is_refusal else EXIT_NOT_ANSWERED)
+        scout = self._scout
+        if not_seen := scout.not_seen():
+            is_refusal = scout.lacks_superuser or scout.is_refused
+            # Of named namespaces the last sentence says why not even they were seen.
+            sentence = not_seen[-1 if self._request.namespaces else 0]
+            raise ExplainError(sentence, EXIT_REFUSED if is_refusal else EXIT_NOT_ANSWERED)
         if topic:
             raise ExplainError(f"no broker answered for {topic} in time", EXIT_NOT_ANSWERED)
 
@@ -185,8 +188,9 @@ class _Session:
         scout = self._scout
         if self._history.topics:
             return False
-        is_blind = scout.lacks_superuser and not self._request.namespaces
-        return bool(scout.missing) or (is_blind and not self._request.topic)
+        if self._request.topic:
+            return bool(scout.missing) or scout.is_refused
+        return scout.lacks_superuser and not self._request.namespaces
 
     def _present(self) -> str:
         """The sentence of the largest backlog, each two seconds anew."""
@@ -242,10 +246,12 @@ def _recorder(
 def client_of(api: AdminApi) -> ClusterClient:
     """A client of the cluster that ``api`` names, with its credentials.
 
+    It warns of nothing: ``api`` did when it was asked, and the client runs in threads.
+
     Raises:
         InputError: as :class:`ClusterClient`.
     """
-    return ClusterClient(api.config, os.environ, SystemClock(), say=api.say)
+    return ClusterClient(api.config, os.environ, SystemClock())
 
 
 def answer_of_cluster(api: AdminApi, request: LookRequest, show: Show) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
+from headgate.access.admin_api import AdminApi
 from headgate.access.client_config import ClientConfig
 from headgate.agent.cluster_client import ClusterClient, NotABrokerError
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_S
 from headgate.cli.explain import look as module
 from headgate.cli.explain.errors import ExplainError
-from headgate.cli.explain.look import LookRequest, look_at, replayed
+from headgate.cli.explain.look import LookRequest, client_of, look_at, replayed
 from headgate.cli.explain.text import explain_text
 from headgate.testing.clock import ManualClock
 from headgate.testing.fake_cluster import FakeCluster, FakeTransport, Faults, InlineExecutor
@@ -160,6 +161,25 @@ def test_a_topic_that_does_not_exist_ends_it_at_once() -> None:
     assert len(look.shown) <= 2
 
 
+def refusing(*words: str) -> Faults:
+    return Faults(refused=lambda path, _: 403 if any(word in path for word in words) else None)
+
+
+def test_a_topic_that_the_role_may_not_see_ends_it_at_once() -> None:
+    look = Look(refusing("/persistent/"))
+    with pytest.raises(ExplainError, match=r"refuses the request \(status 403\)") as caught:
+        look.run(topic=SLOW, seconds=300)
+    assert caught.value.exit_code == 2
+    assert len(look.shown) <= 2
+
+
+def test_a_namespace_that_the_role_may_not_see_is_the_reason() -> None:
+    look = Look(refusing("/persistent/", "/v2/brokers/conf", "/broker-stats"))
+    with pytest.raises(ExplainError, match=r"refuses the request \(status 403\)") as caught:
+        look.run(namespaces=("acme/shop",), seconds=10)
+    assert caught.value.exit_code == 2
+
+
 def test_an_unknown_server_is_not_pulsar() -> None:
     with pytest.raises(NotABrokerError):
         Look(version="hello").run()
@@ -243,3 +263,14 @@ def test_nothing_but_reads_go_to_the_cluster() -> None:
                "/admin/v2/namespaces/", "/admin/v2/headgate/explain", "/lookup/")  # fmt: skip
     paths = ["/" + url.split("/", 3)[3] for url in look.transport.urls]
     assert all(path.startswith(allowed) for path in paths)
+
+
+def test_a_file_that_all_may_read_is_no_failure_in_a_thread(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a.b.c")
+    token.chmod(0o644)
+    config = ClientConfig(auth_plugin="token", auth_params=token.as_uri())
+    warnings: list[str] = []
+    client = client_of(AdminApi(config, {}, warnings.append))
+    assert client._authentication.headers() == {"Authorization": "Bearer a.b.c"}
+    assert warnings == []
