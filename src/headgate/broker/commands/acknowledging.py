@@ -7,15 +7,22 @@ An id with an ``ack_set`` leaves messages of its batch unacknowledged
 (:mod:`headgate.base.ack_words`). One that does not fit the batch changes nothing, and the answer to
 the ACK, if the client asked for one, says so. As in Pulsar, ``batch_index`` alone does not make an
 id one of a message: without an ``ack_set`` it is the whole entry.
+
+If the disk cannot read the index, an ACK with an answer is refused. One without is tried again for
+some seconds. Then its consumer is closed: its client connects it again, and what it had is
+delivered again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import Final
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Final, TypeVar
 
 from headgate.base.ack_words import WORD_BITS
+from headgate.base.errors import StorageError
 from headgate.base.units import KIB
 from headgate.base.work_units import ACK_ID, ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT, PIECE_UNITS
 from headgate.broker.commands.acked_ids import (
@@ -40,18 +47,31 @@ from headgate.wire import encode
 from headgate.wire.codes import AckType, ServerError
 from headgate.wire.messages import BaseCommand, CommandAck
 
+logger = logging.getLogger("headgate.reads")
+
+T = TypeVar("T")
+
 FEW_IDS: Final = 16
 LONG_ACK_BYTES: Final = 32 * KIB
 """An ACK of more than :data:`FEW_IDS` ids and of so many bytes has sets of large batches."""
 PIECE_IDS: Final = PIECE_UNITS // ACK_ID
 """Entries that are acknowledged at once after their index was loaded."""
+RETRIES_S: Final = (1, 2, 4, 8)
+"""When reads of the index are tried again that fail for an ACK without an answer."""
 
 
 class Acknowledgements:
     """Carries out the ACKs of all connections of one broker."""
 
-    def __init__(self, logs: ManagedLogs, work: WorkScheduler, settings: Settings) -> None:
+    def __init__(
+        self,
+        logs: ManagedLogs,
+        work: WorkScheduler,
+        settings: Settings,
+        begin_turn: Callable[[], None],
+    ) -> None:
         self._logs = logs
+        self._begin_turn = begin_turn
         self._work = work
         self._settings = settings
 
@@ -130,14 +150,15 @@ class Acknowledgements:
         that makes no difference.
 
         Raises:
-            StorageError: the index cannot be read: nothing of this was acknowledged.
+            StorageError: the index cannot be read: not all of this was acknowledged.
         """
         consumer, subscription = connected
         resets_count, log = subscription.resets_count, subscription.topic.log
         index = self._logs.of(subscription.topic).index
         for start in range(0, len(cold), PIECE_IDS):
             part = cold[start : start + PIECE_IDS]
-            held = await index.load(log, [one.ordinal for one in part])
+            load = partial(index.load, log, [one.ordinal for one in part])
+            held = await self._read(connection, ack, connected, load)
             await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
             if subscription.removed:
                 if connection.is_open:
@@ -171,7 +192,10 @@ class Acknowledgements:
         resets_count, log = subscription.resets_count, subscription.topic.log
         await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
         index = self._logs.of(subscription.topic).index
-        held = await index.look_up(lambda: log.index_of(entries_looked_up(subscription, through)))
+        look_up = partial(
+            index.look_up, lambda: log.index_of(entries_looked_up(subscription, through))
+        )
+        held = await self._read(connection, ack, connected, look_up)
         if subscription.removed:
             if connection.is_open:
                 _refuse_without_consumer(connection, ack)
@@ -182,6 +206,43 @@ class Acknowledgements:
         del held
         if connection.is_open:
             self._answer(connection, subscription, ack, problem)
+
+    async def _read(
+        self,
+        connection: ClientConnection,
+        ack: CommandAck,
+        connected: tuple[Consumer, Subscription],
+        read: Callable[[], Awaitable[T]],
+    ) -> T:
+        """What a read of the index returns.
+
+        Its failure cannot be told to a client that asked for no answer, and the messages would stay
+        with the consumer. So it is tried again while the consumer is there; then that is closed.
+
+        Raises:
+            StorageError: the index cannot be read.
+        """
+        consumer, subscription = connected
+        for wait_s in RETRIES_S:
+            try:
+                return await read()
+            except StorageError:
+                is_gone = connection.consumers.get(consumer.consumer_id) is not connected
+                if ack.HasField("request_id") or is_gone:
+                    raise
+            await asyncio.sleep(wait_s)
+            self._begin_turn()
+        try:
+            return await read()
+        except StorageError as error:
+            if connection.consumers.get(consumer.consumer_id) is connected:
+                logger.error(
+                    "consumer %s of %s on %s is closed, so that its messages are delivered again: "
+                    "its acknowledgements cannot be carried out: %s",
+                    consumer.name, subscription.name, subscription.topic.name, error,
+                )  # fmt: skip
+                subscription.disconnect_consumer(consumer)
+            raise
 
     def _ack_in_slices(
         self,
