@@ -243,6 +243,16 @@ class Catalog(OwnRows):
         row = self._state.get(Kind.IDLE_SUBSCRIPTIONS, full_name)
         return NONE_IDLE if row is None else cast(IdleSubscriptionsRow, row)
 
+    def is_idle_subscription(self, full_name: str, subscription: str) -> bool:
+        """Whether it is stored since when a subscription of a topic has no consumers, or is being
+        stored."""
+        staged = cast(
+            IdleSubscriptionsRow | None, self._state.staged(Kind.IDLE_SUBSCRIPTIONS, full_name)
+        )
+        return subscription in self.idle_subscriptions(full_name).since_ms or (
+            staged is not None and subscription in staged.since_ms
+        )
+
     def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """The policies set on a namespace; empty if it does not exist."""
         row = self.namespace(namespace)
