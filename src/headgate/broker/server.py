@@ -58,9 +58,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     audit = CommandAudit(broker.audit)
     return CommandHandlers(
         check=audit.checked(check),
-        acknowledge=Acknowledgements(
-            broker.logs, broker.work, broker.settings, broker.begin_turn
-        ).acknowledge,
+        acknowledge=Acknowledgements(broker.logs, broker.work, broker.settings).acknowledge,
         by_type={
             CommandType.LOOKUP: lookups.lookup,
             CommandType.PARTITIONED_METADATA: lookups.partition_metadata,

@@ -8,21 +8,18 @@ An id with an ``ack_set`` leaves messages of its batch unacknowledged
 the ACK, if the client asked for one, says so. As in Pulsar, ``batch_index`` alone does not make an
 id one of a message: without an ``ack_set`` it is the whole entry.
 
-If the disk cannot read the index, an ACK with an answer is refused. One without is tried again for
-some seconds. Then its consumer is closed: its client connects it again, and what it had is
-delivered again.
+If the disk cannot read the index, an ACK with an answer is refused, and one without is tried again
+(:mod:`headgate.broker.commands.patient_reads`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Final, TypeVar
 
 from headgate.base.ack_words import WORD_BITS
-from headgate.base.errors import StorageError
 from headgate.base.units import KIB
 from headgate.base.work_units import ACK_ID, ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT, PIECE_UNITS
 from headgate.broker.commands.acked_ids import (
@@ -36,6 +33,7 @@ from headgate.broker.commands.acked_ids import (
     first_of,
     slices,
 )
+from headgate.broker.commands.patient_reads import read_patiently
 from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
@@ -47,8 +45,6 @@ from headgate.wire import encode
 from headgate.wire.codes import AckType, ServerError
 from headgate.wire.messages import BaseCommand, CommandAck
 
-logger = logging.getLogger("headgate.reads")
-
 T = TypeVar("T")
 
 FEW_IDS: Final = 16
@@ -56,22 +52,13 @@ LONG_ACK_BYTES: Final = 32 * KIB
 """An ACK of more than :data:`FEW_IDS` ids and of so many bytes has sets of large batches."""
 PIECE_IDS: Final = PIECE_UNITS // ACK_ID
 """Entries that are acknowledged at once after their index was loaded."""
-RETRIES_S: Final = (1, 2, 4, 8)
-"""When reads of the index are tried again that fail for an ACK without an answer."""
 
 
 class Acknowledgements:
     """Carries out the ACKs of all connections of one broker."""
 
-    def __init__(
-        self,
-        logs: ManagedLogs,
-        work: WorkScheduler,
-        settings: Settings,
-        begin_turn: Callable[[], None],
-    ) -> None:
+    def __init__(self, logs: ManagedLogs, work: WorkScheduler, settings: Settings) -> None:
         self._logs = logs
-        self._begin_turn = begin_turn
         self._work = work
         self._settings = settings
 
@@ -214,35 +201,14 @@ class Acknowledgements:
         connected: tuple[Consumer, Subscription],
         read: Callable[[], Awaitable[T]],
     ) -> T:
-        """What a read of the index returns.
-
-        Its failure cannot be told to a client that asked for no answer, and the messages would stay
-        with the consumer. So it is tried again while the consumer is there; then that is closed.
+        """What a read of the index returns; an ACK without an answer tries it again.
 
         Raises:
             StorageError: the index cannot be read.
         """
-        consumer, subscription = connected
-        for wait_s in RETRIES_S:
-            try:
-                return await read()
-            except StorageError:
-                is_gone = connection.consumers.get(consumer.consumer_id) is not connected
-                if ack.HasField("request_id") or is_gone:
-                    raise
-            await asyncio.sleep(wait_s)
-            self._begin_turn()
-        try:
+        if ack.HasField("request_id"):
             return await read()
-        except StorageError as error:
-            if connection.consumers.get(consumer.consumer_id) is connected:
-                logger.error(
-                    "consumer %s of %s on %s is closed, so that its messages are delivered again: "
-                    "its acknowledgements cannot be carried out: %s",
-                    consumer.name, subscription.name, subscription.topic.name, error,
-                )  # fmt: skip
-                subscription.disconnect_consumer(consumer)
-            raise
+        return await read_patiently(connection, connected, self._work, read)
 
     def _ack_in_slices(
         self,
