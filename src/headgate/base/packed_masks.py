@@ -19,7 +19,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 LEAF_MASKS_MAX: Final = 64
 LEAF_BYTES_MAX: Final = 8 * 1024
@@ -31,36 +31,73 @@ _BITS: Final = 0
 _CODES: Final = {1: "B", 2: "H", 4: "I"}
 
 
+class Sums(NamedTuple):
+    """What some masks are together."""
+
+    count: int = 0
+    set_bits: int = 0
+    """How many of their bits are 1, the highest one of each, which marks its length, left out."""
+    length_bytes: int = 0
+    """Their lengths in whole bytes, each rounded down."""
+
+    def plus(self, other: Sums) -> Sums:
+        """The sums of both."""
+        return Sums(*(one + two for one, two in zip(self, other, strict=True)))
+
+
 class _Leaf:
     """Some masks, which lie one after the other in ``data``, in the order of their ordinals."""
 
-    __slots__ = ("data", "ends", "ordinals")
+    __slots__ = ("data", "ends", "length_bytes", "ordinals", "set_bits")
 
     def __init__(self, ordinals: array[int], ends: array[int], data: bytes) -> None:
         self.ordinals = ordinals
         self.ends = ends
         """Where each mask ends in ``data``."""
         self.data = data
+        _, self.set_bits, self.length_bytes = self.sums_within(0, len(ordinals))
+
+    def sums(self) -> Sums:
+        return Sums(len(self.ordinals), self.set_bits, self.length_bytes)
+
+    def sums_within(self, first: int, stop: int) -> Sums:
+        """The sums of the masks at the indexes from ``first`` to before ``stop``."""
+        masks = [self.mask(index) for index in range(first, stop)]
+        return Sums(
+            len(masks),
+            sum([mask.bit_count() for mask in masks]) - len(masks),
+            sum([(mask.bit_length() - 1) // 8 for mask in masks]),
+        )
 
     def mask(self, index: int) -> int:
         return _decoded(self.data[self._start(index) : self.ends[index]])
 
-    def insert(self, index: int, ordinal: int, piece: bytes) -> None:
+    def insert(self, index: int, ordinal: int, mask: int) -> None:
         start = self._start(index)
         self.ordinals.insert(index, ordinal)
         self.ends.insert(index, start)
-        self._replace(index, start, start, piece)
+        self._replace(index, start, start, mask)
+        self.length_bytes += (mask.bit_length() - 1) // 8
+        self.set_bits += mask.bit_count() - 1
 
-    def replace(self, index: int, piece: bytes) -> None:
-        self._replace(index, self._start(index), self.ends[index], piece)
+    def replace(self, index: int, mask: int) -> int:
+        """Put another mask in the place of one; returns that."""
+        before = self.mask(index)
+        self._replace(index, self._start(index), self.ends[index], mask)
+        self.length_bytes += (mask.bit_length() - 1) // 8 - (before.bit_length() - 1) // 8
+        self.set_bits += mask.bit_count() - before.bit_count()
+        return before
 
-    def remove(self, first: int, stop: int) -> None:
+    def remove(self, first: int, stop: int) -> Sums:
         """Remove the masks at the indexes from ``first`` to before ``stop``; there are some."""
+        removed = self.sums_within(first, stop)
+        self._lose(removed)
         start, end = self._start(first), self.ends[stop - 1]
         self.data = self.data[:start] + self.data[end:]
         ends = self.ends
         self.ordinals = self.ordinals[:first] + self.ordinals[stop:]
         self.ends = ends[:first] + array("I", [at - end + start for at in ends[stop:]])
+        return removed
 
     def cut_off(self, index: int) -> _Leaf:
         """Move the masks from ``index`` on to a new leaf."""
@@ -70,6 +107,7 @@ class _Leaf:
             array("I", [at - start for at in self.ends[index:]]),
             self.data[start:],
         )
+        self._lose(rest.sums())
         self.ordinals = self.ordinals[:index]
         self.ends = self.ends[:index]
         self.data = self.data[:start]
@@ -81,12 +119,18 @@ class _Leaf:
         self.ordinals = self.ordinals + other.ordinals
         self.ends = self.ends + array("I", [at + start for at in other.ends])
         self.data += other.data
+        self.set_bits += other.set_bits
+        self.length_bytes += other.length_bytes
+
+    def _lose(self, gone: Sums) -> None:
+        self.set_bits -= gone.set_bits
+        self.length_bytes -= gone.length_bytes
 
     def _start(self, index: int) -> int:
         return self.ends[index - 1] if index else 0
 
-    def _replace(self, index: int, start: int, stop: int, piece: bytes) -> None:
-        data, ends = self.data, self.ends
+    def _replace(self, index: int, start: int, stop: int, mask: int) -> None:
+        data, ends, piece = self.data, self.ends, _encoded(mask)
         self.data = b"".join((data[:start], piece, data[stop:]))
         grown = len(piece) - (stop - start)
         if grown:
@@ -126,8 +170,7 @@ class PackedMasks:
 
     def put(self, ordinal: int, mask: int) -> int:
         """Set the mask of an ordinal, at least 1; returns the one before, 0 if there was none."""
-        piece = _encoded(mask)
-        at = max(0, bisect_right(self._firsts, ordinal) - 1)
+        at = self._leaf_at(ordinal)
         if not self._leaves:
             self._firsts.append(ordinal)
             self._leaves.append(_Leaf(array("Q"), array("I"), b""))
@@ -136,10 +179,9 @@ class PackedMasks:
         index = bisect_left(ordinals, ordinal)
         before = 0
         if index < len(ordinals) and ordinals[index] == ordinal:
-            before = leaf.mask(index)
-            leaf.replace(index, piece)
+            before = leaf.replace(index, mask)
         else:
-            leaf.insert(index, ordinal, piece)
+            leaf.insert(index, ordinal, mask)
             self._count += 1
             if not index:
                 self._firsts[at] = ordinal
@@ -147,31 +189,50 @@ class PackedMasks:
             self._split(at, index)
         return before
 
-    def drop(self, first: int, stop: int) -> int:
-        """Remove the masks from ``first`` to before ``stop``; returns their number."""
-        before = self._count
-        if stop <= first:
-            return 0
-        at = max(0, bisect_right(self._firsts, first) - 1)
-        keep = at  # the leaves from here to ``end`` become empty
+    def drop(self, first: int, stop: int) -> Sums:
+        """Remove the masks from ``first`` to before ``stop``; returns what they were together.
+        Takes a step for each leaf, and for each mask of the first and the last one."""
+        dropped = Sums()
+        at = keep = self._leaf_at(first)  # the leaves from ``keep`` to ``end`` become empty
         end = at
         while end < len(self._leaves) and self._firsts[end] < stop:
-            ordinals = self._leaves[end].ordinals
+            leaf = self._leaves[end]
+            ordinals = leaf.ordinals
             low, high = bisect_left(ordinals, first), bisect_left(ordinals, stop)
-            self._count -= high - low
-            if high - low < len(ordinals):
+            if high - low == len(ordinals):
+                dropped = dropped.plus(leaf.sums())
+            else:
                 if low < high:
-                    self._leaves[end].remove(low, high)
-                    self._firsts[end] = self._leaves[end].ordinals[0]
+                    dropped = dropped.plus(leaf.remove(low, high))
+                    self._firsts[end] = leaf.ordinals[0]
                 if not low and high:
                     break  # what is left of this leaf lies behind the range
                 keep = end + 1
             end += 1
-        del self._leaves[keep:end], self._firsts[keep:end]
-        if self._count != before:
+        if dropped.count:
+            del self._leaves[keep:end], self._firsts[keep:end]
+            self._count -= dropped.count
             for near in (keep, keep - 1, keep - 2):
                 self._merge(near)
-        return before - self._count
+        return dropped
+
+    def sums(self, first: int, stop: int) -> Sums:
+        """What the masks from ``first`` to before ``stop`` are together; takes as many steps as
+        :meth:`drop`."""
+        found = Sums()
+        at = self._leaf_at(first)
+        while at < len(self._leaves) and self._firsts[at] < stop:
+            leaf = self._leaves[at]
+            ordinals = leaf.ordinals
+            low, high = bisect_left(ordinals, first), bisect_left(ordinals, stop)
+            is_whole = high - low == len(ordinals)
+            found = found.plus(leaf.sums() if is_whole else leaf.sums_within(low, high))
+            at += 1
+        return found
+
+    def _leaf_at(self, ordinal: int) -> int:
+        """The index of the leaf that has an ordinal, or would have it."""
+        return max(0, bisect_right(self._firsts, ordinal) - 1)
 
     def first_from(self, first: int) -> int:
         """The least ordinal that is not below ``first``; -1 without one."""
@@ -186,7 +247,7 @@ class PackedMasks:
     def items(self, first: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Ordinals and masks from ``first`` to before ``stop`` (None: all that follow), ascending.
         The map must not change meanwhile."""
-        at = max(0, bisect_right(self._firsts, first) - 1)
+        at = self._leaf_at(first)
         for leaf in self._leaves[at:]:
             ordinals = leaf.ordinals
             if stop is not None and ordinals[0] >= stop:
@@ -211,13 +272,13 @@ class PackedMasks:
         self._firsts.insert(at + 1, rest.ordinals[0])
 
     def _merge(self, at: int) -> None:
-        """Merge a leaf with the next one if both together would be at most half full."""
+        """Merge a leaf with the next one if both together would be at most three quarters full."""
         if not 0 <= at < len(self._leaves) - 1:
             return
         leaf, following = self._leaves[at], self._leaves[at + 1]
         if (
-            len(leaf.ordinals) + len(following.ordinals) <= LEAF_MASKS_MAX // 2
-            and len(leaf.data) + len(following.data) <= LEAF_BYTES_MAX // 2
+            len(leaf.ordinals) + len(following.ordinals) <= LEAF_MASKS_MAX * 3 // 4
+            and len(leaf.data) + len(following.data) <= LEAF_BYTES_MAX * 3 // 4
         ):
             leaf.append(following)
             del self._leaves[at + 1], self._firsts[at + 1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from itertools import pairwise
 
 from hypothesis import given
@@ -13,6 +14,7 @@ from headgate.base.packed_masks import (
     LEAF_BYTES_MAX,
     LEAF_MASKS_MAX,
     PackedMasks,
+    Sums,
     _decoded,
     _encoded,
 )
@@ -41,6 +43,15 @@ def test_few_runs_take_few_bytes_and_many_no_more_than_their_bits() -> None:
         assert len(_encoded(1 << length | chance.getrandbits(length))) <= 2 + length // 8
 
 
+def sums_of(masks: Iterable[int]) -> Sums:
+    found = list(masks)
+    return Sums(
+        len(found),
+        sum(mask.bit_count() - 1 for mask in found),
+        sum((mask.bit_length() - 1) // 8 for mask in found),
+    )
+
+
 def checked(masks: PackedMasks, model: dict[int, int]) -> None:
     assert len(masks) == len(model)
     assert list(masks.items()) == sorted(model.items())
@@ -48,6 +59,7 @@ def checked(masks: PackedMasks, model: dict[int, int]) -> None:
     for leaf in masks._leaves:
         assert 1 <= len(leaf.ordinals) == len(leaf.ends) <= LEAF_MASKS_MAX
         assert leaf.ends[-1] == len(leaf.data)
+        assert leaf.sums() == sums_of(map(leaf.mask, range(len(leaf.ordinals))))
         largest = max(stop - start for start, stop in pairwise([0, *leaf.ends]))
         assert len(leaf.data) - largest <= LEAF_BYTES_MAX
 
@@ -62,7 +74,9 @@ def test_it_is_a_sorted_dictionary(seed: int, length_max: int) -> None:
         stop = first + chance.choice([0, 1, 5, span // 4])
         if chance.random() < 0.15:
             found = [o for o in model if first <= o < stop]
-            assert masks.drop(first, stop) == len(found)
+            wanted = sums_of(model[ordinal] for ordinal in found)
+            assert masks.sums(first, stop) == wanted
+            assert masks.drop(first, stop) == wanted
             for ordinal in found:
                 del model[ordinal]
         else:
@@ -91,5 +105,5 @@ def test_what_is_left_after_many_are_dropped_lies_in_few_leaves() -> None:
         if ordinal % LEAF_MASKS_MAX:
             masks.drop(ordinal, ordinal + 1)
     assert len(masks) == 100
-    assert len(masks._leaves) <= 8
+    assert len(masks._leaves) <= 5
     checked(masks, dict.fromkeys(range(0, 6400, LEAF_MASKS_MAX), 3))

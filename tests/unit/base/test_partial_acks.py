@@ -211,7 +211,7 @@ def test_the_worst_order_of_acknowledgements_is_within_160_bytes_too() -> None:
 
 def test_what_removals_leave_is_within_160_bytes_too() -> None:
     ordinals = range(LEAF_MASKS_MAX * 40)
-    dropped = [o for o in ordinals if o % LEAF_MASKS_MAX > LEAF_MASKS_MAX // 4]
+    dropped = [o for o in ordinals if o % LEAF_MASKS_MAX > LEAF_MASKS_MAX * 3 // 8]
     taken, said = taken_by(ordinals, PATTERNS["random half"], dropped=dropped)
     assert taken <= 160
     assert taken <= said
