@@ -27,7 +27,7 @@ ENTRY_BYTES: Final = 34
 """What one partly acknowledged entry takes in memory at most on average, beside a bit for each of
 its messages."""
 
-SET_BYTES: Final = 1_000
+SET_BYTES: Final = 800
 """What the partly acknowledged entries of a subscription take beside that, however few they are."""
 
 _HEAD = struct.Struct("<QI")
@@ -54,7 +54,7 @@ class PartialAcks:
 
     def __init__(self) -> None:
         self._packed = PackedMasks()
-        self._changed: set[int] = set()
+        self._changed: set[int] | None = None  # an empty set takes 216 bytes
         self.highest = -1
         """No ordinal here is higher. Read-only for callers."""
         self.messages = 0
@@ -115,7 +115,10 @@ class PartialAcks:
             self.size_bytes += ENTRY_BYTES + batch_size // 8
             if ordinal > self.highest:
                 self.highest = ordinal
-        self._changed.add(ordinal)
+        if self._changed is None:
+            self._changed = {ordinal}
+        else:
+            self._changed.add(ordinal)
 
     def drop(self, first: int, stop: int) -> int:
         """Remove the entries from ``first`` to before ``stop``; returns their number.
@@ -128,10 +131,11 @@ class PartialAcks:
         dropped = packed.drop(first, stop)
         self.messages -= dropped.set_bits
         self.size_bytes -= ENTRY_BYTES * dropped.count + dropped.length_bytes
-        if stop == first + 1:
-            self._changed.discard(first)
-        elif self._changed:
-            self._changed = {o for o in self._changed if not first <= o < stop}
+        if self._changed is not None:
+            if stop == first + 1:
+                self._changed.discard(first)
+            else:
+                self._changed = {o for o in self._changed if not first <= o < stop}
         return dropped.count
 
     def first_within(self, first: int, stop: int) -> int:
@@ -159,10 +163,9 @@ class PartialAcks:
 
     def take_changed(self) -> tuple[PartialEntry, ...]:
         """The entries that changed since the last call, each with its whole mask."""
-        packed = self._packed
-        changed = tuple(_entry(ordinal, packed.get(ordinal)) for ordinal in sorted(self._changed))
-        self._changed.clear()
-        return changed
+        packed, changed = self._packed, self._changed
+        self._changed = None
+        return tuple(_entry(ordinal, packed.get(ordinal)) for ordinal in sorted(changed or ()))
 
 
 def _entry(ordinal: int, packed: int) -> PartialEntry:

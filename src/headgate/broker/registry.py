@@ -210,7 +210,7 @@ class TopicRegistry:
         earlier one of that name, has none. Otherwise a crash before the next sweep would bring that
         time back, and the subscription would expire although it was just used. A sweep that runs
         until the consumer has joined finds that the subscription is idle since now."""
-        live = self.get(topic)
+        live = self.loaded(topic)
         used = None if live is None else live.subscriptions.get(subscription)
         if used is not None:
             used.idle_since_ms = self._engine.log_ms

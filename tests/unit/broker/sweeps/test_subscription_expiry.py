@@ -164,6 +164,8 @@ async def test_a_consumer_that_joins_while_the_sweep_stores_is_a_use(world: Worl
     metadata.thaw()
     await sweep
     await joining
+    world.crash()
+    await world.start()
     assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
 
 
@@ -191,6 +193,8 @@ def test_a_consumer_that_joins_before_the_sweep_stores_is_a_use(*, leaves_again:
         assert not sweep.done()
         world.lanes[0].thaw()
         await sweep
+        world.crash()
+        await world.start()
         found = world.broker.catalog.idle_subscriptions(TOPIC).since_ms
         assert found.get("s", joined_ms) >= joined_ms
 
