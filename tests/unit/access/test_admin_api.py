@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from headgate.cli.admin_client import (
+from headgate.access.admin_api import (
     AccessRefusedError,
     AdminApi,
     AdminUrlError,
@@ -15,7 +15,7 @@ from headgate.cli.admin_client import (
     reason_in,
     split_url,
 )
-from headgate.cli.connection.client_config import ClientConfig
+from headgate.access.client_config import ClientConfig
 from tests.unit.cli.admin.fake_server import FakeServer, Reply
 
 

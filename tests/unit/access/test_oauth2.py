@@ -10,14 +10,14 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from headgate.base.errors import InputError
-from headgate.cli.connection.oauth2 import (
+from headgate.access.oauth2 import (
     ClientCredentialsFlow,
     FlowOptions,
     JsonReply,
     TokenUnavailableError,
     http_json,
 )
+from headgate.base.errors import InputError
 
 ISSUER = "https://issuer/realm"
 ENDPOINT = "https://issuer/token"

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from headgate.access.authentication import Say, authentication, certificate_paths
+from headgate.access.client_config import ClientConfig
+from headgate.access.refusals import REFUSALS, advice, scrubbed
+from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
-from headgate.cli.connection.authentication import Say, authentication, certificate_paths
-from headgate.cli.connection.client_config import ClientConfig
-from headgate.cli.connection.refusals import REFUSALS, advice, scrubbed
-from headgate.cli.connection.tls import client_context, tls_failure
 
 JSON: Final = "application/json"
 

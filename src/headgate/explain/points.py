@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headgate.base.units import NS_PER_MS
-from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import CELL_COUNT, Cell
-from headgate.flow.limits.rate_limit import Level
+from headgate.flow.limits.rate_limit import Level, RateLimit
 
 LIMIT_HASH_BITS = 21
 """Bits of the hash of one level's limit; those of three levels fit into 63."""
@@ -71,46 +70,11 @@ class Point:
         return self.appended - self.delayed
 
 
-def point_now(subscription: Subscription, *, keep: bool = False) -> Point:
-    """The subscription at this instant.
-
-    ``keep`` says that the history keeps the point: then the account is booked up to now.
-    """
-    topic, account = subscription.topic, subscription.account
-    log, now_ns = topic.log, topic.now_ns
-    if keep and subscription.throttled:
-        subscription.dispatcher.count_late(now_ns)
-    age_ns = 0
-    if subscription.done_entries < log.end:
-        age_ns = (subscription.deliverable_age_ms() or 0) * NS_PER_MS
-    # By place, in the order of the fields: names cost half a microsecond.
-    return Point(
-        account.cell,
-        account.snapshot(now_ns) if keep else account.peek(now_ns),
-        now_ns,
-        log.messages_before(log.end),
-        subscription.done_messages,
-        subscription.messages_sent,
-        subscription.bytes_sent,
-        subscription.acked_messages,
-        subscription.skipped_messages,
-        subscription.rewound_messages,
-        subscription.expired_messages,
-        subscription.evicted_messages,
-        subscription.redelivered_messages,
-        subscription.dispatcher.in_flight_messages(),
-        subscription.delayed_messages,
-        age_ns,
-        age_ns,
-        _limits_hash(subscription) if subscription.gate.limited else 0,
-    )
-
-
-def _limits_hash(subscription: Subscription) -> int:
-    """:data:`LIMIT_HASH_BITS` bits for each level, 0 where it has no limit."""
-    # Limits as they are set: one that follows the publish rate stays the same limit.
+def limits_hash(limits: Sequence[RateLimit | None]) -> int:
+    """:data:`LIMIT_HASH_BITS` bits for each level (index :class:`Level`), 0 where it has no
+    limit."""
     hashes = 0
-    for level, limit in zip(Level, subscription.limits_set(), strict=True):
+    for level, limit in zip(Level, limits, strict=True):
         if limit is not None:
             hashes |= (hash(limit) % (LIMIT_HASH_MAX - 1) + 1) << LIMIT_HASH_BITS * level
     return hashes

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from headgate.access.authentication import Authentication, NoHeader
+from headgate.access.client_config import ClientConfig
 from headgate.base.errors import HeadgateError
-from headgate.cli.connection.authentication import Authentication, NoHeader
-from headgate.cli.connection.client_config import ClientConfig
 
 REFUSALS: Final = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
 _ROLE_SHOWN_MAX: Final = 100

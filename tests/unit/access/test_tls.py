@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import InputError
-from headgate.cli.connection.tls import client_context, tls_failure
 
 
 def test_how_strict_connections_are() -> None:

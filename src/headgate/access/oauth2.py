@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
-from headgate.cli.connection.tls import client_context, tls_failure
 
 ISSUER_TIMEOUT_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 1 << 20

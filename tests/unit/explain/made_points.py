@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_S
+from headgate.explain.points import Point
 from headgate.flow.account.account import CELL_COUNT, Cell
-from headgate.observe.history.points import Point
 
 S = NS_PER_S
 START = 1_000 * S

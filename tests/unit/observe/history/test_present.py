@@ -1,14 +1,15 @@
-"""What a point of the history takes from a subscription."""
+"""What a point of the history takes from a subscription of the broker."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+from headgate.explain.points import changed_levels
 from headgate.flow.account.account import Cell
 from headgate.flow.limits.rate_limit import Level
-from headgate.observe.history.points import at_ns_of, changed_levels, decode, encode, point_now
+from headgate.observe.history.present import point_now
 from tests.unit.broker.virtual import VirtualBroker
-from tests.unit.observe.history.points import S, point
+from tests.unit.explain.made_points import S
 
 FAST = 1e6
 
@@ -55,12 +56,6 @@ def test_other_limits_are_other_marks() -> None:
     assert marks[0] == marks[4] == 0
     assert marks[1] == marks[3] != marks[2]
     assert 0 not in marks[1:4]
-
-
-def test_a_packed_point_comes_back() -> None:
-    packed = encode(point(3, appended=2**50, limits=2**62, age_s=5))
-    assert decode(packed) == point(3, appended=2**50, limits=2**62, age_s=5)
-    assert at_ns_of(packed) == point(3).at_ns
 
 
 def test_which_levels_changed() -> None:

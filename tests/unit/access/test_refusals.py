@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from headgate.cli.connection.authentication import authentication
-from headgate.cli.connection.client_config import ClientConfig
-from headgate.cli.connection.refusals import advice, scrubbed
+from headgate.access.authentication import authentication
+from headgate.access.client_config import ClientConfig
+from headgate.access.refusals import advice, scrubbed
 
 NOW_S = 1_000_000.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
-from headgate.observe.history.downsampling import bucket_of
+from headgate.explain.downsampling import bucket_of
 
 
 def test_the_cells_grow_with_age() -> None:

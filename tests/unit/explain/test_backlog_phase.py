@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from headgate.explain.backlog_phase import RECHANGE_NS, BacklogPhase, first_phase
+from headgate.explain.points import LIMIT_HASH_BITS, Point
 from headgate.flow.account.verdict import YOUNG_NS
-from headgate.observe.history.backlog_phase import RECHANGE_NS, BacklogPhase, first_phase
-from headgate.observe.history.points import LIMIT_HASH_BITS, Point
-from tests.unit.observe.history.points import START, S, point
+from tests.unit.explain.made_points import START, S, point
 
 
 def run(*points: Point) -> list[BacklogPhase]:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
+from headgate.explain.points import Point, changed_levels
+from headgate.explain.window import Past
 from headgate.flow.account.account import CELL_COUNT, difference
 from headgate.flow.account.verdict import THROTTLED, Judgement, Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level
-from headgate.observe.explain.window import Part
-from headgate.observe.history.points import Point, changed_levels
 
 RESTART_GRACE_NS = 10 * NS_PER_S
 """How long clients reconnect, and data is read into memory, after the broker finds an older
@@ -51,7 +51,7 @@ class KnownTime(NamedTuple):
         return self.is_backlog_older and at_ns < self.since_ns + RESTART_GRACE_NS
 
 
-def backlog_began_ns(part: Part) -> int:
+def backlog_began_ns(part: Past) -> int:
     """When a backlog began; one that is older than what is known counts by its age."""
     return min(part.phase.since_ns, part.now.at_ns - part.now.age_ns)
 

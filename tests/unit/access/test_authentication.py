@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.base.errors import InputError
-from headgate.cli.connection.authentication import (
+from headgate.access.authentication import (
     SECRET_BYTES_MAX,
     Authentication,
     authentication,
@@ -18,7 +17,8 @@ from headgate.cli.connection.authentication import (
     secret_file,
     user_and_password,
 )
-from headgate.cli.connection.client_config import ClientConfig
+from headgate.access.client_config import ClientConfig
+from headgate.base.errors import InputError
 
 JAVA = "org.apache.pulsar.client.impl.auth."
 ENVIRONMENT = {"T": " s3cret.t \n", "P": "u:s3cret", "EMPTY": ""}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headgate.base.units import NS_PER_S
+from headgate.explain.points import Point, changed_levels
 from headgate.flow.account.verdict import IN_FLIGHT_NS, YOUNG_NS
 from headgate.flow.limits.rate_limit import Level
-from headgate.observe.history.points import Point, changed_levels
 
 RISING_NS = 5 * NS_PER_S
 """A young backlog without a new peak for this long counts as not growing."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.access.client_config import ADMIN_URL, ClientConfig, check_keys, config_of
 from headgate.base.errors import InputError
-from headgate.cli.connection.client_config import ADMIN_URL, ClientConfig, check_keys, config_of
 
 
 def test_all_keys() -> None:

@@ -28,10 +28,10 @@ def test_a_limit_holds_since_it_is_what_it_is() -> None:
     broker.limit_broker(1_000_000)
     broker.run(7)
     found = judge(broker, subscription)
-    assert found.window.length_ns < 8 * S
+    assert found.diagnosis.window.length_ns < 8 * S
     assert "of 101 msg/s (topic policy) held this subscription for 13 s" in found.sentence
     # The backlog is older.
-    assert broker.engine.now_ns - (found.backlog_since_ns or 0) > 36 * S
+    assert broker.engine.now_ns - (found.diagnosis.backlog_since_ns or 0) > 36 * S
 
 
 def test_since_when_may_be_longer_than_an_hour() -> None:
@@ -44,11 +44,11 @@ def test_since_when_may_be_longer_than_an_hour() -> None:
         broker.publish(topic, 1)
     broker.run(5)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.NO_CONSUMER
-    assert found.backlog_since_ns is not None
-    assert found.verdict_since_ns is not None
-    assert broker.engine.now_ns - found.backlog_since_ns >= 70 * 60 * S
-    known_s = (broker.engine.now_ns - found.verdict_since_ns) / S
+    assert found.diagnosis.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.diagnosis.backlog_since_ns is not None
+    assert found.diagnosis.verdict_since_ns is not None
+    assert broker.engine.now_ns - found.diagnosis.backlog_since_ns >= 70 * 60 * S
+    known_s = (broker.engine.now_ns - found.diagnosis.verdict_since_ns) / S
     assert 55 * 60 <= known_s <= 65 * 60
     assert "connected for at least " in found.sentence
 
@@ -62,8 +62,8 @@ def test_a_backlog_that_stood_before_the_broker_looked_counts_by_its_age() -> No
     subscription.reset(0)
     broker.run(1)
     found = judge(broker, subscription)
-    assert found.has_backlog is True
-    assert found.backlog_since_ns == pytest.approx(broker.engine.now_ns - 31 * S, abs=S)
+    assert found.diagnosis.has_backlog is True
+    assert found.diagnosis.backlog_since_ns == pytest.approx(broker.engine.now_ns - 31 * S, abs=S)
 
 
 @pytest.mark.parametrize("seconds", [12, 63, 150])
@@ -74,14 +74,14 @@ def test_after_a_restart_it_is_at_least_as_long_as_the_broker_looks(
     broker, subscription = restarted(limit=20)
     broker.run(seconds)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    assert found.diagnosis.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
     held = found.sentence.partition(" held this subscription for ")[2]
     assert held.startswith("at least "), found.sentence
-    since_s = (broker.engine.now_ns - (found.verdict_since_ns or 0)) / S
-    known_s = (broker.engine.now_ns - found.known_since_ns) / S
+    since_s = (broker.engine.now_ns - (found.diagnosis.verdict_since_ns or 0)) / S
+    known_s = (broker.engine.now_ns - found.diagnosis.known_since_ns) / S
     assert seconds - 3 <= since_s <= known_s == pytest.approx(seconds + 3, abs=1.5)
-    assert found.backlog_since_ns is not None
-    assert broker.engine.now_ns - found.backlog_since_ns > 240 * S
+    assert found.diagnosis.backlog_since_ns is not None
+    assert broker.engine.now_ns - found.diagnosis.backlog_since_ns > 240 * S
 
 
 def test_what_began_after_the_restart_began_then() -> None:
@@ -92,7 +92,7 @@ def test_what_began_after_the_restart_began_then() -> None:
     broker.run(120)
     found = judge(broker, subscription)
     assert client is not None
-    assert found.judgement.verdict is Verdict.THROTTLED_TOPIC
+    assert found.diagnosis.judgement.verdict is Verdict.THROTTLED_TOPIC
     assert "at least" not in found.sentence
 
 
@@ -105,7 +105,7 @@ def test_since_when_is_true_where_the_history_is_coarse(held_s: int) -> None:
     broker.client(subscription, FAST)
     broker.run(held_s)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
-    assert found.verdict_since_ns is not None
-    since_s = (broker.engine.now_ns - found.verdict_since_ns) / S
+    assert found.diagnosis.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    assert found.diagnosis.verdict_since_ns is not None
+    since_s = (broker.engine.now_ns - found.diagnosis.verdict_since_ns) / S
     assert since_s == pytest.approx(held_s, abs=1.5)

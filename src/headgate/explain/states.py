@@ -1,6 +1,6 @@
 """The JSON fields of limits, quotas, waiting messages, the controller and the disk.
 
-The field names follow the rules of :mod:`headgate.observe.explain.reports`.
+The field names follow the rules of :mod:`headgate.explain.reports`.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from headgate.access.client_config import ClientConfig
+from headgate.access.oauth2 import VISIBLE, ClientCredentialsFlow, FlowOptions, http_json
 from headgate.base.errors import InputError
-from headgate.cli.connection.client_config import ClientConfig
-from headgate.cli.connection.oauth2 import VISIBLE, ClientCredentialsFlow, FlowOptions, http_json
 from headgate.security.key_sources import decoded, path_of_file_url
 
 _CLASSES: Final = "org.apache.pulsar.client.impl.auth"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from headgate.observe.states.fields import (
+from headgate.explain.states import (
     AdaptiveState,
     LimitRef,
     LimitState,
@@ -18,6 +18,7 @@ from headgate.observe.states.fields import (
     StorageState,
     ThrottledAmount,
 )
+from headgate.explain.timeline import Timeline
 
 
 class TopicQuotaReport(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -153,6 +154,8 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where the disk lost data of the subscription or its topic; null without damage. With damage
     the sentence is about it."""
     sentence: str
+    timeline: Timeline | None = None
+    """The last hour minute by minute, up to half a minute old; null unless ``timeline`` is set."""
 
 
 class SubscriptionAccount(SubscriptionReport, frozen=True, kw_only=True, rename="camel"):
