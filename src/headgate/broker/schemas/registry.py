@@ -7,6 +7,7 @@ partitioned topic. Changes of one topic's schema run one after the other.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from functools import partial
@@ -339,7 +340,11 @@ class SchemaRegistry:
                 errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
         async with self._checks.slot(name.namespace.tenant):
-            await self._work.run("checking a schema", JobClass.COMMAND, captured())
+            try:
+                await self._work.run("checking a schema", JobClass.COMMAND, captured())
+            except asyncio.CancelledError:
+                steps.close()  # its client is gone: the job ends with its next step
+                raise
         self._begin_turn()
         if errors:
             raise errors[0]

@@ -16,6 +16,7 @@ from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.base.units import MIB
 from headgate.broker.schemas import registry as registry_module
 from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
+from headgate.broker.work.scheduler import JobClass
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import SCHEMA_ROW_BYTES, TenantRow
 from headgate.schema.definition import Definition
@@ -146,6 +147,23 @@ async def test_a_tenant_with_many_checks_holds_up_no_other(world: World) -> None
     assert ended.count("few") == 3
     assert ended.count("many") < 10
     await asyncio.gather(*many)
+
+
+@played()
+async def test_a_check_ends_with_its_client(world: World) -> None:
+    schemas, waiting = schemas_of(world), world.broker.work._jobs[JobClass.COMMAND]
+    fields = [f"field_{number}" for number in range(2_000)]
+    topic = await world.broker.registry.create(NAME)
+    await schemas.add(NAME, avro(*fields))
+    for number in range(20):
+        check = asyncio.create_task(schemas.check_consumer(topic, avro(*fields, doc=str(number))))
+        while not waiting:
+            await asyncio.sleep(0)
+        check.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert check.cancelled()
+        assert not waiting
 
 
 @played()
