@@ -34,7 +34,7 @@ _CODES: Final = {1: "B", 2: "H", 4: "I"}
 class Sums(NamedTuple):
     """What some masks are together."""
 
-    count: int = 0
+    masks_count: int = 0
     set_bits: int = 0
     """How many of their bits are 1, the highest one of each, which marks its length, left out."""
     length_bytes: int = 0
@@ -209,9 +209,9 @@ class PackedMasks:
                     break  # what is left of this leaf lies behind the range
                 keep = end + 1
             end += 1
-        if dropped.count:
+        if dropped.masks_count:
             del self._leaves[keep:end], self._firsts[keep:end]
-            self._count -= dropped.count
+            self._count -= dropped.masks_count
             for near in (keep, keep - 1, keep - 2):
                 self._merge(near)
         return dropped

@@ -130,13 +130,13 @@ class PartialAcks:
             return 0
         dropped = packed.drop(first, stop)
         self.messages -= dropped.set_bits
-        self.size_bytes -= ENTRY_BYTES * dropped.count + dropped.length_bytes
+        self.size_bytes -= ENTRY_BYTES * dropped.masks_count + dropped.length_bytes
         if self._changed is not None:
             if stop == first + 1:
                 self._changed.discard(first)
             else:
                 self._changed = {o for o in self._changed if not first <= o < stop}
-        return dropped.count
+        return dropped.masks_count
 
     def first_within(self, first: int, stop: int) -> int:
         """The first partly acknowledged entry from ``first`` to before ``stop``; ``stop`` if there

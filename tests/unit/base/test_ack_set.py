@@ -375,7 +375,7 @@ class CountingMasks(PackedMasks):
 
     def sums(self, first: int, stop: int) -> Sums:
         found = super().sums(first, stop)
-        self.count += found.count
+        self.count += found.masks_count
         return found
 
 
