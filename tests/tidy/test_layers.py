@@ -47,12 +47,13 @@ ALLOWED: dict[str, set[str]] = {
         "metadata", "flow", "record", "base",
     },
     "pipeline": {"flow", "record", "base"},
+    "page": {"base"},
     "app": {
-        "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
+        "page", "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
         "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs", "base",
     },
     "demo": {"app", "pipeline", "broker", "flow", "base"},
-    "agent": {"access", "explain", "flow", "record", "base"},
+    "agent": {"access", "explain", "page", "flow", "record", "base"},
     "cli": {"agent", "access", "app", "demo", "pipeline", "admin", "security", "base"},
     "testing": {
         "agent", "explain", "pipeline", "telemetry", "admin", "facade", "observe", "broker",
@@ -75,6 +76,7 @@ EXTERNAL: dict[str, set[str]] = {
     "storage": {"msgspec"},
     "broker": {"google_crc32c", "msgspec", "re2"},
     "explain": {"msgspec"},
+    "page": {"starlette"},
     "agent": {"click", "msgspec", "pulsar", "rich", "starlette", "urllib3", "uvicorn", "uvloop"},
     "observe": {"msgspec"},
     "facade": {"msgspec"},

@@ -62,6 +62,8 @@ from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
+from headgate.page.app import PageApp
+from headgate.page.files import page_files
 from headgate.policy.authorization_settings import (
     authorization_warning,
     everybody_may_do_everything,
@@ -153,6 +155,8 @@ class Node:
             )
             if authentication is not None:
                 app = WebAuthentication(app, authentication, settings)
+            if settings.headgatePageEnabled:
+                app = PageApp(page_files(), app)
             rate = HttpRate(settings, broker.clock.monotonic_ns())
             guarded = WebGuard(
                 app, HostNames.of(settings), lambda: rate.refusal(broker.clock.monotonic_ns())

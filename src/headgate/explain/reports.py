@@ -225,6 +225,58 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """A report on each partition; null unless ``perPartition`` is set."""
 
 
+class LimitsReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The limits in force on a broker."""
+
+    at: str
+    broker: str
+    limits_total: int
+    """A partition has those of its topic for itself, so each counts."""
+    limits: list[LimitState]
+    """Those at which something waits now first, then those that held for the longest time; at most
+    ``count``."""
+
+
+class MemoryHolding(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What clients make the broker hold, by kind (``headgate_client_memory_bytes``)."""
+
+    kind: str
+    bytes: int
+
+
+class LaneState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A thread for blocking work."""
+
+    name: str
+    silent_s: float
+    """For how long it has had work without an answer; 0 if it has none."""
+
+
+class BrokerReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The broker itself: what its clients hold of its memory, and whether anything is slow."""
+
+    at: str
+    broker: str
+    started: str
+    sentence: str
+    """What is wrong with the broker; empty if nothing is."""
+    storage: StorageState
+    connections: int
+    memory_max_bytes: int
+    """``headgateClientMemoryMB``."""
+    memory: list[MemoryHolding]
+    """Those that hold most first."""
+    slowed: int
+    """Connections that are not read at present, because their clients hold too much memory."""
+    closed: int
+    """Connections that were closed for that, since the start."""
+    lanes: list[LaneState]
+    longest_turn_s: float
+    """The longest time for which the event loop did one thing, in the last minute."""
+    longest_turn: str
+    """What that was; empty if none was noted."""
+
+
 class DamageState(Struct, frozen=True, kw_only=True, rename="camel"):
     """A topic or subscription that is stopped because the disk lost data of it."""
 
