@@ -18,7 +18,6 @@ from headgate.base.names import PARTITION_SUFFIX
 from headgate.base.units import NS_PER_MINUTE, NS_PER_S
 from headgate.explain.delivery import Instant
 from headgate.explain.points import Point
-from headgate.explain.track import Track
 
 SURVEYED_POINTS: Final = 6
 """Most points of a subscription without backlog that only surveys look at."""
@@ -69,7 +68,7 @@ class ClusterHistory:
         topic.note_look(look)
         if look.is_survey:
             for subscription in topic.subscriptions.values():
-                _restart_if_healthy(subscription)
+                subscription.forget_past(SURVEYED_POINTS)
 
     def note_proof(self, proof: ProofLook) -> None:
         """``internalStats`` of a topic or partition; nothing if it is not known."""
@@ -160,17 +159,17 @@ class ClusterHistory:
         base = topic.rpartition(PARTITION_SUFFIX)[0]
         return base if topic in self._partitioned.get(base, ()) else topic
 
-    def top(self, count: int, instant: Instant) -> dict[str, Any]:
+    def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """``explain`` without a topic: the ``count`` largest backlogs, in the broker's JSON."""
-        return self._reports.top(count, instant)
+        return self._reports.top(count, instant, with_timeline=with_timeline)
 
-    def topic(self, name: str, instant: Instant) -> dict[str, Any]:
+    def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """``explain TOPIC``, in the broker's JSON.
 
         Raises:
             LookupError: no look has shown the topic.
         """
-        return self._reports.topic(name, instant)
+        return self._reports.topic(name, instant, with_timeline=with_timeline)
 
     def totals(self) -> Iterator[SubscriptionTotals]:
         """What the looks at each subscription add up to, in no order."""
@@ -186,10 +185,3 @@ class ClusterHistory:
 def _badness(subscription: InferredSubscription) -> tuple[bool, float]:
     track = subscription.track
     return bool(track is not None and track.phase.has_backlog), subscription.sample.due
-
-
-def _restart_if_healthy(subscription: InferredSubscription) -> None:
-    """Drop the past of a subscription that has nothing to explain."""
-    track = subscription.track
-    if track is not None and not track.phase.has_backlog and len(track) > SURVEYED_POINTS:
-        subscription.track = Track(track.phase.last)

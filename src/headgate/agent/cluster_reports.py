@@ -23,7 +23,8 @@ from headgate.explain.delivery import (
     subscription_fields,
     window_report,
 )
-from headgate.explain.diagnosis import Diagnosis, diagnose
+from headgate.explain.diagnosis import SETTLED_NS, Diagnosis, diagnose
+from headgate.explain.timeline import timeline
 from headgate.explain.window import Past, window
 from headgate.flow.limits.precedence import NO_LIMIT
 from headgate.flow.limits.rate_limit import Level
@@ -51,7 +52,7 @@ class ClusterReports:
     def __init__(self, history: ClusterHistory) -> None:
         self._history = history
 
-    def top(self, count: int, instant: Instant) -> dict[str, Any]:
+    def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """``explain`` without a topic."""
         worst = Largest[tuple[str, list[tuple[InferredTopic, InferredSubscription]]]](count)
         total = with_backlog = 0
@@ -67,7 +68,10 @@ class ClusterReports:
             "subscriptionsTotal": total,
             "withBacklog": with_backlog,
             "storage": None,
-            "subscriptions": [self._report(*found, instant) for found in worst.items()],
+            "subscriptions": [
+                self._report(*found, instant, with_timeline=with_timeline)
+                for found in worst.items()
+            ],
             "quotas": [],
             "publishing": [],
             "damaged": [],
@@ -75,7 +79,7 @@ class ClusterReports:
             "notSeen": self._unreachable(instant),
         }
 
-    def topic(self, name: str, instant: Instant) -> dict[str, Any]:
+    def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """``explain TOPIC``."""
         topics = self._history.parts(name)
         if not topics:
@@ -84,7 +88,10 @@ class ClusterReports:
         for topic in topics:
             for subscription in topic.subscriptions.values():
                 by_name.setdefault(subscription.name, []).append((topic, subscription))
-        reports = [self._account(name, parts, instant) for parts in by_name.values()]
+        reports = [
+            self._account(name, parts, instant, with_timeline=with_timeline)
+            for parts in by_name.values()
+        ]
         reports.sort(key=lambda report: -report["backlogMessages"])
         first = reports[0]["sentence"] if reports else "this topic has no subscription."
         return {
@@ -121,10 +128,12 @@ class ClusterReports:
         name: str,
         parts: Sequence[tuple[InferredTopic, InferredSubscription]],
         instant: Instant,
+        *,
+        with_timeline: bool,
     ) -> dict[str, Any]:
         pasts = [past_of(part) for _, part in parts]
         period_ns = period_ns_of([part for _, part in parts])
-        return self._report(name, parts, instant) | {
+        return self._report(name, parts, instant, with_timeline=with_timeline) | {
             "minute": _plain(window_report(window(pasts, max(NS_PER_MINUTE, 2 * period_ns)))),
             "hour": _plain(window_report(window(pasts, NS_PER_HOUR))),
             "limits": [],
@@ -137,9 +146,11 @@ class ClusterReports:
         name: str,
         parts: Sequence[tuple[InferredTopic, InferredSubscription]],
         instant: Instant,
+        *,
+        with_timeline: bool,
     ) -> dict[str, Any]:
         subscriptions = [part for _, part in parts]
-        found = diagnosed(subscriptions)
+        found, pasts = diagnosed(subscriptions), [past_of(part) for part in subscriptions]
         largest = max(subscriptions, key=lambda part: part.sample.backlog)
         look = largest.look
         consumers = [c for part in subscriptions if part.look for c in part.look.consumers]
@@ -175,6 +186,9 @@ class ClusterReports:
             "looks": min(part.looks for part in subscriptions),
             "lookedForS": min(part.at_ns - part.opened_ns for part in subscriptions) / NS_PER_S,
             "notSeen": self._not_seen(parts, instant),
+            "timeline": _plain(at_once(timeline(pasts, is_inferred=True)))
+            if with_timeline
+            else None,
         }
 
     def _not_seen(
@@ -213,13 +227,15 @@ def diagnosed(subscriptions: Sequence[InferredSubscription]) -> Diagnosis:
     """Judge one subscription, given as its partitions' parts, all of which had a look."""
     limits = next((part.limits for part in subscriptions if part.limits is not None), None)
     seen_all = all(part.look is not None and part.look.events is not None for part in subscriptions)
+    period_ns = period_ns_of(subscriptions)
     return at_once(
         diagnose(
             [past_of(part) for part in subscriptions],
             limits or (NO_LIMIT,) * len(Level),
             is_inferred=True,
             completeness=1.0 if seen_all else 0.5,
-            window_ns=max(NS_PER_MINUTE, PERIODS_MIN * period_ns_of(subscriptions)),
+            window_ns=max(NS_PER_MINUTE, PERIODS_MIN * period_ns),
+            window_min_ns=SETTLED_NS + 2 * period_ns,
         )
     )
 

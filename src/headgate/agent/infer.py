@@ -25,7 +25,9 @@ Contested time is a limiter's, the broker's or the consumer's:
 
 1. A limiter whose throttled events grew, and whose limit is known, has all of it if the rate over
    the last two periods was at least :data:`AT_LIMIT_SHARE` of that limit, and nothing otherwise.
-   Several at their limits share it by their events.
+   Several at their limits share it by their events. A Pulsar broker asks its own limit first, then
+   the topic's, then the subscription's, and counts an event for the first that refuses. So events
+   of a broader limiter stand for one that is at its limit, too.
 2. A limiter whose limit or rate is not known has at most one second for each event.
 3. Where a broker tells no events (surveys, Pulsar before 4.0.4), a limiter at its known limit has
    all of it.
@@ -91,7 +93,8 @@ class Sample:
 class LimiterEvidence:
     """What two looks say about one limiter of a subscription in one dimension.
 
-    ``events`` is None where the broker tells none. ``rate`` and ``limit`` are amounts a second, the
+    ``events`` is None where the broker tells none. ``is_hidden`` says that a broader limiter
+    counted events, which hides those of this one. ``rate`` and ``limit`` are amounts a second, the
     rate over the last two periods; None if not known. ``has_no_limit`` says that none is set.
     """
 
@@ -101,6 +104,7 @@ class LimiterEvidence:
     rate: float | None = None
     limit: float | None = None
     has_no_limit: bool = False
+    is_hidden: bool = False
 
     @property
     def is_at_limit(self) -> bool | None:
@@ -201,7 +205,10 @@ def _has_events(limiters: Sequence[LimiterEvidence]) -> bool:
 
 def _held_ns(limiters: Sequence[LimiterEvidence], contested_ns: int) -> list[int]:
     """How much of the contested time each limiter has."""
-    at_limit = [bool(limiter.is_at_limit and limiter.events != 0) for limiter in limiters]
+    at_limit = [
+        bool(limiter.is_at_limit and (limiter.is_hidden or limiter.events != 0))
+        for limiter in limiters
+    ]
     if any(at_limit):
         weights = [
             max(limiter.events or 0, 1) if is_at else 0

@@ -83,6 +83,14 @@ class InferredSubscription:
         self._reading_since: tuple[int, int] | None = None
         self._is_reading = False
 
+    def forget_past(self, points: int) -> None:
+        """Keep the newest point only, if there are more than ``points`` and no backlog."""
+        track = self.track
+        if track is not None and not track.phase.has_backlog:
+            self._oldest.shorten()
+            if len(track) > points:
+                self.track = Track(track.phase.last)
+
     # -- what was seen -----------------------------------------------------------------------
 
     def note_limits(self, limits: LimitsLook) -> None:
@@ -297,13 +305,20 @@ class InferredSubscription:
             level, dimension = Level(place), Dimension(kind)
             limit = self._limit(level, dimension)
             count = None if events is None else events[index]
-            if not count and (events is not None or limit is None):
+            is_hidden = events is not None and any(events[len(Dimension) * (level + 1) :])
+            if not count and (limit is None or not (events is None or is_hidden)):
                 continue
             rate = (self.rates, rates.topic, rates.broker)[level][dimension]
             is_known = self.limits is not None and not self._unknown_limits
             found.append(
                 LimiterEvidence(
-                    level, dimension, count, rate, limit, has_no_limit=is_known and limit is None
+                    level,
+                    dimension,
+                    count,
+                    rate,
+                    limit,
+                    has_no_limit=is_known and limit is None,
+                    is_hidden=is_hidden,
                 )
             )
         return found
@@ -320,9 +335,9 @@ class InferredSubscription:
         cell = plain_cell(sample, is_throttled=bool(events and any(events)))
         if cell is not None:
             return cell
-        for limiter in limiters:
-            if limiter.is_at_limit or (limiter.is_at_limit is None and limiter.events):
-                return throttled_cell(limiter.level, limiter.dimension, hungry=sample.is_hungry)
+        at_limit = [one for one in limiters if one.is_at_limit]
+        for one in at_limit or [one for one in limiters if one.is_at_limit is None and one.events]:
+            return throttled_cell(one.level, one.dimension, hungry=sample.is_hungry)
         return Cell.DISPATCHING if sample.is_hungry else Cell.NO_PERMITS
 
     def _point(

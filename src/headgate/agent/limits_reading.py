@@ -87,29 +87,34 @@ def limits_look(topic: str, at_ns: int, answers: LimitAnswers, *, cluster: str =
     namespace = _namespace(answers.namespace, topic)
     name = "/".join(topic.partition("://")[2].split("/")[:2])
 
-    def limit(level: Level, policy: bytes | None, rates: dict[str, _Rate] | None,
-              own: RatePolicy | None = None) -> EffectiveLimit:  # fmt: skip
+    def limit(
+        level: Level,
+        policy: bytes | None = None,
+        rates: dict[str, _Rate] | None = None,
+        own: RatePolicy | None = None,
+    ) -> EffectiveLimit:
+        messages, size = _of_broker(settings, DISPATCH_KEYS[level])
+        is_relative = str(settings.get(_RELATIVE_KEY)).lower() == "true"
         return effective_limit(
             DISPATCH_KEYS[level],
             subscription_policy=own,
             topic_policy=_rate(policy, topic),
             namespace_policy=_of_cluster(rates, cluster),
             namespace=name,
-            broker_relative=str(settings.get(_RELATIVE_KEY)).lower() == "true",
-            **_of_broker(settings, DISPATCH_KEYS[level]),
+            broker_messages=messages,
+            broker_bytes=size,
+            broker_relative=is_relative and level is not Level.BROKER,
         )
 
     of_subscriptions = answers.subscription_dispatch_rate, namespace.subscription_dispatch_rate
-    broker = effective_limit(
-        DISPATCH_KEYS[Level.BROKER], **_of_broker(settings, DISPATCH_KEYS[Level.BROKER])
-    )
+    publish_messages, publish_bytes = _of_broker(settings, PUBLISH_KEYS[Level.TOPIC])
     return LimitsLook(
         topic=topic,
         at_ns=at_ns,
         dispatch=(
             limit(Level.SUBSCRIPTION, *of_subscriptions),
             limit(Level.TOPIC, answers.dispatch_rate, namespace.topic_dispatch_rate),
-            broker,
+            limit(Level.BROKER),
         ),
         by_subscription={
             subscription: limit(Level.SUBSCRIPTION, *of_subscriptions, own)
@@ -123,7 +128,8 @@ def limits_look(topic: str, at_ns: int, answers: LimitAnswers, *, cluster: str =
                 namespace.publish_max_message_rate, cluster, is_publish=True
             ),
             namespace=name,
-            **_of_broker(settings, PUBLISH_KEYS[Level.TOPIC]),
+            broker_messages=publish_messages,
+            broker_bytes=publish_bytes,
         ),
         unknown=_unknown(answers),
     )
@@ -182,11 +188,9 @@ def _policy(rate: _Rate | None, *, is_publish: bool) -> RatePolicy | None:
     )
 
 
-def _of_broker(settings: Mapping[str, Any], keys: RateKeys) -> dict[str, int]:
-    return {
-        "broker_messages": _number(settings.get(keys.messages)),
-        "broker_bytes": _number(settings.get(keys.bytes)),
-    }
+def _of_broker(settings: Mapping[str, Any], keys: RateKeys) -> tuple[int, int]:
+    """Messages and bytes a second by the broker's settings; 0 for none."""
+    return _number(settings.get(keys.messages)), _number(settings.get(keys.bytes))
 
 
 def _number(value: Any) -> int:

@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from collections import deque
 
+from headgate.base.units import NS_PER_S
+
+EVEN_NS = 10 * NS_PER_S
+"""Half of what arrives in this long a time is no burst."""
 ARRIVALS_MAX = 48
 """Looks that are kept of what had been published by then."""
+SHORT = 3
+"""As many of them while nothing is to explain."""
 
 
 class OldestMessage:
@@ -18,7 +24,7 @@ class OldestMessage:
     is older than that look. If messages waited at a look and the broker has not moved the
     mark-delete position since, the oldest of then is still there; this holds in whatever order they
     are acknowledged. If messages waited at both ends of an interval in which the oldest arrived,
-    they arrived evenly in it.
+    or at least half of a long one's, they arrived evenly in it.
     """
 
     __slots__ = ("_arrivals", "_held_moved_ms", "_held_since_ns")
@@ -41,6 +47,11 @@ class OldestMessage:
             self._thin()
         return max(age_ns, held_ns)
 
+    def shorten(self) -> None:
+        """Keep the newest looks only: nothing waits."""
+        while len(self._arrivals) > SHORT:
+            self._arrivals.popleft()
+
     def _held(self, at_ns: int, waiting: float, moved_ms: int | None) -> int:
         if waiting < 1 or moved_ms is None:
             self._held_since_ns = None
@@ -54,7 +65,8 @@ class OldestMessage:
         for older_ns, older_appended, older_waits in reversed(self._arrivals):
             since = appended - older_appended
             if waiting <= since:
-                if not (older_waits and newer_waits):
+                is_burst = newer_ns - older_ns < EVEN_NS or waiting < since / 2
+                if is_burst and not (older_waits and newer_waits):
                     return at_ns - newer_ns
                 part = (waiting - 1 - (appended - newer_appended)) / max(
                     newer_appended - older_appended, 1

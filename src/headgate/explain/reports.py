@@ -155,6 +155,14 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where the disk lost data of the subscription or its topic; null without damage. With damage
     the sentence is about it."""
     sentence: str
+    evidence: str = "measured"
+    """``inferred`` where the agent looked at a cluster that keeps no account."""
+    looks: int | None = None
+    """Of inferred evidence: how many looks at the subscription it is made of."""
+    looked_for_s: float | None = None
+    """The time from the first of them to the last."""
+    not_seen: list[str] | None = None
+    """What the looks leave open, in words."""
     timeline: Timeline | None = None
     """The last hour minute by minute, up to half a minute old; null unless ``timeline`` is set."""
 
