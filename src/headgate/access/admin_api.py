@@ -54,8 +54,6 @@ class AdminApi:
         """
         self._config = config
         self._authentication = authentication(config, environment, say)
-        self.say = say
-        """Gets warnings."""
 
     @property
     def config(self) -> ClientConfig:

@@ -33,6 +33,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.units import NS_PER_S
 
 TIMEOUT_S: Final = 10.0
+OK: Final = (200, 204)
 REDIRECTS: Final = (301, 302, 307, 308)
 HOPS_MAX: Final = 5
 """A topic that moves is sent on twice; a longer way is a loop."""
@@ -61,14 +62,15 @@ class Reply(NamedTuple):
     took_s: float
     """Of all requests, redirects included."""
     owner: str
-    """The broker that answered: ``host:port``."""
+    """The broker that answered, as it is listed; empty if a balancer hides it."""
     requests: int
     """How many were sent: one more for each redirect."""
 
     @property
     def is_ok(self) -> bool:
-        """Whether the broker did what it was asked."""
-        return self.status == 200
+        """Whether the broker did what it was asked. What is not set has an answer without
+        content."""
+        return self.status in OK
 
     @property
     def reason(self) -> str:
@@ -207,7 +209,7 @@ class ClusterClient:
                 f"{origin(url)} answers with a web page, as a proxy or another server does: "
                 "--admin-url must name a broker's admin API"
             )
-        if topic and raw.status == 200:
+        if topic and answered and raw.status == 200:
             self.note_owner(topic, answered)
         took_s = (end_ns - start_ns) / NS_PER_S
         return Reply(raw.status, raw.body, (begin_ns + end_ns) // 2, took_s, answered, len(seen))
@@ -228,10 +230,11 @@ class ClusterClient:
         return f"{server}{self._prefix if server == self._home else ''}{path}"
 
     def _name(self, url: str) -> str:
-        """The broker at a URL, as it is listed."""
+        """The broker at a URL, as it is listed. The admin URL may be that of a balancer, behind
+        which any broker answers."""
         server = origin(url)
         names = (name for name, listed in self._brokers.items() if listed == server)
-        return next(names, server.partition("://")[2])
+        return next(names, "" if server == self._home else server.partition("://")[2])
 
     def _following(self, url: str, raw: RawReply, seen: list[str], topic: str) -> str:
         """Where a redirect leads."""

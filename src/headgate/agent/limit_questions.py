@@ -15,15 +15,18 @@ from headgate.agent.questions import (
     subscription_limit_path,
 )
 from headgate.base.clock import Clock
-from headgate.base.units import NS_PER_MINUTE
+from headgate.base.units import NS_PER_S
 
-NAMESPACES_MAX: Final = 1_000
-"""Namespaces whose policies are kept."""
+KEPT_MAX: Final = 1_000
+"""Answers that are kept."""
+KEPT_NS: Final = 50 * NS_PER_S
+"""How long an answer is kept: less than the time between two looks at the same limits."""
 
 
 class LimitQuestions:
-    """The requests about limits. What topics share, the policies of a namespace and the settings,
-    is asked once a minute. Several threads may use it at the same time."""
+    """The requests about limits. What is shared, the policies of a partitioned topic and of a
+    namespace and the settings, is asked once a minute. Several threads may use it at the same
+    time."""
 
     def __init__(self, client: ClusterClient, clock: Clock) -> None:
         self._client = client
@@ -37,29 +40,31 @@ class LimitQuestions:
             HeadgateError: as :meth:`ClusterClient.get`, but for refused credentials: what the role
                 may not read is None.
         """
-        of_topic = {field: self._policy(path) for field, path in limits_paths(topic).items()}
-        found = {name: self._policy(subscription_limit_path(topic, name)) for name in subscriptions}
-        namespace, first = self._shared_policy(namespace_path(topic))
-        settings, second = self._shared_policy(SETTINGS)
+        sent: list[str] = []
+        of_topic = {field: self._kept(path, sent) for field, path in limits_paths(topic).items()}
+        found = {
+            name: self._kept(subscription_limit_path(topic, name), sent) for name in subscriptions
+        }
         answers = LimitAnswers(
             **of_topic,
             by_subscription={name: raw for name, raw in found.items() if raw is not None},
-            namespace=namespace,
-            settings=settings,
+            namespace=self._kept(namespace_path(topic), sent),
+            settings=self._kept(SETTINGS, sent),
         )
-        return answers, len(of_topic) + len(found) + first + second
+        return answers, len(sent)
 
-    def _shared_policy(self, path: str) -> tuple[bytes | None, int]:
-        """The answer, and how many requests it took."""
+    def _kept(self, path: str, sent: list[str]) -> bytes | None:
+        """The answer, perhaps of a request before; notes in ``sent`` one that goes now."""
         now_ns = self._clock.monotonic_ns()
         kept = self._shared.get(path)
-        if kept is not None and now_ns - kept[0] < NS_PER_MINUTE:
-            return kept[1], 0
-        if len(self._shared) >= NAMESPACES_MAX:
-            self._shared = {}
+        if kept is not None and now_ns - kept[0] < KEPT_NS:
+            return kept[1]
+        sent.append(path)
         answer = self._policy(path)
+        if len(self._shared) >= KEPT_MAX:
+            self._shared = {}
         self._shared[path] = now_ns, answer
-        return answer, 1
+        return answer
 
     def _policy(self, path: str) -> bytes | None:
         """None if the role may not read it, or the cluster does not have it."""

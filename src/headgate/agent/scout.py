@@ -8,9 +8,9 @@ without a backlog.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Annotated, Final, NamedTuple, Protocol
 
@@ -44,7 +44,10 @@ SURVEYS_AT_ONCE: Final = 1
 PROBLEMS_MAX: Final = 100
 POLL_S: Final = 0.05
 """How often to look whether a request is done."""
-REPLAN_NS: Final = NS_PER_S
+REPLAN_NS: Final = 5 * NS_PER_S
+"""How often suspects are chosen anew: it goes over all topics."""
+REPLAN_TOPICS_NS: Final = NS_PER_S
+"""The same where only some topics are looked at."""
 
 SUBSCRIPTIONS_MAX: Final = 5
 """Subscriptions of a topic, largest backlog first, whose own limits are asked."""
@@ -153,6 +156,8 @@ class Scout:
         """Topics of the scope that the cluster does not have."""
         self.lacks_superuser = False
         """Whether the cluster refuses the list of its brokers or the survey."""
+        self.is_refused = False
+        """Whether the cluster ever refused a topic or namespace of the scope."""
         self.topics_left_out = 0
         """Topics and partitions beyond the bounds, at which nothing looks."""
         self._begin(clock.monotonic_ns())
@@ -295,6 +300,7 @@ class Scout:
             self._plan.want(LookKind.SURVEY, [], now_ns)
             self._plan.want(LookKind.TOPICS, self._scope.namespaces, now_ns)
             return str(error)
+        self.is_refused |= isinstance(error, AccessRefusedError)
         if isinstance(error, UnreachableError) and broker:
             # Of the admin URL, which may be that of a balancer, the problems tell.
             self._history.note_unreachable(broker, now_ns, str(error))
@@ -309,7 +315,7 @@ class Scout:
             return self._note_gone(look, reply)
         if not reply.is_ok:
             why = f": {reply.reason}" if reply.reason else ""
-            return f"{reply.owner} answers with status {reply.status}{why}"
+            return f"{reply.owner or self._client.url} answers with status {reply.status}{why}"
         return self._told(lambda: self._note_answer(look, reply, now_ns))
 
     def _told(self, note: Callable[[], None]) -> str:
@@ -329,7 +335,9 @@ class Scout:
         return reply.reason or f"Topic {look.subject} not found"
 
     def _note_limits(self, topic: str, answers: LimitAnswers, now_ns: int) -> None:
-        self._history.note_limits(limits_look(topic, now_ns, answers))
+        look = limits_look(topic, now_ns, answers)
+        for part in self._partitions.get(topic, [topic]):
+            self._history.note_limits(replace(look, topic=part))
 
     def _note_answer(self, look: Look, reply: Reply, now_ns: int) -> None:
         kind, topic = look
@@ -351,7 +359,9 @@ class Scout:
             self._history.note_look(seen)
             if self._scope.topics:
                 largest = sorted(seen.subscriptions, key=lambda sub: -(sub.backlog or 0))
-                self._subscriptions[topic] = [sub.name for sub in largest[:SUBSCRIPTIONS_MAX]]
+                base = topic if topic in self._scope.topics else parse_topic(topic).base.full
+                names = [sub.name for sub in largest] + self._subscriptions.get(base, [])
+                self._subscriptions[base] = list(dict.fromkeys(names))[:SUBSCRIPTIONS_MAX]
 
     def _note_brokers(self, reply: Reply, now_ns: int) -> None:
         brokers = _names(reply, "its brokers")[:BROKERS_MAX]
@@ -377,14 +387,17 @@ class Scout:
 
     def _replan(self, now_ns: int) -> None:
         """Choose the suspects anew, and forget what is older than an hour."""
-        self._replan_ns = now_ns + REPLAN_NS
         scope, history = self._scope, self._history
+        self._replan_ns = now_ns + (REPLAN_TOPICS_NS if scope.topics else REPLAN_NS)
         parts = [part for parts in self._partitions.values() for part in parts]
         suspects = parts if scope.topics else history.suspects(scope.suspects_max, now_ns)
         self._plan.want(LookKind.STATS, suspects, now_ns)
         proofs = self._chosen(history.proofs_wanted(scope.proofs_max, now_ns), parts)
         self._plan.want(LookKind.PROOF, proofs, now_ns)
-        limits = self._chosen(history.limits_wanted(scope.suspects_max, now_ns), parts)
+        limits: Sequence[str] = history.limits_wanted(scope.suspects_max, now_ns)
+        if scope.topics:
+            # A history takes the limits of what it knows.
+            limits = scope.topics if self.figures.looks[LookKind.STATS] else ()
         self._plan.want(LookKind.LIMITS, limits, now_ns)
         if now_ns >= self._forget_ns:
             self._forget_ns = now_ns + NS_PER_MINUTE
@@ -410,7 +423,7 @@ def _names(reply: Reply, what: str) -> list[str]:
         return msgspec.json.decode(reply.body, type=list[str])
     except msgspec.MsgspecError:
         raise NotABrokerError(
-            f"{reply.owner} answers for {what} with no list of names: it is no broker"
+            f"what answers for {what} gives no list of names: it is no broker"
         ) from None
 
 
@@ -423,7 +436,7 @@ def _partitions(reply: Reply) -> int:
         return msgspec.json.decode(reply.body, type=_Partitioned).partitions
     except msgspec.MsgspecError:
         raise NotABrokerError(
-            f"{reply.owner} answers for partitions with no number: it is no broker"
+            "what answers for partitions gives no number: it is no broker"
         ) from None
 
 

@@ -61,6 +61,16 @@ def test_an_owner_that_is_gone_is_forgotten() -> None:
     assert setting.client.get(STATS, topic=TOPIC).owner == BROKERS[1]
 
 
+def test_behind_a_balancer_the_broker_that_answers_is_not_known() -> None:
+    setting = Setting()
+    setting.cluster.add([FakeTopic(TOPIC)])
+    setting.cluster.move(TOPIC, BROKERS[0])
+    setting.client.note_brokers(BROKERS)
+    assert setting.client.get(STATS, topic=TOPIC).owner == ""
+    assert setting.client.owner_of(TOPIC) == ""
+    assert setting.client.get(BROKERS_PATH, owner=BROKERS[0]).owner == BROKERS[0]
+
+
 def test_circles_are_left_after_a_few_requests() -> None:
     setting = setting_with_topic(faults=Faults(is_looping=True))
     setting.client.note_brokers(BROKERS)

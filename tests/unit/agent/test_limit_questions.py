@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headgate.access.admin_api import UnreachableError
-from headgate.agent.limit_questions import LimitQuestions
+from headgate.agent.limit_questions import KEPT_MAX, LimitQuestions
 from headgate.base.units import NS_PER_S
 from headgate.testing.fake_cluster import FakeTopic
 from tests.unit.agent.clusters import BROKERS, TOPIC, Setting
 
-OTHER = "persistent://acme/shop/other-partition-1"
+OTHER = "persistent://acme/shop/other"
 
 
 def setting() -> Setting:
@@ -31,10 +31,11 @@ def test_the_answers_have_their_places() -> None:
     assert (answers.namespace, answers.settings) == (b"{}", b'{"k": "v"}')
 
 
-def test_namespace_and_settings_are_asked_once_a_minute() -> None:
+def test_what_is_shared_is_asked_once_a_minute() -> None:
     one = setting()
     questions = LimitQuestions(one.client, one.clock)
-    assert [questions.ask(topic, [])[1] for topic in (TOPIC, OTHER, TOPIC)] == [5, 3, 3]
+    topics = (TOPIC, f"{OTHER}-partition-0", f"{OTHER}-partition-1", TOPIC)
+    assert [questions.ask(topic, [])[1] for topic in topics] == [5, 3, 0, 0]
     one.clock.advance(60 * NS_PER_S)
     assert questions.ask(TOPIC, [])[1] == 5
 
@@ -51,3 +52,11 @@ def test_a_cluster_that_does_not_answer_is_an_error() -> None:
     one.faults.gone |= set(BROKERS)
     with pytest.raises(UnreachableError):
         LimitQuestions(one.client, one.clock).ask(TOPIC, [])
+
+
+def test_answers_are_kept_within_a_bound() -> None:
+    one = setting()
+    questions = LimitQuestions(one.client, one.clock)
+    for index in range(KEPT_MAX):
+        questions.ask(f"{OTHER}-{index}", [])
+        assert len(questions._shared) <= KEPT_MAX

@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from headgate.agent.cluster_client import LOOKUP_PATH
 from headgate.agent.look_plan import LookKind
 from headgate.agent.questions import (
+    BROKERS,
+    SETTINGS,
+    SURVEY,
+    VERSION,
     limits_paths,
     namespace_path,
     path_of,
@@ -50,3 +55,26 @@ def test_a_partition_has_the_policies_of_its_topic() -> None:
     }  # fmt: skip
     assert subscription_limit_path(PARTITION, "a/b") == f"{path}/a%2Fb/dispatchRate"
     assert namespace_path(PARTITION) == "/admin/v2/namespaces/acme/shop"
+
+
+def test_the_guide_lists_everything_that_is_asked() -> None:
+    text = GUIDE.read_text()
+    asked = [path_of(kind, BROKER_OR_TOPIC[kind]) for kind in BROKER_OR_TOPIC]
+    asked += [*limits_paths(TOPIC).values(), subscription_limit_path(TOPIC, "s"), VERSION, SETTINGS]
+    for path in asked:
+        last = path.partition("?")[0].rpartition("/")[2]
+        assert f"/{last}`" in text or f"`{last}`" in text, path
+    for path in (BROKERS, SURVEY, "/admin/v2/namespaces/", "/admin/v2/persistent/", LOOKUP_PATH):
+        assert path in text
+
+
+BROKER_OR_TOPIC = {
+    LookKind.PARTITIONS: TOPIC,
+    LookKind.STATS: TOPIC,
+    LookKind.PROOF: TOPIC,
+}
+
+
+def test_every_kind_of_look_is_in_the_guide() -> None:
+    others = {LookKind.BROKERS, LookKind.SURVEY, LookKind.TOPICS, LookKind.SWEEP, LookKind.LIMITS}
+    assert set(LookKind) == others | BROKER_OR_TOPIC.keys()

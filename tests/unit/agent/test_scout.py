@@ -277,7 +277,9 @@ def test_a_partitioned_topic_is_looked_at_by_its_partitions_alone() -> None:
     run.play(30)
     assert set(run.history.looks) == {f"{TOPIC}-partition-{index}" for index in range(3)}
     assert all(22 <= count <= 40 for count in run.history.count.values())
-    assert run.history.limits
+    # Partitions have the policies of their topic, which are asked once.
+    assert {limits.topic for limits in run.history.limits} == set(run.history.looks)
+    assert sum("dispatchRate" in url for url in run.transport.urls) <= 2
     assert run.scout.missing == set()
 
 

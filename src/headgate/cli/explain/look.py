@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -39,12 +39,12 @@ LIST_PERIODS: Final = LookPeriods({LookKind.STATS: 2.0, LookKind.PROOF: 10.0})
 SUSPECTS_MAX: Final = 60
 """With a look each two seconds they take 30 of the 50 requests a second."""
 
-_SHOW_NS: Final = NS_PER_S
+_SHOW_NS: Final = 2 * NS_PER_S
 _SLEEP_S_MAX: Final = 0.1
 _BUNDLE_MODE: Final = 0o600
 
-Show = Callable[[float, str], None]
-"""Shows a share of the time that has passed, and the present sentence."""
+Show = Callable[[float, Callable[[], str]], None]
+"""Shows a share of the time that has passed, and the present sentence, which takes time to find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,8 @@ def look_at(
             ),
         )
         session = _Session(scout, history, request, clock)
-        try:
+        with suppress(KeyboardInterrupt):
             session.run(show, sleep)
-        except KeyboardInterrupt:
-            pass
         scout.close()
         at_ns = clock.monotonic_ns()
         not_seen = [*filter(None, [kind.caution]), *scout.not_seen()]
@@ -166,7 +164,7 @@ class _Session:
         end_ns = start_ns + round(self._request.seconds * NS_PER_S)
         while now_ns < end_ns and not self._is_hopeless():
             wait_s = self._scout.step()
-            show((now_ns - start_ns) / (end_ns - start_ns), self._present(now_ns))
+            show((now_ns - start_ns) / (end_ns - start_ns), self._present)
             sleep(min(wait_s, _SLEEP_S_MAX))
             now_ns = self._clock.monotonic_ns()
 
@@ -177,9 +175,12 @@ class _Session:
         topic = self._request.topic
         if topic and topic in self._scout.missing:
             raise ExplainError(f"Topic {topic} not found", EXIT_REFUSED)
-        if not_seen := self._scout.not_seen():
-            is_refusal = self._scout.lacks_superuser
-            raise ExplainError(not_seen[0], EXIT_REFUSED if is_refusal else EXIT_NOT_ANSWERED)
+        scout = self._scout
+        if not_seen := scout.not_seen():
+            is_refusal = scout.lacks_superuser or scout.is_refused
+            # Of named namespaces the last sentence says why not even they were seen.
+            sentence = not_seen[-1 if self._request.namespaces else 0]
+            raise ExplainError(sentence, EXIT_REFUSED if is_refusal else EXIT_NOT_ANSWERED)
         if topic:
             raise ExplainError(f"no broker answered for {topic} in time", EXIT_NOT_ANSWERED)
 
@@ -187,11 +188,13 @@ class _Session:
         scout = self._scout
         if self._history.topics:
             return False
-        is_blind = scout.lacks_superuser and not self._request.namespaces
-        return bool(scout.missing) or (is_blind and not self._request.topic)
+        if self._request.topic:
+            return bool(scout.missing) or scout.is_refused
+        return scout.lacks_superuser and not self._request.namespaces
 
-    def _present(self, now_ns: int) -> str:
-        """The sentence of the largest backlog, each second anew."""
+    def _present(self) -> str:
+        """The sentence of the largest backlog, each two seconds anew."""
+        now_ns = self._clock.monotonic_ns()
         if now_ns - self._shown_ns >= _SHOW_NS and self._history.topics:
             self._shown_ns = now_ns
             instant = _instant(self._clock, now_ns)
@@ -243,10 +246,12 @@ def _recorder(
 def client_of(api: AdminApi) -> ClusterClient:
     """A client of the cluster that ``api`` names, with its credentials.
 
+    It warns of nothing: ``api`` did when it was asked, and the client runs in threads.
+
     Raises:
         InputError: as :class:`ClusterClient`.
     """
-    return ClusterClient(api.config, os.environ, SystemClock(), say=api.say)
+    return ClusterClient(api.config, os.environ, SystemClock())
 
 
 def answer_of_cluster(api: AdminApi, request: LookRequest, show: Show) -> dict[str, Any]:

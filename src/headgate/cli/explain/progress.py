@@ -13,8 +13,9 @@ _BAR_CHARACTERS: Final = 20
 
 
 @contextmanager
-def progress(seconds: float) -> Iterator[Callable[[float, str], None]]:
-    """Gives what shows the share of ``seconds`` that has passed, and a sentence.
+def progress(seconds: float) -> Iterator[Callable[[float, Callable[[], str]], None]]:
+    """Gives what shows the share of ``seconds`` that has passed, and a sentence that is found when
+    it is shown.
 
     It goes to the standard error, and disappears at the end; nothing is shown where that is no
     terminal.
@@ -28,8 +29,8 @@ def progress(seconds: float) -> Iterator[Callable[[float, str], None]]:
 
     with Live(console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
 
-        def show(share: float, sentence: str) -> None:
-            live.update(Text(bar_text(share, seconds, sentence)))
+        def show(share: float, sentence: Callable[[], str]) -> None:
+            live.update(Text(bar_text(share, seconds, sentence())))
 
         yield show
 

@@ -3,7 +3,7 @@
 :class:`FakeCluster` has brokers and topics, whose figures follow from the time alone, so days pass
 in seconds; ``pulsar_json`` writes them as Pulsar does. :class:`FakeTransport` stands where sockets
 stand, with :class:`Faults` on the way. :class:`InlineExecutor` runs requests at once, in virtual
-time. May import ``agent``, ``access`` and ``base``.
+time. ``bridge`` asks a simulated Headgate broker as if it were Pulsar.
 """
 
 from headgate.testing.fake_cluster.cluster import FakeCluster, FakeSubscription, FakeTopic

@@ -19,6 +19,7 @@ from headgate.testing.fake_cluster.faults import Faults
 from headgate.testing.fake_cluster.pulsar_json import internal_stats, survey, topic_stats
 
 _JSON = {"content-type": "application/json"}
+_PAGES = {"content-type": "text/html"}
 _PAGE = b"<html><head><title>Sign in</title></head></html>"
 
 
@@ -62,7 +63,7 @@ class FakeTransport:
         if faults.status is not None:
             return _reply(faults.status, {"reason": "too many requests"})
         if faults.is_page:
-            return RawReply(200, {"content-type": "text/html"}, _PAGE)
+            return RawReply(200, _PAGES, _PAGE)
         refused = faults.refused(where.path, headers.get("Authorization", ""))
         if refused is not None:
             return _reply(refused, {"reason": "This operation requires super-user access"})
@@ -87,7 +88,8 @@ class FakeTransport:
             return _reply(200, self._cluster.namespace_topics("/".join(parts[1:])))
         if parts[0] == "persistent" and len(parts) > 4:
             return self._of_topic(broker, parts, url)
-        return _reply(404, {"reason": "HTTP 404 Not Found"})
+        # As a Pulsar answers: a page, not JSON.
+        return RawReply(404, _PAGES, b"<html>\n<title>Error 404 Not Found</title>\n</html>")
 
     def _of_brokers(self, parts: list[str]) -> RawReply:
         if not parts:
@@ -119,7 +121,7 @@ class FakeTransport:
             return _reply(200, internal_stats(cluster.topics[name], self.at_ns))
         topic = cluster.topics.get(name)
         policy = topic.policies.get("/".join(parts[4:])) if topic else None
-        return RawReply(200, _JSON, b"") if policy is None else _reply(200, policy)
+        return RawReply(204, _JSON, b"") if policy is None else _reply(200, policy)
 
 
 def gibberish(body: bytes) -> bytes:

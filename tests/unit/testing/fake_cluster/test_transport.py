@@ -49,7 +49,7 @@ def test_answers(path: str, body: object) -> None:
 
 def test_what_is_not_set_has_an_empty_answer() -> None:
     assert ask(transport(), f"{PATH}/publishRate") == (
-        200, {"content-type": "application/json"}, b"",
+        204, {"content-type": "application/json"}, b"",
     )  # fmt: skip
 
 
