@@ -45,7 +45,9 @@ class ClusterScout(Protocol):
     """Looks at a cluster, as :class:`headgate.agent.scout.Scout`."""
 
     @property
-    def figures(self) -> ScoutFigures: ...
+    def figures(self) -> ScoutFigures:
+        """What it did so far."""
+        ...
 
     def step(self) -> float:
         """Do what is due; the seconds until more is."""
@@ -79,7 +81,9 @@ class Budget(Protocol):
     """The requests that a cluster gets, as in ``request_budget``."""
 
     @property
-    def per_s(self) -> int: ...
+    def per_s(self) -> int:
+        """The present rate."""
+        ...
 
 
 class ClusterWatch:

@@ -18,13 +18,12 @@ from headgate.agent.request_budget import REQUESTS_PER_S_MAX
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors, did_you_mean
 from headgate.base.names import InvalidNameError, NamespaceName, parse_topic
-from headgate.base.units import MIB, NS_PER_HOUR, NS_PER_MS
+from headgate.base.units import MIB, NS_PER_HOUR, NS_PER_MS, PORT_MAX
 
 LISTEN: Final = "127.0.0.1:8090"
 """Where the agent listens by default: this machine alone."""
 
 CLUSTERS_MAX: Final = 100
-PORT_MAX: Final = 65_535
 DAYS_MAX: Final = 3_650
 MIB_MAX: Final = 1 << 30
 _MS_PER_DAY: Final = 24 * NS_PER_HOUR // NS_PER_MS

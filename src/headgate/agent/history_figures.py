@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from headgate.agent.figures import SubjectFigures
+from headgate.agent.inferred_topic import InferredTopic
 from headgate.agent.looks import LimitsLook, SubscriptionLook, TopicLook
 from headgate.base.units import NS_PER_S
 from headgate.explain.points import Point
@@ -26,37 +27,6 @@ _COUNTERS: Final = {
     "eviction_time_acts": "age_evictions",
 }
 """Fields of a topic's row, by the figure of a look that counts since the topic was loaded."""
-
-
-class _Phase(Protocol):
-    last: Point
-
-
-class _Track(Protocol):
-    phase: _Phase
-
-
-class SubscriptionHistory(Protocol):
-    """A subscription, as :class:`headgate.agent.inferred_subscription.InferredSubscription`."""
-
-    name: str
-    look: SubscriptionLook | None
-    track: _Track | None
-    opened_ns: int
-    limits: tuple[EffectiveLimit, ...] | None
-
-
-class TopicHistory(Protocol):
-    """A topic or partition, as :class:`headgate.agent.inferred_topic.InferredTopic`."""
-
-    name: str
-    owner: str
-    look: TopicLook | None
-    at_ns: int
-    limits: LimitsLook | None
-
-    @property
-    def subscriptions(self) -> Mapping[str, SubscriptionHistory]: ...
 
 
 @dataclass(slots=True)
@@ -102,7 +72,7 @@ class TopicTotals:
         return None if known is None else (known.since_ns, known.sums)
 
 
-def figures_of(topic: TopicHistory, totals: TopicTotals) -> list[SubjectFigures]:
+def figures_of(topic: InferredTopic, totals: TopicTotals) -> list[SubjectFigures]:
     """The figures of a topic or partition and of its subscriptions."""
     found = []
     counted = totals.of(topic.name)

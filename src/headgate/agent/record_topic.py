@@ -28,7 +28,7 @@ logger = logging.getLogger("headgate.agent")
 WAITING_BYTES_MAX: Final = 64 * MIB
 """Most bytes that wait to be sent."""
 RETRY_S: Final = 5.0
-CLOSE_S: Final = 5.0
+LAST_SEND_S: Final = 5.0
 """How long a stop waits for the last messages."""
 SEND_TIMEOUT_S: Final = 30
 PRODUCER_NAME: Final = "headgate-agent"
@@ -89,7 +89,7 @@ class RecordTopic:
         with self._condition:
             self._condition.notify()
         if self._thread is not None:
-            self._thread.join(CLOSE_S)
+            self._thread.join(LAST_SEND_S)
         self.counts.dropped += len(self._waiting)
 
     def _run(self) -> None:

@@ -13,7 +13,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from headgate.agent.figures import SubjectFigures
-from headgate.agent.history_figures import TopicHistory, TopicTotals, figures_of
+from headgate.agent.history_figures import TopicTotals, figures_of
+from headgate.agent.inferred_topic import InferredTopic
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.agent.quota_forecast import Level, QuotaForecast, quota_state
 from headgate.base.errors import HeadgateError
@@ -31,23 +32,52 @@ class UnknownTopicError(HeadgateError):
 class History(Protocol):
     """The last hour of a cluster, as ``cluster_history`` keeps it."""
 
-    def note_look(self, look: TopicLook) -> None: ...
-    def note_proof(self, proof: ProofLook) -> None: ...
-    def note_limits(self, limits: LimitsLook) -> None: ...
-    def note_gone(self, topic: str, at_ns: int) -> None: ...
-    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None: ...
-    def suspects(self, count: int, now_ns: int) -> list[str]: ...
-    def proofs_wanted(self, count: int, now_ns: int) -> list[str]: ...
-    def limits_wanted(self, count: int, now_ns: int) -> list[str]: ...
-    def forget(self, before_ns: int) -> None: ...
-    def top(self, count: int, instant: Instant) -> dict[str, Any]: ...
+    def note_look(self, look: TopicLook) -> None:
+        """A look at a topic or partition."""
+        ...
+
+    def note_proof(self, proof: ProofLook) -> None:
+        """A look at its cursors."""
+        ...
+
+    def note_limits(self, limits: LimitsLook) -> None:
+        """Its limits."""
+        ...
+
+    def note_gone(self, topic: str, at_ns: int) -> None:
+        """A topic that is not there."""
+        ...
+
+    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
+        """A broker that does not answer."""
+        ...
+
+    def suspects(self, count: int, now_ns: int) -> list[str]:
+        """Topics that are worth a close look."""
+        ...
+
+    def proofs_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Topics whose cursors are worth a look."""
+        ...
+
+    def limits_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Topics whose limits are wanted."""
+        ...
+
+    def forget(self, before_ns: int) -> None:
+        """Forget what was not seen since then."""
+        ...
+
+    def top(self, count: int, instant: Instant) -> dict[str, Any]:
+        """The JSON of explain without a topic."""
+        ...
 
     def topic(self, name: str, instant: Instant) -> dict[str, Any]:
         """Raises :class:`LookupError` for one that no look has shown."""
         ...
 
     @property
-    def topics(self) -> Mapping[str, TopicHistory]:
+    def topics(self) -> Mapping[str, InferredTopic]:
         """The topics and partitions that it knows, by full name."""
         ...
 
@@ -135,8 +165,8 @@ class SharedHistory:
         """The JSON of explain without a topic."""
         with self._lock:
             report = self._history.top(count, instant)
-            nearest = self._forecast.nearest(count)
-        quotas = [TopicQuotaReport(topic=each.topic, quota=quota_state(each)) for each in nearest]
+            soonest = self._forecast.soonest(count)
+        quotas = [TopicQuotaReport(topic=each.topic, quota=quota_state(each)) for each in soonest]
         return report | {"quotas": msgspec.to_builtins(quotas)}
 
     def topic(self, name: str, instant: Instant) -> dict[str, Any]:

@@ -25,14 +25,10 @@ from headgate.base.clock import Clock
 from headgate.base.names import DOMAINS, PARTITION_SUFFIX, InvalidNameError, parse_topic
 from headgate.base.units import NS_PER_MS
 from headgate.explain.delivery import Instant
+from headgate.explain.reports import COUNT_DEFAULT, COUNT_MAX, EXPLAIN_PATH
 
-EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
 CLUSTERS_PATH: Final = "/admin/v2/headgate/clusters"
-METRICS_PATH: Final = "/metrics"
 HEALTH_PATH: Final = "/health"
-
-COUNT_DEFAULT: Final = 10
-COUNT_MAX: Final = 1_000
 
 WAITING_MAX: Final = 32
 """Requests that are computed or wait for that; further ones are refused."""
@@ -49,10 +45,21 @@ class Watched(Protocol):
     history: SharedHistory
 
     @property
-    def is_stalled(self) -> bool: ...
-    def last_look_age_s(self) -> float: ...
-    def not_seen(self) -> list[str]: ...
-    def counts(self) -> ClusterCounts: ...
+    def is_stalled(self) -> bool:
+        """Whether the watch hangs."""
+        ...
+
+    def last_look_age_s(self) -> float:
+        """Seconds since the last look at a topic."""
+        ...
+
+    def not_seen(self) -> list[str]:
+        """What could not be looked at, in sentences."""
+        ...
+
+    def counts(self) -> ClusterCounts:
+        """The agent's own figures about the cluster."""
+        ...
 
 
 class RefusedError(HTTPException):
@@ -76,7 +83,7 @@ class AgentRoutes:
                 Route(EXPLAIN_PATH, self.explain_top),
                 Route(topic, self.explain_topic),
                 Route(CLUSTERS_PATH, self.clusters),
-                Route(METRICS_PATH, self.metrics),
+                Route("/metrics", self.metrics),
                 Route(HEALTH_PATH, self.health),
             ],
             exception_handlers={HTTPException: _refuse},

@@ -7,6 +7,8 @@ integers, instants are ISO 8601 in UTC. ``null`` means: not known, or none.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from headgate.explain.states import (
@@ -20,6 +22,13 @@ from headgate.explain.states import (
     ThrottledAmount,
 )
 from headgate.explain.timeline import Timeline
+
+EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
+"""Where a broker or an agent answers."""
+
+COUNT_DEFAULT: Final = 10
+COUNT_MAX: Final = 1_000
+"""Backlogs of one answer."""
 
 
 class TopicQuotaReport(Struct, frozen=True, kw_only=True, rename="camel"):
