@@ -20,7 +20,7 @@ from headgate.agent.reading import topic_look
 from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.explain.delivery import Instant
+from headgate.explain.delivery import SETTLING, Instant
 from headgate.flow.limits.precedence import NO_LIMIT
 from headgate.observe.stats.fields import StatsOptions
 from headgate.observe.stats.topic import consumer_stats, subscription_stats
@@ -203,6 +203,8 @@ class Run:
         now_ns = START_NS + self.ticks * TICK_NS
         for subscription in self.subscriptions:
             measured = self.broker.report(subscription).verdict
+            if measured == SETTLING:
+                continue  # the broker itself does not know yet
             name = subscription.topic.name.full
             for period_s, history in self.histories.items():
                 found = history.topic(name, Instant(now_ns, self.broker.engine.now_ms))

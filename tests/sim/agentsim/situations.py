@@ -87,7 +87,7 @@ SITUATIONS = (
     Situation("limited-then-gone", 100, _one(leaves_at=0.85), [Limit(_S, 40)]),
     Situation("slow-then-limited", 100, _one(per_s=40), [Limit(_S, 5, at=0.85)]),
     Situation("one-hoards", 60, {"s": [Reader(), Reader(does="hoard", queue=20)]}),
-    Situation("catches-up", 150, _one(per_s=90), publishes_until=0.6),
+    Situation("catches-up", 150, _one(per_s=90), publishes_until=0.7),
     Situation("wide", 80, _one(), [Limit(_B, 120)], topics=3),
     Situation("wide-own", 80, _one(), [Limit(_B, 200), Limit(_S, 8)], topics=3),
     Situation(

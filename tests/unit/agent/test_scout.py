@@ -160,7 +160,7 @@ def test_a_week_at_the_defaults_keeps_its_pace_and_its_size() -> None:
     assert run.scout.problems == {}
     assert len(run.scout._running) == 0
     assert sum(map(len, run.plan._looks.values())) < 20
-    assert len(run.history.forgotten_ns) == pytest.approx(2 * 180, rel=0.02)
+    assert len(run.history.forgotten_ns) == pytest.approx(2 * 180, rel=0.05)
     assert run.history.forgotten_ns[-1] < run.clock.monotonic_ns() - NS_PER_HOUR + 1
 
 

@@ -5,7 +5,7 @@ Its measured account is then the answer against which an inferred one is checked
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -47,8 +47,8 @@ class BrokerTransport:
 
 async def _get(app: AdminApp, path: str, query: str) -> RawReply:
     """One request to an ASGI application."""
-    sent: list[Mapping[str, Any]] = []
-    scope = {
+    sent: list[MutableMapping[str, Any]] = []
+    scope: MutableMapping[str, Any] = {
         "type": "http",
         "method": "GET",
         "path": unquote(path),
@@ -60,10 +60,10 @@ async def _get(app: AdminApp, path: str, query: str) -> RawReply:
         "scheme": "http",
     }
 
-    async def receive() -> Mapping[str, Any]:
+    async def receive() -> MutableMapping[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    async def send(message: Mapping[str, Any]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
     await app(scope, receive, send)
