@@ -55,7 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "demo": {"app", "pipeline", "broker", "flow", "base"},
     "agent": {"access", "explain", "page", "flow", "record", "fs", "base"},
-    "cli": {"agent", "access", "app", "demo", "pipeline", "admin", "security", "base"},
+    "cli": {"agent", "explain", "access", "app", "demo", "pipeline", "admin", "security", "base"},
     "testing": {
         "agent", "access", "explain", "pipeline", "telemetry", "admin", "facade", "observe",
         "broker", "control", "storage",

@@ -21,7 +21,7 @@ from headgate.agent.scout import History
 from headgate.base.errors import InputError
 from headgate.base.units import MIB
 
-VERSION: Final = 1
+BUNDLE_VERSION: Final = 1
 """Of the format. A reader refuses a later one."""
 LINE_BYTES_MAX: Final = 64 * MIB
 """One look at a topic; with thousands of consumers it has some megabytes."""
@@ -37,7 +37,7 @@ class BundleError(InputError):
 class Header(Struct, frozen=True, kw_only=True, rename="camel"):
     """What was looked at, and when."""
 
-    headgate_looks: int = VERSION
+    headgate_looks: int = BUNDLE_VERSION
     cluster: str
     """The admin URL, or its hash."""
     version: str
@@ -169,9 +169,9 @@ def _header(line: _Line | None, name: str) -> Header:
     if line is None or line.kind != "header":
         raise BundleError(f"{name} is no bundle of looks: headgate explain --record makes one")
     version = msgspec.json.decode(line.value, type=dict[str, object]).get("headgateLooks")
-    if version != VERSION:
+    if version != BUNDLE_VERSION:
         raise BundleError(
-            f"{name} is a bundle of version {version}; this release reads version {VERSION}"
+            f"{name} is a bundle of version {version}; this release reads version {BUNDLE_VERSION}"
         )
     try:
         return msgspec.json.decode(line.value, type=Header)

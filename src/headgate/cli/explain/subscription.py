@@ -133,15 +133,19 @@ def _backlog_line(report: Report) -> str:
     else:
         text += ", steady"
     if report["backlogSinceS"] is not None:
-        since_s, known_s = report["backlogSinceS"], report["knownSinceS"]
-        if known_s < WATCHED_S_MAX and since_s - known_s > WATCHED_LATE_S:
-            # The age of its oldest message: earlier ones may have been acknowledged since.
-            watched = "these looks cover" if is_inferred(report) else "this broker has watched"
-            text += f"; there for at least {time_text(since_s)}, of which {watched} "
-            text += time_text(known_s)
-        else:
-            text += f"; there for {time_text(since_s)}"
+        text += f"; there for {_age_text(report, report['backlogSinceS'], report['knownSinceS'])}"
     return text
+
+
+def _age_text(report: Report, since_s: float, known_s: float) -> str:
+    """How old a backlog is; at least so old if nobody saw it begin."""
+    if known_s < WATCHED_S_MAX and since_s - known_s > WATCHED_LATE_S:
+        # The age of its oldest message: earlier ones may have been acknowledged since.
+        watched = "these looks cover" if is_inferred(report) else "this broker has watched"
+        return f"at least {time_text(since_s)}, of which {watched} {time_text(known_s)}"
+    if is_inferred(report) and known_s - since_s < WATCHED_LATE_S:
+        return f"at least {time_text(since_s)}, since the first look"
+    return time_text(since_s)
 
 
 def keeps_up(report: Report) -> bool:

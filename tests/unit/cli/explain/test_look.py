@@ -89,6 +89,7 @@ def test_the_largest_backlogs_with_their_causes_inferred() -> None:
     assert text.startswith("pulsar:8080, 2025-")
     assert "3 subscriptions of Apache Pulsar 4.0.8, inferred; the" in " ".join(text.split())
     assert "CONSUMER (confidence" in text
+    assert "s, since the first look" in text
     assert f"Inferred from {found[SLOW]['looks']} looks in " in text
 
 
