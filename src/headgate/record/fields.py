@@ -302,6 +302,9 @@ SUBSCRIPTION_FIELDS: Final = (
           " null while none did."),
     Field(28, "evicted_by_limit", _I, _LEVEL, "", "Its limit then, in bytes or ns."),
     Field(29, "evicted_by_source", _S, _LEVEL, "", "Where it was set: topic, namespace or broker."),
+    Field(30, "expired_by_ttl_ns", _I, _LEVEL, "ns", "The TTL that expired messages last; null"
+          " while none did, or if a request expired them."),
+    Field(31, "expired_by_source", _S, _LEVEL, "", "Where it was set: topic, namespace or broker."),
     *_throttled_fields(),
     *_dispatch_limit_fields(),
     *_state_fields(),
@@ -330,7 +333,7 @@ LIMITER_FIELDS: Final = (
 EVENT_FIELDS: Final = (
     Field(1, "time_ns", _I, _SPAN, "ns", "When it happened."),
     Field(2, "event", _S, _ID, "", "limit_changed, throttle_began, throttle_ended, quota_exceeded,"
-          " quota_released, eviction, controller_decision, admin_change or restart."),
+          " quota_released, eviction, expiry, controller_decision, admin_change or restart."),
     Field(3, "topic", _S, _ID, "", "The topic concerned; null for the whole broker."),
     Field(4, "subscription", _S, _ID, "", "The subscription concerned, if it is one."),
     Field(5, "incarnation", _I, _ID, "", "Incarnation of the subject."),
@@ -355,6 +358,7 @@ EVENT_NAMES: Final = (
     "quota_exceeded",
     "quota_released",
     "eviction",
+    "expiry",
     "controller_decision",
     "admin_change",
     "restart",

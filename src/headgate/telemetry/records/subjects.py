@@ -19,6 +19,7 @@ from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
+from headgate.telemetry.records.expiry_events import expired_by_values
 from headgate.telemetry.records.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.records.names import PLAIN, Names
 from headgate.telemetry.records.publishing import (
@@ -55,6 +56,7 @@ SUBSCRIPTION_COLUMNS: Final = (
     "topic", "partition", "incarnation", "subscription", *SPAN_COLUMNS, "oldest_age_ns", "state",
     "type", "consumers", "appended", "msgs_out", "bytes_out", "acked", "skipped", "rewound",
     "redelivered", "expired", "evicted", "evicted_by", "evicted_by_limit", "evicted_by_source",
+    "expired_by_ttl_ns", "expired_by_source",
     "backlog_messages", "backlog_bytes", "delayed", "unacked", "permits",
     *(f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"throttled_{reason}_{unit}" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
@@ -316,6 +318,7 @@ class SubscriptionTrack:
             subscription.expired_messages,
             subscription.evicted_messages,
             *evicted_by_values(subscription.evicted_by, self.topic.names),
+            *expired_by_values(subscription.expired_by, self.topic.names),
             subscription.backlog_messages,
             subscription.backlog_bytes,
             None if subscription.dispatcher.delayed is None else subscription.delayed_messages,
