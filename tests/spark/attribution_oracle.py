@@ -15,7 +15,7 @@ import pyarrow as pa
 ATTRIBUTION_COLUMNS = (
     *("date", "hour", "minute", "cluster", "topic", "partition", "subscription", "incarnation"),
     *("broker", "growth_messages", "backlog_messages", "delayed_messages", "residual_messages"),
-    *("appended", "acked", "evicted"),
+    *("appended", "acked", "evicted", "expired"),
     *("from_ns", "to_ns", "oldest_age_max_ns", "share_none", "share_consumer"),
     *("share_no_consumer", "share_throttled_subscription", "share_throttled_topic"),
     *("share_throttled_broker", "share_broker", "verdict", "second", "bystander", "dimension"),
@@ -173,7 +173,8 @@ with counted as (
   from limiters
 )
 select date, hour, minute, j.cluster, j.topic, j."partition", j.subscription, j.incarnation,
-  broker, growth, b1, d1, residual, appended, acked, evicted, from_ns, to_ns, oldest_age_max_ns,
+  broker, growth, b1, d1, residual, appended, acked, evicted, expired, from_ns, to_ns,
+  oldest_age_max_ns,
   case when total = 0 then 1.0 else nobody / total end,
   {_shares()},
   case when healthy then 'NONE' when stands_by then 'CONSUMER' else first end,

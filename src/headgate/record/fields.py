@@ -223,6 +223,11 @@ TOPIC_FIELDS: Final = (
     Field(24, "producers", _I, _LEVEL, "1", "Connected producers."),
     Field(25, "duplicates_dropped", _I, _CUM, "messages", "Messages that deduplication did not"
           " store, because they had been stored before; null if the topic never had it."),
+    Field(26, "delays_ignored", _I, _CUM, "messages", "Messages that asked to be delivered later"
+          " and were delivered at once, because delayed delivery was off."),
+    Field(27, "delays_refused", _I, _CUM, "messages", "Messages that were refused, because they"
+          " asked for a longer delay than is allowed."),
+    Field(28, "producers_waiting", _I, _LEVEL, "1", "Producers that wait for exclusive access."),
     *_quota_fields(),
     *_parked_fields(),
     Field(80, "publish_limit_messages_per_s", _D, _LEVEL, "messages/s",

@@ -137,6 +137,7 @@ def judge_minutes(
         "appended": sums["appended"],
         "acked": sums["acked"],
         "evicted": sums["evicted"],
+        "expired": sums["expired"],
         "from_ns": first["from_ns"],
         "to_ns": last["to_ns"],
         "oldest_age_max_ns": oldest,

@@ -239,6 +239,7 @@ def judgement_columns(windows: AccountWindows, judged: JudgementArrays) -> dict[
         "appended": pa.array(windows.sums["appended"]),
         "acked": pa.array(windows.sums["acked"]),
         "evicted": pa.array(windows.sums["evicted"]),
+        "expired": pa.array(windows.sums["expired"]),
         "from_ns": pa.array(windows.from_ns),
         "to_ns": pa.array(windows.to_ns),
         "oldest_age_max_ns": pa.array(windows.oldest_age_max_ns),

@@ -78,6 +78,14 @@ JUDGEMENT_COLUMNS: Final = (
         "messages",
         least=0,
     ),
+    TableColumn(
+        "expired",
+        LONG,
+        "Messages that expired by their age before they were acknowledged; null in rows of earlier"
+        " versions.",
+        "messages",
+        least=0,
+    ),
     *required(
         TableColumn("from_ns", LONG, "Start of the account.", EPOCH_NS, least=0),
         TableColumn("to_ns", LONG, "End of the account.", EPOCH_NS, least=0),

@@ -269,7 +269,7 @@ class _Renderer:
             broker.counts,
             broker.connections,
             broker.counts.lookups_pending,
-            broker.engine.duplicates_dropped,
+            engine,
             totals,
         )
         for series, values in zip(BROKER_SERIES, figures, strict=True):

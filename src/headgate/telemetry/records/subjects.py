@@ -48,7 +48,8 @@ SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", 
 TOPIC_COLUMNS: Final = (
     "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
     *BREACH_COLUMNS, "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes",
-    "backlog_bytes", "producers", "duplicates_dropped", *LIMIT_COLUMNS, *COUNT_COLUMNS,
+    "backlog_bytes", "producers", "duplicates_dropped", "delays_ignored", "delays_refused",
+    "producers_waiting", *LIMIT_COLUMNS, *COUNT_COLUMNS,
     *PARKED_COLUMNS, *PUBLISH_COLUMNS,
 )  # fmt: skip
 
@@ -162,6 +163,9 @@ class TopicTrack:
             backlog_bytes,
             len(topic.producers),
             topic.publishing.duplicates_if_any,
+            topic.delays_ignored,
+            topic.delays_refused,
+            0 if topic.access is None else topic.access.waiting_count,
             *self.quota_limits,
             *count_values(topic),
             *parked_values(topic),
