@@ -12,8 +12,8 @@ from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route
 from headgate.admin.streaming import answer, answer_emptied, reserve_for
 from headgate.base.names import TopicName, parse_topic
+from headgate.explain.reports import StorageReport, TopicReport, TopReport
 from headgate.metadata.errors import RefusalError
-from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
 
 OWNED = frozenset({"subscriptions", "perPartition"})
 """Members of a report that may have very many items."""
@@ -28,7 +28,8 @@ COUNT_MAX = 1_000
 
 async def explain_top(call: Call) -> Reply:
     """The largest backlogs: ``count`` of them, by default ten."""
-    return await answer(call, pieces_of(await call.facade.explain_top(_count(call))))
+    report = await call.facade.explain_top(_count(call), timelines=call.flag("timeline"))
+    return await answer(call, pieces_of(report))
 
 
 async def explain_storage(call: Call) -> Reply:
@@ -52,7 +53,9 @@ async def explain_topic(call: Call) -> Reply:
         raise missing_topic(catalog, topic)
     per_partition = call.flag("perPartition")
     await reserve_for(call, partitions_of(catalog, topic) or [topic])
-    report = await call.facade.explain_topic(topic, per_partition=per_partition)
+    report = await call.facade.explain_topic(
+        topic, per_partition=per_partition, timelines=call.flag("timeline")
+    )
     hide_others(call, topic, report)
     return await answer_emptied(call, report, OWNED)
 
@@ -81,13 +84,17 @@ _COUNT = Query(
 _PER_PARTITION = Query(
     "perPartition", bool, False, "Add a report for each partition of a partitioned topic"
 )
+_TIMELINE = Query(
+    "timeline", bool, False, "Add the last hour of each subscription, a verdict for each minute"
+)
 _PATH = "/admin/v2/headgate/explain"
 
 ROUTES = (
     Route("GET", _PATH, Operation.EXPLAIN_BROKER, explain_top, "The largest backlogs",
-          reply=TopReport, query=(_COUNT,)),
+          reply=TopReport, query=(_COUNT, _TIMELINE)),
     Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
-          explain_topic, "What holds a topic back", reply=TopicReport, query=(_PER_PARTITION,)),
+          explain_topic, "What holds a topic back", reply=TopicReport,
+          query=(_PER_PARTITION, _TIMELINE)),
     Route("GET", "/admin/v2/headgate/storage", Operation.EXPLAIN_BROKER, explain_storage,
           "What takes the disk", reply=StorageReport, query=(_TOPICS,)),
 )  # fmt: skip
