@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import ref
@@ -159,7 +159,10 @@ class SchemaRegistry:
         return await self._change(name, SchemaOperation.PUT, add)
 
     async def _change(
-        self, name: TopicName, operation: SchemaOperation, change: Callable[[], Awaitable[int]]
+        self,
+        name: TopicName,
+        operation: SchemaOperation,
+        change: Callable[[], Coroutine[Any, Any, int]],
     ) -> int:
         """Run a change of a topic's schema alone, and count it."""
         began_ns, namespace = self._engine.now_ns, name.namespace
