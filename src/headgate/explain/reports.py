@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from headgate.explain.states import (
     AdaptiveState,
+    DecisionState,
     LimitRef,
     LimitState,
     ParkedState,
@@ -225,6 +226,83 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Largest backlog first."""
     per_partition: list[TopicReport] | None
     """A report on each partition; null unless ``perPartition`` is set."""
+
+
+class LimitsReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The limits in force on a broker."""
+
+    at: str
+    broker: str
+    limits_total: int
+    """A partition has those of its topic for itself, so each counts."""
+    limits: list[LimitState]
+    """Those at which something waits now first, then those that held for the longest time; at most
+    ``count``."""
+
+
+class MemoryHolding(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What clients make the broker hold, by kind (``headgate_client_memory_bytes``)."""
+
+    kind: str
+    bytes: int
+
+
+class LaneState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A thread for blocking work."""
+
+    name: str
+    silent_s: float
+    """For how long it has had work without an answer; 0 if it has none."""
+
+
+class BrokerReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The broker itself: what its clients hold of its memory, and whether anything is slow."""
+
+    at: str
+    broker: str
+    started: str
+    sentence: str
+    """What is wrong with the broker; empty if nothing is."""
+    storage: StorageState
+    connections: int
+    memory_max_bytes: int
+    """``headgateClientMemoryMB``."""
+    memory: list[MemoryHolding]
+    """Those that hold most first."""
+    slowed: int
+    """Connections that are not read at present, because their clients hold too much memory."""
+    closed: int
+    """Connections that were closed for that, since the start."""
+    lanes: list[LaneState]
+    longest_turn_s: float
+    """The longest time for which the event loop did one thing, in the last minute."""
+    longest_turn: str
+    """What that was; empty if none was noted."""
+
+
+class AdaptiveReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The adaptive controller of a broker."""
+
+    at: str
+    broker: str
+    enabled: bool
+    """``adaptivePublisherThrottlingEnabled``; without it the rest is null or empty."""
+    law: str | None
+    observe_only: bool | None
+    active: int
+    """Topics that it slows now; none in observe-only mode."""
+    activations: int
+    """Limits that it began since the start."""
+    memory_pressure: float | None
+    """Pressure from the broker's memory, 0..1."""
+    memory_used_bytes: int | None
+    memory_limit_bytes: int | None
+    last_evaluation: str | None
+    """When it last evaluated all topics without a failure."""
+    failures: int
+    """Evaluations that failed since the start."""
+    decisions: list[DecisionState]
+    """The latest, the latest first; at most ``count``."""
 
 
 class DamageState(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -275,6 +275,18 @@ class AdminFacade:
         self._broker.begin_turn()
         return await self._observer.explain_top(count, timelines=timelines)
 
+    async def explain_limits(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return await self._observer.explain_limits(count)
+
+    def explain_adaptive(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return self._observer.explain_adaptive(count)
+
+    def explain_broker(self) -> Any:
+        self._broker.begin_turn()
+        return self._observer.explain_broker()
+
     async def explain_storage(self, count: int) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_storage(count)

@@ -241,6 +241,15 @@ class Facade(Protocol):
         """The ``count`` largest backlogs with the cause of each, as plain values for JSON;
         ``timelines`` adds the last hour of each."""
 
+    async def explain_limits(self, count: int) -> Any:
+        """The ``count`` limits at which most waits, as plain values for JSON."""
+
+    def explain_adaptive(self, count: int) -> Any:
+        """The adaptive controller and its latest ``count`` decisions, as plain values for JSON."""
+
+    def explain_broker(self) -> Any:
+        """How the broker itself is, as plain values for JSON."""
+
     async def explain_storage(self, count: int) -> Any:
         """What takes the disk, and the ``count`` topics that keep most of it, as plain values for
         JSON."""

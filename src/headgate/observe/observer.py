@@ -9,7 +9,10 @@ from headgate.broker.slices import AdminTurns, in_slices
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.explain.states import StorageState
+from headgate.observe.explain.adaptive import adaptive_report
+from headgate.observe.explain.broker import broker_report
 from headgate.observe.explain.delivery import DeliveryReports
+from headgate.observe.explain.limits import LimitReports
 from headgate.observe.explain.publishing import PublishingReports
 from headgate.observe.explain.storage import StorageReports
 from headgate.observe.explain.top import TopReports
@@ -48,6 +51,10 @@ class Observer:
         self._top = TopReports(
             broker.engine, self._turns, broker.registry, delivery, publishing, self.storage_state
         )
+        self._limits = LimitReports(
+            broker.engine, self._turns, broker.current_dispatch_limits,
+            broker.current_publish_limits,
+        )  # fmt: skip
         self._storage = StorageReports(
             broker.engine,
             self._turns,
@@ -99,6 +106,18 @@ class Observer:
     async def explain_storage(self, count: int) -> dict[str, Any]:
         """What takes the disk, and the ``count`` topics that keep most of it, as plain values."""
         return await self._storage.report(count, self._broker.info.broker_id)
+
+    async def explain_limits(self, count: int) -> dict[str, Any]:
+        """The ``count`` limits at which most waits, as plain values."""
+        return await self._limits.report(count, self._broker.info.broker_id)
+
+    def explain_adaptive(self, count: int) -> dict[str, Any]:
+        """The adaptive controller and its latest ``count`` decisions, as plain values."""
+        return adaptive_report(self._broker, count)
+
+    def explain_broker(self) -> dict[str, Any]:
+        """How the broker itself is, as plain values."""
+        return broker_report(self._broker, self.storage_state)
 
     async def topic_stats(self, topic: Topic, options: StatsOptions) -> TopicStats:
         """Statistics of a live topic in Pulsar's shape."""

@@ -307,6 +307,15 @@ class FakeFacade:
         more: dict[str, Any] = {"timeline": []} if timelines else {}
         return [{"topic": name} | more for name in sorted(self.topics)[:count]]
 
+    async def explain_limits(self, count: int) -> Any:
+        return {"limits": sorted(self.topics)[:count]}
+
+    def explain_adaptive(self, count: int) -> Any:
+        return {"enabled": False, "decisions": [count]}
+
+    def explain_broker(self) -> Any:
+        return {"connections": 0}
+
     async def explain_storage(self, count: int) -> Any:
         return {"topics": sorted(self.topics)[:count]}
 

@@ -30,6 +30,14 @@ def test_those_of_the_worst_too(api: Ask, broker: FakeFacade) -> None:
     assert api("GET", f"{E}?timeline=true").json() == [{"topic": "t", "timeline": []}]
 
 
+def test_limits_and_the_broker_itself(api: Ask, broker: FakeFacade) -> None:
+    broker.topics["t"] = FakeTopic()
+    assert api("GET", "/admin/v2/headgate/limits?count=1").json() == {"limits": ["t"]}
+    assert api("GET", "/admin/v2/headgate/limits?count=0").status == 400
+    assert api("GET", "/admin/v2/headgate/adaptive?count=7").json()["decisions"] == [7]
+    assert api("GET", "/admin/v2/headgate/broker").json() == {"connections": 0}
+
+
 def test_one_topic(api: Ask) -> None:
     path = f"{E}/persistent/public/default/t"
     assert api("GET", path).status == 404

@@ -66,5 +66,33 @@ async function send(method, path, body) {
   return value;
 }
 
+const MESSAGE = "x-pulsar-";
+const PROPERTY = "x-pulsar-property-";
+
+// One stored entry: {id, properties, batchSize, text, sizeBytes, published}.
+export async function getMessage(path) {
+  const headers = authorization ? { Authorization: authorization } : {};
+  const reply = await fetch(address(path), {
+    headers, cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (!reply.ok) {
+    const answer = await reply.json().catch(() => null);
+    throw new Refused(reply.status, answer?.reason ?? reply.statusText);
+  }
+  const body = await reply.arrayBuffer();
+  const properties = {};
+  for (const [name, value] of reply.headers) {
+    if (name.startsWith(PROPERTY)) properties[name.slice(PROPERTY.length)] = value;
+  }
+  return {
+    id: reply.headers.get(`${MESSAGE}message-id`),
+    published: reply.headers.get(`${MESSAGE}publish-time`),
+    batchSize: Number(reply.headers.get(`${MESSAGE}num-batch-message`) ?? 1),
+    properties,
+    sizeBytes: body.byteLength,
+    text: new TextDecoder().decode(body),
+  };
+}
+
 export const get = (path) => send("GET", path);
 export const request = send;

@@ -26,7 +26,7 @@ function Page() {
     const about = parts.length > 1 ? parts.slice(1).join(" ") : current.name ?? "";
     document.title = about ? `${about} · Headgate` : "Headgate";
   }, [parts.join("\n")]);
-  const key = current.name ? current.path : parts.join("\n");
+  const key = parts.join("\n") || current.path;
   return html`<header><a class="brand" href=${link(["now"])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
       <${Menu} current=${current.path} /><${Pace} query=${query} /></header>
     <main id="content" tabindex="-1"><${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} /></main>`;

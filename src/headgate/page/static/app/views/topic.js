@@ -27,11 +27,20 @@ export function statesOf(window) {
   }));
 }
 
-export function LimitsTable({ limits, empty }) {
+function Subject({ limit }) {
+  const [topic, subscription] = limit.subject.split(" / ");
+  if (!topic) return "all topics";
+  const whole = topic.replace(/-partition-\d+$/, "");
+  const target = subscription ? ["subscription", whole, subscription] : ["topic", whole];
+  return html`<a class="name" href=${link(target)}>${shortTopic(topic)}${subscription ? ` / ${subscription}` : ""}</a>`;
+}
+
+export function LimitsTable({ limits, empty, withSubject }) {
   const rows = limits.flatMap((limit) => (limit.budgets ?? []).map((budget) => ({ limit, budget })));
   return html`<${Table} rows=${rows} empty=${empty} keyOf=${({ limit, budget }) => `${limit.level} ${limit.subject} ${budget.dimension}`}
     columns=${[
       { head: "Level", cell: ({ limit }) => LEVELS[limit.level] ?? limit.level },
+      ...(withSubject ? [{ head: "Of", cell: ({ limit }) => html`<${Subject} limit=${limit} />` }] : []),
       { head: "Limit", isNumber: true, cell: ({ budget }) => limitText(budget) },
       { head: "Used", cell: ({ budget }) => html`<${UseBar} use=${budget.limit ? budget.inWindow / budget.limit : null} />` },
       { head: "Waiting", isNumber: true, cell: ({ limit }) => count(limit.waiters) },
