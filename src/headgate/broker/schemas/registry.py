@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import ref
@@ -20,6 +21,7 @@ from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
 from headgate.broker.schemas.fair_slots import FairSlots
+from headgate.broker.schemas.figures import SchemaFigures, SchemaOperation
 from headgate.broker.schemas.schema_room import SchemaUse, check_room
 from headgate.broker.schemas.version_index import VersionIndex, definition_of
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
@@ -95,6 +97,7 @@ class SchemaRegistry:
         self._work = host.work
         self._begin_turn = host.begin_turn
         self._engine = host.engine
+        self.figures = SchemaFigures(lambda name: host.catalog.namespace(name) is not None)
         self._index = VersionIndex(host.catalog)
         self._changes = KeyedMutex()
         self._checks = FairSlots(CHECKS_MAX, TENANT_CHECKS_MAX)
@@ -153,7 +156,28 @@ class SchemaRegistry:
     async def _add_by_client(self, name: TopicName, schema: Definition) -> int:
         rules = self._rules.of_topic(name)
         add = partial(self._add, name, schema, may_add=rules.auto_update, needs_topic=True)
-        return await self._changes.run_alone(self._catalog.own_name(name), add)
+        return await self._change(name, SchemaOperation.PUT, add)
+
+    async def _change(
+        self,
+        name: TopicName,
+        operation: SchemaOperation,
+        change: Callable[[], Coroutine[Any, Any, int]],
+    ) -> int:
+        """Run a change of a topic's schema alone, and count it."""
+        began_ns, namespace = self._engine.now_ns, name.namespace
+        try:
+            version = await self._changes.run_alone(self._catalog.own_name(name), change)
+        except HeadgateError:
+            self.figures.failed(namespace, operation)
+            raise
+        self.figures.done(namespace, operation, self._engine.now_ns - began_ns)
+        return version
+
+    def get(self, name: TopicName, version: int | None = None) -> SchemaRow | None:
+        """A version of a topic's schema, by default the latest; None if it does not exist."""
+        self.figures.done(name.namespace, SchemaOperation.GET, 0)
+        return self._catalog.schema(name, version)
 
     # -- the admin API ---------------------------------------------------------------------
 
@@ -167,7 +191,7 @@ class SchemaRegistry:
             StorageError: it could not be stored.
         """
         add = partial(self._add, name, schema, may_add=True, needs_topic=False)
-        return await self._changes.run_alone(self._catalog.own_name(name), add)
+        return await self._change(name, SchemaOperation.PUT, add)
 
     async def find_version(self, name: TopicName, schema: Definition) -> int:
         """The version of a definition, or :data:`UNKNOWN_VERSION`.
@@ -200,7 +224,7 @@ class SchemaRegistry:
             StorageError: it could not be stored.
         """
         delete = partial(self._delete, name, force=force)
-        return await self._changes.run_alone(self._catalog.own_name(name), delete)
+        return await self._change(name, SchemaOperation.DELETE, delete)
 
     async def _delete(self, name: TopicName, *, force: bool) -> int:
         await self._writer.when_earlier_done()
@@ -312,6 +336,20 @@ class SchemaRegistry:
         """
         if not present:
             return ""
+        why = await self._comparison(name, schema, present, strategy, is_valid=is_valid)
+        self.figures.compared(name.namespace, is_compatible=not why)
+        return why
+
+    async def _comparison(
+        self,
+        name: TopicName,
+        schema: Definition,
+        present: list[SchemaRow],
+        strategy: CompatibilityStrategy,
+        *,
+        is_valid: bool,
+    ) -> str:
+        """:meth:`_verdict` with at least one version."""
         key = (self._catalog.own_name(name), strategy.value, _digest(schema))
         known = self._verdicts.get(key)
         if known is not None and known[0]() is present[-1]:

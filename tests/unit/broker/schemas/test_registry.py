@@ -15,6 +15,7 @@ from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.base.units import MIB
 from headgate.broker.schemas import registry as registry_module
+from headgate.broker.schemas.figures import SchemaOperation
 from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
 from headgate.broker.work.scheduler import JobClass
 from headgate.metadata.errors import RefusalError
@@ -275,3 +276,22 @@ async def test_long_comparisons_delay_nobody(world: World) -> None:
     changed = avro(*fields[:-1], "another")
     found = await asyncio.gather(*(schemas.add(name, changed) for name in names))
     assert set(found) == {1}
+
+
+@played()
+async def test_what_is_asked_is_counted_by_namespace(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(NAME, avro("a"))
+    await schemas.add(NAME, avro("b"))
+    with pytest.raises(IncompatibleSchemaError):
+        await schemas.add(NAME, Definition(SchemaType.STRING))
+    assert schemas.get(NAME) is not None
+    assert schemas.get(NAME, 7) is None
+    await schemas.delete(NAME, force=False)
+    schemas.get(parse_topic("public/none/x"))
+    ((namespace, found),) = schemas.figures.by_namespace()
+    counts = {each.value: (of.done, of.failed) for each, of in found.operations.items()}
+    assert namespace == NAME.namespace
+    assert counts == {"get": (2, 0), "put": (2, 1), "del": (1, 0)}
+    assert (found.compatible, found.incompatible) == (1, 1)
+    assert found.operations[SchemaOperation.PUT].took_ns >= 0
