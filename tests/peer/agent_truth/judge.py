@@ -13,6 +13,7 @@ import argparse
 import gzip
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from math import sqrt
@@ -137,11 +138,12 @@ def main() -> int:
                         wrong[topic.rpartition("/")[2], name, verdict] += 1
         count = right + wrong.total()
         note = "" if least is None else f"; at least {least:.0%}"
-        print(f"a look each {period_s:g} s, after {for_s:g} s: {interval(right, count)}{note}")
+        said = f"a look each {period_s:g} s, after {for_s:g} s: {interval(right, count)}{note}"
+        sys.stdout.write(f"{said}\n")
         missed += least is not None and right < least * count
         if options.show:
             for (topic, name, verdict), times in sorted(wrong.items()):
-                print(f"  {topic} {name}: {verdict}, {times} times")
+                sys.stdout.write(f"  {topic} {name}: {verdict}, {times} times\n")
     return int(missed > 0)
 
 
