@@ -44,6 +44,11 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Let the end of the process find what the imports hold."""
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of the longest files first, for the processes of ``./dev test``."""
     items[:] = [items[index] for index in ordered(item.location[0] for item in items)]

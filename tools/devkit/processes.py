@@ -122,7 +122,7 @@ def ended(
 
 def _give_way(pid: int) -> None:
     """Let a program that has just begun run behind all others."""
-    with contextlib.suppress(ProcessLookupError):  # it has ended
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or may not
         if hasattr(os, "SCHED_IDLE"):
             os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
         else:
