@@ -89,8 +89,8 @@ LANES: Final = (
         ("tests/service",),
         budget_s=160,
         limit_s=1200,
-        # Its tests wait for the start and end of brokers half of the time.
-        processes=3,
+        # Its tests and their brokers use a third of a core, and otherwise wait.
+        processes=4,
         marks="not alone and not waits",
         is_timed=True,
         leaves_room=True,
