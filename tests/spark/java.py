@@ -65,10 +65,12 @@ def archiving() -> Iterator[str]:
         return
     archive.parent.mkdir(parents=True, exist_ok=True)
     pending = archive.with_suffix(f".{os.getpid()}")
-    yield f"-XX:ArchiveClassesAtExit={pending}"
-    has_ended = end_java()
-    if has_ended and pending.exists():
-        pending.replace(archive)
+    try:
+        yield f"-XX:ArchiveClassesAtExit={pending}"
+        if end_java() and pending.exists():
+            pending.replace(archive)
+    finally:
+        pending.unlink(missing_ok=True)  # it has 190 MB
 
 
 def end_java() -> bool:
