@@ -275,6 +275,10 @@ class AdminFacade:
         self._broker.begin_turn()
         return await self._observer.explain_limits(count)
 
+    def explain_adaptive(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return self._observer.explain_adaptive(count)
+
     def explain_broker(self) -> Any:
         self._broker.begin_turn()
         return self._observer.explain_broker()

@@ -243,6 +243,9 @@ class Facade(Protocol):
     async def explain_limits(self, count: int) -> Any:
         """The ``count`` limits at which most waits, as plain values for JSON."""
 
+    def explain_adaptive(self, count: int) -> Any:
+        """The adaptive controller and its latest ``count`` decisions, as plain values for JSON."""
+
     def explain_broker(self) -> Any:
         """How the broker itself is, as plain values for JSON."""
 

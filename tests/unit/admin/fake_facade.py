@@ -307,6 +307,9 @@ class FakeFacade:
     async def explain_limits(self, count: int) -> Any:
         return {"limits": sorted(self.topics)[:count]}
 
+    def explain_adaptive(self, count: int) -> Any:
+        return {"enabled": False, "decisions": [count]}
+
     def explain_broker(self) -> Any:
         return {"connections": 0}
 
