@@ -89,7 +89,7 @@ LANES: Final = (
         ("tests/service",),
         budget_s=160,
         limit_s=1200,
-        # Its tests and their brokers use a third of a core, and otherwise wait.
+        # Its tests wait for the start and end of brokers most of the time.
         processes=4,
         marks="not alone and not waits",
         is_timed=True,
