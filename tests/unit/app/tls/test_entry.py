@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -99,7 +100,7 @@ class Port:
         pace: Any = self.pace
         self.port = TlsPort(
             self.loop,
-            lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+            lambda _: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
             self.gate,
             pace,
             self.status,
@@ -279,19 +280,24 @@ class Echo(asyncio.BufferedProtocol):
 class Whole:
     """A port with real contexts, and clients over pairs of sockets."""
 
-    def __init__(self, trial: Trial, *, is_required: bool = False) -> None:
+    def __init__(self, trial: Trial, *, is_required: bool = False, **more: str) -> None:
         self.loop = asyncio.get_running_loop()
         settings = Settings()
-        for key, value in trial.settings.items():
+        for key, value in (trial.settings | more).items():
             settings.set(key, value)
         settings.tlsRequireTrustedClientCertOnConnect = is_required
         files = TlsFiles.of(settings)
-        context = load(files, (Profile(),), files.read()).contexts[0]
+        loaded = load(files, (Profile(),), files.read())
         self.gate, self.status = Gate(), TlsStatus()
         lines = BoundedLines(logging.getLogger("headgate.connection"), lambda: 0)
         self.notes: list[str] = []
         self.port = TlsPort(
-            self.loop, lambda: context, self.gate, HandshakePace(self.loop), self.status, lines
+            self.loop,
+            lambda name: loaded.contexts_of(name)[0],
+            self.gate,
+            HandshakePace(self.loop),
+            self.status,
+            lines,
         )
         self._make: Callable[[], asyncio.BaseProtocol] = lambda: Echo(self.notes)
 
@@ -335,6 +341,49 @@ def test_bytes_right_behind_the_handshake_reach_the_protocol(
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(story())
+
+
+def test_a_client_gets_the_certificate_of_the_name_that_it_asks_for(tmp_path: Path) -> None:
+    """Also a client whose own certificate is required: each context knows the authorities."""
+    trial = Trial(tmp_path)
+    certificate, key = trial.server("other", "other.example")
+    more = {
+        "headgateTlsSniCertificateFilePaths": certificate,
+        "headgateTlsSniKeyFilePaths": key,
+    }
+
+    async def names_of_certificate(whole: Whole, asked: str | None, context: ssl.SSLContext) -> Any:
+        reader, writer = await asyncio.open_connection(
+            sock=await whole.dial(), ssl=context, server_hostname=asked or ""
+        )
+        try:
+            writer.write(b"x")
+            await reader.readexactly(1)
+            found = writer.get_extra_info("ssl_object").getpeercert()["subjectAltName"]
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+        return {name for _, name in found}
+
+    async def story() -> None:
+        whole = Whole(trial, is_required=True, **more)
+        context = trial.context("admin")
+        assert await names_of_certificate(whole, "other.example", context) == {"other.example"}
+        context.check_hostname = False
+        for asked in ("unknown.example", "broker.example", None):
+            names = await names_of_certificate(whole, asked, context)
+            assert "broker.example" in names, asked
+        made_count = sum(note.startswith("made") for note in whole.notes)
+        with contextlib.suppress(
+            OSError, EOFError
+        ):  # TLS 1.3 tells it after its side of the handshake
+            await names_of_certificate(whole, "other.example", trial.context())
+        await whole.until(lambda: whole.status.handshakes.get(HandshakeEnd.FAILED) == 1)
+        assert sum(note.startswith("made") for note in whole.notes) == made_count
+        await whole.until(lambda: len(whole.notes) == 2 * made_count)
+
+    asyncio.run(story())
 
 
 def test_bytes_in_the_flight_of_the_finished_message(tmp_path: Path) -> None:
