@@ -155,7 +155,10 @@ class Node:
                 app = WebAuthentication(app, authentication, settings)
             rate = HttpRate(settings, broker.clock.monotonic_ns())
             guarded = WebGuard(
-                app, HostNames.of(settings), lambda: rate.refusal(broker.clock.monotonic_ns())
+                app,
+                HostNames.of(settings),
+                lambda: rate.refusal(broker.clock.monotonic_ns()),
+                broker.audit.note_refused_request,
             )
             await ports.serve_web(guarded, broker, tls, pace, stack)
             return cls(broker, ports.urls, data_path, stack.pop_all())
