@@ -127,12 +127,12 @@ def test_refusals_are_in_the_audit_log(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path).start()
     try:
         assert raw(broker, "GET", "/admin/v2/tenants", b"", "Host: audited.example")[0] == 421
-        assert raw(broker, "GET", RETENTION, b"", "X: " + "x" * 70_000)[0] == 400
+        assert raw(broker, "G?T", RETENTION)[0] == 400
         first, second = (line for line in broker.log().splitlines() if AUDIT in line)
     finally:
         broker.close()
     assert "audited.example" in first
-    assert "head too long" in second
+    assert "Invalid HTTP request" in second
     entry = json.loads(first[first.index("{") :])
     assert entry["address"].startswith("127.0.0.1:")
     assert (entry["role"], entry["request"], entry["status"]) == ("", "GET", 421)
