@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import socket
 import ssl
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -299,12 +301,12 @@ class Whole:
             self.status,
             lines,
         )
-        self._make: Callable[[], asyncio.BaseProtocol] = lambda: Echo(self.notes)
+        self.make: Callable[[], asyncio.BaseProtocol] = lambda: Echo(self.notes)
 
     async def dial(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        await self.loop.connect_accepted_socket(lambda: self.port.entry(self._make), theirs)  # type: ignore[call-overload]
+        await self.loop.connect_accepted_socket(lambda: self.port.entry(self.make), theirs)  # type: ignore[call-overload]
         return ours
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -475,3 +477,63 @@ def test_a_client_that_stops_amid_the_handshake_is_disconnected(tmp_path: Path) 
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(story())
+
+
+class Forgetful(Echo):
+    """Forgets its transport at its end, as the protocols of both ports do."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.transport = None
+
+
+@pytest.mark.parametrize("ends", ["served", "foreign", "refused", "left"])
+def test_an_ended_connection_leaves_no_cycle(tmp_path: Path, ends: str) -> None:
+    """On the loop of a broker: asyncio's own leaves one for each handshake that it refuses."""
+    trial, ended = Trial(tmp_path), []
+
+    async def served(whole: Whole, context: ssl.SSLContext) -> None:
+        reader, writer = await asyncio.open_connection(
+            sock=await whole.dial(), ssl=context, server_hostname="localhost"
+        )
+        writer.write(b"x")
+        await reader.read(1)
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    async def story() -> None:
+        whole = Whole(trial, is_required=True)
+        whole.make = lambda: Forgetful(whole.notes)
+        make = whole.port.entry
+
+        def entry(made: Callable[[], asyncio.BaseProtocol]) -> TlsEntry:
+            def made_noted() -> asyncio.BaseProtocol:
+                protocol = made()
+                ended.append(weakref.ref(protocol))
+                return protocol
+
+            found = make(made_noted)
+            ended.append(weakref.ref(found))
+            return found
+
+        whole.port.entry = entry  # type: ignore[method-assign]
+        if ends in ("served", "refused"):
+            with contextlib.suppress(OSError):
+                await served(whole, trial.context("admin" if ends == "served" else ""))
+        else:
+            sock = await whole.dial()
+            sock.send(b"GET / HTTP/1.1\r\n\r\n" if ends == "foreign" else client_hello()[:-5])
+            await asyncio.sleep(0.01)
+            sock.close()
+        await whole.until(lambda: whole.status.half_open == 0)
+        await whole.until(lambda: all(each() is None for each in ended))
+
+    gc.collect()
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(story())
+    finally:
+        gc.enable()
+    assert len(ended) == (2 if ends == "served" else 1)
