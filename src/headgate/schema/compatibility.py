@@ -15,7 +15,7 @@ from headgate.base.schema_types import (
 )
 from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT
 from headgate.schema.avro import AvroSchema, parse_avro
-from headgate.schema.avro_resolution import misfit
+from headgate.schema.avro_resolution import Cost, misfit
 from headgate.schema.definition import Definition, Steps
 from headgate.schema.errors import InvalidSchemaError
 from headgate.schema.json_notation import old_json_id
@@ -139,16 +139,16 @@ def _avro_or_old(definition: Definition) -> Steps[AvroSchema | str]:
 def _in_avro(
     present: Sequence[Definition], new: Definition, strategy: CompatibilityStrategy
 ) -> Steps[str]:
-    ours = yield from _avro_or_old(new)
+    ours, cost = (yield from _avro_or_old(new)), Cost()
     for each in reversed(present):
         theirs = yield from _avro_or_old(each)
         if isinstance(ours, AvroSchema) and isinstance(theirs, AvroSchema):
             if strategy in _NEW_READS:
-                why = yield from misfit(ours, theirs)
+                why = yield from misfit(ours, theirs, cost)
                 if why:
                     return f"Incompatible schema: it cannot read what the topic has: {why}"
             if strategy in _NEW_IS_READ:
-                why = yield from misfit(theirs, ours)
+                why = yield from misfit(theirs, ours, cost)
                 if why:
                     return f"Incompatible schema: the topic's schema cannot read its data: {why}"
         elif ours != theirs and isinstance(ours, str) and isinstance(theirs, str):

@@ -7,7 +7,6 @@ partitioned topic. Changes of one topic's schema run one after the other.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import OrderedDict
 from functools import partial
@@ -20,6 +19,7 @@ from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.base.units import MIB
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
+from headgate.broker.schemas.turns import KeyedTurns
 from headgate.broker.schemas.version_index import VersionIndex, definition_of
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
@@ -46,7 +46,11 @@ TRIES: Final = 8
 """How often a change is planned again because the admin API changed the schema meanwhile."""
 
 CHECKS_MAX: Final = 4
-"""Definitions that are read at the same time: one takes about twenty times its size."""
+"""Definitions that are read at the same time: one takes about twenty times its size. Of one
+namespace one is read at a time, so that its comparisons do not stand before those of all others."""
+
+WHY_CHARACTERS_MAX: Final = 500
+"""A result that is kept has names of a client in it, of any length."""
 
 TOPIC_SHARE: Final = 16
 """The schema of one topic may take a sixteenth of the memory for all, so that nobody fills it."""
@@ -97,7 +101,7 @@ class SchemaRegistry:
         self._engine = host.engine
         self._index = VersionIndex(host.catalog)
         self._changes = KeyedMutex()
-        self._checks = asyncio.Semaphore(CHECKS_MAX)
+        self._turns = KeyedTurns(CHECKS_MAX)
         self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[ref[SchemaRow], str]] = (
             OrderedDict()
         )
@@ -130,6 +134,7 @@ class SchemaRegistry:
         name = topic.name
         if schema.type == SchemaType.AUTO_CONSUME:
             return
+        _check_size(schema)
         if self._catalog.schema(name) is None and _is_idle(topic):
             await self._add_by_client(name, schema)
             return
@@ -173,9 +178,11 @@ class SchemaRegistry:
         """The version of a definition, or :data:`UNKNOWN_VERSION`.
 
         Raises:
+            IncompatibleSchemaError: it is too large.
             InvalidSchemaError: the definition is not well formed.
         """
-        found = await self._in_slices(self._index.find(name, schema))
+        _check_size(schema)
+        found = await self._in_slices(name, self._index.find(name, schema))
         return UNKNOWN_VERSION if found is None else found
 
     async def check_compatible(self, name: TopicName, schema: Definition) -> CompatibilityStrategy:
@@ -225,10 +232,6 @@ class SchemaRegistry:
     ) -> int:
         """The version of a definition; a new one is added. Runs alone for its topic."""
         size_bytes = schema.size_bytes
-        if size_bytes > DEFINITION_BYTES_MAX:
-            raise IncompatibleSchemaError(
-                f"The schema has {size_bytes} bytes: {DEFINITION_BYTES_MAX} are allowed"
-            )
         for _ in range(TRIES):
             latest = self._catalog.latest_schema(name)
             version = await self.find_version(name, schema)
@@ -324,14 +327,15 @@ class SchemaRegistry:
             return known[1]
         stored = [definition_of(row) for row in present]
         if not is_valid:
-            await self._in_slices(check_definition(schema))
-        why = await self._in_slices(incompatibility(stored, schema, strategy))
+            await self._in_slices(name, check_definition(schema))
+        why = await self._in_slices(name, incompatibility(stored, schema, strategy))
+        why = why[:WHY_CHARACTERS_MAX]
         self._verdicts[key] = (ref(present[-1]), why)
         if len(self._verdicts) > VERDICTS_MAX:
             self._verdicts.popitem(last=False)
         return why
 
-    async def _in_slices(self, steps: definitions.Steps[T]) -> T:
+    async def _in_slices(self, name: TopicName, steps: definitions.Steps[T]) -> T:
         """The result of work on definitions, which others interrupt."""
         results: list[T] = []
         errors: list[HeadgateError] = []
@@ -344,12 +348,20 @@ class SchemaRegistry:
             except RecursionError:  # an internal error here would end the broker
                 errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
-        async with self._checks:
+        async with self._turns.of(name.namespace):
             await self._work.run("checking a schema", JobClass.COMMAND, captured())
         self._begin_turn()
         if errors:
             raise errors[0]
         return results[0]
+
+
+def _check_size(schema: Definition) -> None:
+    size_bytes = schema.size_bytes
+    if size_bytes > DEFINITION_BYTES_MAX:
+        raise IncompatibleSchemaError(
+            f"The schema has {size_bytes} bytes: {DEFINITION_BYTES_MAX} are allowed"
+        )
 
 
 def _digest(schema: Definition) -> bytes:

@@ -10,12 +10,12 @@ import weakref
 import pytest
 
 from headgate.base.errors import StorageError
-from headgate.base.names import TopicName, parse_topic
+from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.broker.schemas import registry as registry_module
 from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
 from headgate.metadata.errors import RefusalError
-from headgate.schema.definition import Definition
+from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
@@ -215,3 +215,46 @@ async def test_long_comparisons_delay_nobody(world: World) -> None:
     changed = avro(*fields[:-1], "another")
     found = await asyncio.gather(*(schemas.add(name, changed) for name in names))
     assert set(found) == {1}
+
+
+@played()
+async def test_a_crowd_of_one_namespace_does_not_stand_before_others(world: World) -> None:
+    """Definitions that take long were checked in the order in which they came."""
+    schemas, catalog = schemas_of(world), world.broker.catalog
+    catalog.apply(catalog.plan_create_namespace(NamespaceName("public", "quiet")))
+    quiet = parse_topic("public/quiet/t")
+    wide = [avro(*(f"f{n}_{m}" for m in range(1_000))) for n in range(20)]
+    crowd = [asyncio.ensure_future(schemas.find_version(NAME, each)) for each in wide]
+    await asyncio.sleep(0)
+    assert await schemas.find_version(quiet, avro("a")) == -1
+    assert sum(each.done() for each in crowd) < 4
+    assert set(await asyncio.gather(*crowd)) == {-1}
+
+
+@played()
+async def test_a_definition_that_is_too_large_is_not_read(world: World) -> None:
+    schemas = schemas_of(world)
+    large = Definition(SchemaType.AVRO, b"[" * (DEFINITION_BYTES_MAX + 1))
+    await world.broker.registry.create(NAME)
+    topic = world.broker.registry.get(NAME)
+    assert topic is not None
+    for check in (
+        schemas.find_version(NAME, large),
+        schemas.check_compatible(NAME, large),
+        schemas.check_consumer(topic, large),
+        schemas.add(NAME, large),
+    ):
+        with pytest.raises(IncompatibleSchemaError, match="131073 bytes: 131072 are allowed"):
+            await check
+
+
+@played()
+async def test_a_verdict_is_short_whatever_a_field_is_called(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(NAME, avro("a"))
+    name = "x" * 100_000
+    value = {"type": "record", "name": "R", "fields": [{"name": name, "type": "long"}]}
+    new = Definition(SchemaType.AVRO, json.dumps(value).encode())
+    with pytest.raises(IncompatibleSchemaError) as caught:
+        await schemas.add(NAME, new)
+    assert len(str(caught.value)) == registry_module.WHY_CHARACTERS_MAX
