@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from headgate.base.instants import iso_time
 from headgate.control.adaptive import DECISIONS_MAX, AdaptiveThrottle
 from headgate.engine.topic import Topic
+from headgate.explain.states import AdaptiveState, DecisionState
 from headgate.flow.adaptive.cycle import Decision, PublishLimit
 from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
-from headgate.observe.states.fields import AdaptiveState, DecisionState
 
 
 def adaptive_state(
