@@ -299,7 +299,8 @@ def test_other_protocols_end_their_own_connection(broker: BrokerProcess, trial: 
     assert log.count("sent Pulsar's protocol without TLS and is disconnected") == 1
     assert log.count("sent HTTP without TLS and is disconnected") == 1
     assert log.count("not a frame but a TLS handshake") == 1
-    assert log.count("TLS at a port of HTTP: https:// belongs to the port webServicePortTls") == 1
+    why = "TLS at a port of HTTP: https:// belongs to the port webServicePortTls"
+    assert log.count(f"is disconnected: {why}") == 1
 
 
 def stalled(trial: Trial, url: str) -> socket.socket:

@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
             self._unread_bytes_max,
         )
         self.write = self._frames.write
-        self.consumer_port = ConnectionConsumers(self, self._frames)
+        self.consumer_port: ConnectionConsumers = ConnectionConsumers(self, self._frames)
         delays = DelayedSends(self, self._refusal_logger, counts)
         self.producer_port = ConnectionProducers(
             self, self._frames, delays, self.throttle, engine, settings
