@@ -13,6 +13,7 @@ from headgate.admin.routing import Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer, answer_emptied, reserve_for
 from headgate.base.names import TopicName, parse_topic
 from headgate.explain.reports import (
+    AdaptiveReport,
     BrokerReport,
     LimitsReport,
     StorageReport,
@@ -46,6 +47,11 @@ async def explain_storage(call: Call) -> Reply:
 async def explain_limits(call: Call) -> Reply:
     """The limits in force at which most waits: ``count`` of them, by default ten."""
     return await answer(call, pieces_of(await call.facade.explain_limits(_count(call))))
+
+
+async def explain_adaptive(call: Call) -> Reply:
+    """The adaptive controller and its latest decisions: ``count`` of them, by default ten."""
+    return as_json(call.facade.explain_adaptive(_count(call)))
 
 
 async def explain_broker(call: Call) -> Reply:
@@ -97,6 +103,9 @@ _TOPICS = Query(
 _LIMITS = Query(
     "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many limits to list"
 )
+_DECISIONS = Query(
+    "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many decisions to list"
+)
 _COUNT = Query(
     "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many backlogs to list"
 )
@@ -116,6 +125,8 @@ ROUTES = (
           query=(_PER_PARTITION, _TIMELINE)),
     Route("GET", "/admin/v2/headgate/limits", Operation.EXPLAIN_BROKER, explain_limits,
           "The limits in force", reply=LimitsReport, query=(_LIMITS,)),
+    Route("GET", "/admin/v2/headgate/adaptive", Operation.EXPLAIN_BROKER, explain_adaptive,
+          "The adaptive controller and its decisions", reply=AdaptiveReport, query=(_DECISIONS,)),
     Route("GET", "/admin/v2/headgate/broker", Operation.EXPLAIN_BROKER, explain_broker,
           "How the broker itself is", reply=BrokerReport),
     Route("GET", "/admin/v2/headgate/storage", Operation.EXPLAIN_BROKER, explain_storage,

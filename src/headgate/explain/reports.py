@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from headgate.explain.states import (
     AdaptiveState,
+    DecisionState,
     LimitRef,
     LimitState,
     ParkedState,
@@ -190,7 +191,9 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     """Producers that wait for exclusive access; nothing of theirs waits in the broker."""
     delays_ignored: int
     """Messages that asked to be delivered later and were delivered at once, since the topic was
-    loaded: delayed delivery is not supported."""
+    loaded: delayed delivery was off."""
+    delays_refused: int
+    """Messages that asked for a longer delay than is allowed, since then."""
     duplicates_dropped: int
     """Messages that deduplication did not store, because they had been stored before, since the
     topic was loaded."""
@@ -275,6 +278,31 @@ class BrokerReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """The longest time for which the event loop did one thing, in the last minute."""
     longest_turn: str
     """What that was; empty if none was noted."""
+
+
+class AdaptiveReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The adaptive controller of a broker."""
+
+    at: str
+    broker: str
+    enabled: bool
+    """``adaptivePublisherThrottlingEnabled``; without it the rest is null or empty."""
+    law: str | None
+    observe_only: bool | None
+    active: int
+    """Topics that it slows now; none in observe-only mode."""
+    activations: int
+    """Limits that it began since the start."""
+    memory_pressure: float | None
+    """Pressure from the broker's memory, 0..1."""
+    memory_used_bytes: int | None
+    memory_limit_bytes: int | None
+    last_evaluation: str | None
+    """When it last evaluated all topics without a failure."""
+    failures: int
+    """Evaluations that failed since the start."""
+    decisions: list[DecisionState]
+    """The latest, the latest first; at most ``count``."""
 
 
 class DamageState(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -43,6 +43,7 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
 )
+from headgate.metadata.rows import SchemaRow
 from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
@@ -207,6 +208,9 @@ class AdminFacade:
     def namespace_schema_rules(self, namespace: NamespaceName) -> SchemaRules:
         return self._policies.schemas.of_namespace(namespace)
 
+    def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
+        return self._broker.schemas.get(topic, version)
+
     async def add_schema(self, topic: TopicName, schema: Definition) -> int:
         with schema_refusals():
             return await self._broker.schemas.add(topic, schema)
@@ -274,6 +278,10 @@ class AdminFacade:
     async def explain_limits(self, count: int) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_limits(count)
+
+    def explain_adaptive(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return self._observer.explain_adaptive(count)
 
     def explain_broker(self) -> Any:
         self._broker.begin_turn()

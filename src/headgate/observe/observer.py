@@ -9,6 +9,7 @@ from headgate.broker.slices import AdminTurns, in_slices
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.explain.states import StorageState
+from headgate.observe.explain.adaptive import adaptive_report
 from headgate.observe.explain.broker import broker_report
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.limits import LimitReports
@@ -109,6 +110,10 @@ class Observer:
     async def explain_limits(self, count: int) -> dict[str, Any]:
         """The ``count`` limits at which most waits, as plain values."""
         return await self._limits.report(count, self._broker.info.broker_id)
+
+    def explain_adaptive(self, count: int) -> dict[str, Any]:
+        """The adaptive controller and its latest ``count`` decisions, as plain values."""
+        return adaptive_report(self._broker, count)
 
     def explain_broker(self) -> dict[str, Any]:
         """How the broker itself is, as plain values."""

@@ -18,9 +18,6 @@ COST_MAX: Final = 400_000
 """Pairs of types and fields that one comparison may look at: half a second. Definitions of people
 take a few thousand."""
 
-ALL_COST_MAX: Final = 10 * COST_MAX
-"""The same of all comparisons of a definition with the versions of a topic."""
-
 CHAIN_MAX: Final = 64
 """Unions inside records inside unions that are looked at to choose a branch."""
 
@@ -37,29 +34,19 @@ _PROMOTED: Final[dict[str, tuple[str, ...]]] = {
 """The primitives that each one reads beside itself."""
 
 
-class Cost:
-    """What several comparisons cost together."""
-
-    __slots__ = ("spent",)
-
-    def __init__(self) -> None:
-        self.spent = 0
-
-
-def misfit(reader: AvroSchema, writer: AvroSchema, cost: Cost | None = None) -> Steps[str]:
-    """Why ``reader`` does not read data that ``writer`` wrote; empty if it does. ``cost`` counts
-    this comparison with others.
+def misfit(reader: AvroSchema, writer: AvroSchema) -> Steps[str]:
+    """Why ``reader`` does not read data that ``writer`` wrote; empty if it does.
 
     Raises:
-        InvalidSchemaError: the schemas are too complex to compare, or ``cost`` is too high.
+        InvalidSchemaError: the schemas are too complex to compare.
     """
-    return (yield from _Resolution(reader, cost or Cost()).run(reader.root, writer.root))
+    return (yield from _Resolution(reader).run(reader.root, writer.root))
 
 
 class _Resolution:
     """One comparison."""
 
-    def __init__(self, reader: AvroSchema, all_cost: Cost) -> None:
+    def __init__(self, reader: AvroSchema) -> None:
         types = reader.named.values()
         self._names = {alias: each.name for each in types for alias in each.aliases}
         """Names of the writer that the reader calls otherwise."""
@@ -78,7 +65,6 @@ class _Resolution:
         self._equivalent: dict[tuple[int, int], bool] = {}
         self._unlike: dict[tuple[int, int], bool] = {}
         self._cost = 0
-        self._all_cost = all_cost
         self._depth = 0
 
     def run(self, reader: AvroType, writer: AvroType) -> Steps[str]:
@@ -101,8 +87,7 @@ class _Resolution:
     def _charge(self, cost: int) -> int:
         """Count the cost of a step; returns its work units."""
         self._cost += cost
-        self._all_cost.spent += cost
-        if self._cost > COST_MAX or self._all_cost.spent > ALL_COST_MAX:
+        if self._cost > COST_MAX:
             raise InvalidSchemaError("The definitions are too complex to be compared")
         return SCHEMA_PAIR_COMPARED + cost // SCHEMA_FIELDS_PER_UNIT
 

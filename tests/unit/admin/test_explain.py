@@ -34,6 +34,7 @@ def test_limits_and_the_broker_itself(api: Ask, broker: FakeFacade) -> None:
     broker.topics["t"] = FakeTopic()
     assert api("GET", "/admin/v2/headgate/limits?count=1").json() == {"limits": ["t"]}
     assert api("GET", "/admin/v2/headgate/limits?count=0").status == 400
+    assert api("GET", "/admin/v2/headgate/adaptive?count=7").json()["decisions"] == [7]
     assert api("GET", "/admin/v2/headgate/broker").json() == {"connections": 0}
 
 

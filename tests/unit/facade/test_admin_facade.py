@@ -296,6 +296,7 @@ def test_explanations_are_asked_of_explain(story: Story) -> None:
     explained = story.world.run(story.facade.explain_topic(NAME, per_partition=False))
     assert isinstance(explained, dict)
     assert story.world.run(story.facade.explain_limits(10))["limitsTotal"] == 0
+    assert story.facade.explain_adaptive(10)["enabled"] is False
     assert story.facade.explain_broker()["connections"] > 0
 
 

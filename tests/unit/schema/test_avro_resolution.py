@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headgate.schema.avro import parse_avro
-from headgate.schema.avro_resolution import ALL_COST_MAX, COST_MAX, Cost, misfit
+from headgate.schema.avro_resolution import COST_MAX, misfit
 from headgate.schema.errors import InvalidSchemaError
 from tests.unit.schema.running import counted, outcome
 from tests.unit.schema.test_avro import record
@@ -125,17 +125,6 @@ def test_a_comparison_has_an_end() -> None:
     with pytest.raises(InvalidSchemaError, match="too complex"):
         counted(misfit(reader, writer))
     assert COST_MAX < 1_000_000
-
-
-def test_all_comparisons_of_a_definition_have_an_end_together() -> None:
-    """With a thousand versions each comparison could take half a second."""
-    value = record(*(field(f"f{n}", ["null", "string"], default=None) for n in range(100)))
-    parsed, cost = outcome(parse_avro(json.dumps(value).encode())), Cost()
-    counted(misfit(parsed, parsed, cost))
-    assert 0 < cost.spent < COST_MAX // 100
-    cost.spent = ALL_COST_MAX - 1
-    with pytest.raises(InvalidSchemaError, match="too complex"):
-        counted(misfit(parsed, parsed, cost))
 
 
 def test_the_largest_definitions_of_people_are_compared() -> None:

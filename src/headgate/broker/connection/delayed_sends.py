@@ -57,8 +57,10 @@ class DelayedSends:
             refusal_logger.delay_ignored(address, producer.name, topic.name)
         elif 0 < policy.delay_max_ms < delay_ms:
             reason = f"Exceeds max allowed delivery delay of {policy.delay_max_ms} milliseconds"
-            topic.delays_refused += 1
-            if topic.delays_refused == 1:  # most clients send it again in a new connection
+            is_first = not topic.delays_refused
+            topic.delays_refused += messages
+            self._counts.delays_refused += messages
+            if is_first:  # most clients send it again in a new connection
                 refusal_logger.refused(
                     address,
                     CommandType.SEND,

@@ -7,8 +7,10 @@ partitioned topic. Changes of one topic's schema run one after the other.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import ref
@@ -16,17 +18,18 @@ from weakref import ref
 from headgate.base.errors import HeadgateError
 from headgate.base.names import TopicName
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
-from headgate.base.units import MIB
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
-from headgate.broker.schemas.turns import KeyedTurns
+from headgate.broker.schemas.fair_slots import FairSlots
+from headgate.broker.schemas.figures import SchemaFigures, SchemaOperation
+from headgate.broker.schemas.schema_room import SchemaUse, check_room
 from headgate.broker.schemas.version_index import VersionIndex, definition_of
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, conflict
-from headgate.metadata.rows import SchemaRow
+from headgate.metadata.rows import SCHEMA_ROW_BYTES, SchemaRow
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.schema import definition as definitions
@@ -46,14 +49,12 @@ TRIES: Final = 8
 """How often a change is planned again because the admin API changed the schema meanwhile."""
 
 CHECKS_MAX: Final = 4
-"""Definitions that are read at the same time: one takes about twenty times its size. Of one
-namespace one is read at a time, so that its comparisons do not stand before those of all others."""
+TENANT_CHECKS_MAX: Final = 2
+"""Definitions that are read at the same time, of all tenants and of one: one definition takes about
+twenty times its size."""
 
 WHY_CHARACTERS_MAX: Final = 500
 """A result that is kept has names of a client in it, of any length."""
-
-TOPIC_SHARE: Final = 16
-"""The schema of one topic may take a sixteenth of the memory for all, so that nobody fills it."""
 
 VERDICTS_MAX: Final = 1_024
 """Comparisons whose result is kept, so that crowds that reconnect are compared once."""
@@ -99,9 +100,10 @@ class SchemaRegistry:
         self._work = host.work
         self._begin_turn = host.begin_turn
         self._engine = host.engine
+        self.figures = SchemaFigures(lambda name: host.catalog.namespace(name) is not None)
         self._index = VersionIndex(host.catalog)
         self._changes = KeyedMutex()
-        self._turns = KeyedTurns(CHECKS_MAX)
+        self._checks = FairSlots(CHECKS_MAX, TENANT_CHECKS_MAX)
         self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[ref[SchemaRow], str]] = (
             OrderedDict()
         )
@@ -158,7 +160,28 @@ class SchemaRegistry:
     async def _add_by_client(self, name: TopicName, schema: Definition) -> int:
         rules = self._rules.of_topic(name)
         add = partial(self._add, name, schema, may_add=rules.auto_update, needs_topic=True)
-        return await self._changes.run_alone(self._catalog.own_name(name), add)
+        return await self._change(name, SchemaOperation.PUT, add)
+
+    async def _change(
+        self,
+        name: TopicName,
+        operation: SchemaOperation,
+        change: Callable[[], Coroutine[Any, Any, int]],
+    ) -> int:
+        """Run a change of a topic's schema alone, and count it."""
+        began_ns, namespace = self._engine.now_ns, name.namespace
+        try:
+            version = await self._changes.run_alone(self._catalog.own_name(name), change)
+        except HeadgateError:
+            self.figures.failed(namespace, operation)
+            raise
+        self.figures.done(namespace, operation, self._engine.now_ns - began_ns)
+        return version
+
+    def get(self, name: TopicName, version: int | None = None) -> SchemaRow | None:
+        """A version of a topic's schema, by default the latest; None if it does not exist."""
+        self.figures.done(name.namespace, SchemaOperation.GET, 0)
+        return self._catalog.schema(name, version)
 
     # -- the admin API ---------------------------------------------------------------------
 
@@ -172,7 +195,7 @@ class SchemaRegistry:
             StorageError: it could not be stored.
         """
         add = partial(self._add, name, schema, may_add=True, needs_topic=False)
-        return await self._changes.run_alone(self._catalog.own_name(name), add)
+        return await self._change(name, SchemaOperation.PUT, add)
 
     async def find_version(self, name: TopicName, schema: Definition) -> int:
         """The version of a definition, or :data:`UNKNOWN_VERSION`.
@@ -207,7 +230,7 @@ class SchemaRegistry:
             StorageError: it could not be stored.
         """
         delete = partial(self._delete, name, force=force)
-        return await self._changes.run_alone(self._catalog.own_name(name), delete)
+        return await self._change(name, SchemaOperation.DELETE, delete)
 
     async def _delete(self, name: TopicName, *, force: bool) -> int:
         await self._writer.when_earlier_done()
@@ -289,19 +312,14 @@ class SchemaRegistry:
                 f"The schema of {name} has {count} versions: headgateSchemaVersionsPerTopic="
                 f"{settings.headgateSchemaVersionsPerTopic} are allowed"
             )
-        own_bytes = sum(row.size_bytes for row in self._catalog.schemas(name))
-        if own_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB // TOPIC_SHARE:
-            raise IncompatibleSchemaError(
-                f"The schema of {name} takes {own_bytes} bytes: a sixteenth of "
-                f"headgateSchemaMemoryMB={settings.headgateSchemaMemoryMB} has no room for "
-                f"{size_bytes} more"
-            )
-        if self._catalog.schema_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB:
-            raise IncompatibleSchemaError(
-                f"The schemas of all topics take {self._catalog.schema_bytes} bytes: "
-                f"headgateSchemaMemoryMB={settings.headgateSchemaMemoryMB} has no room for "
-                f"{size_bytes} more"
-            )
+        catalog = self._catalog
+        use = SchemaUse(
+            of_topic=sum(row.size_bytes for row in catalog.schemas(name)),
+            of_tenant=catalog.tenant_schema_bytes[name.namespace.tenant],
+            of_all=catalog.schema_bytes,
+            tenants_count=len(catalog.tenant_schema_bytes),
+        )
+        check_room(use, size_bytes + SCHEMA_ROW_BYTES, settings.headgateSchemaMemoryMB)
 
     async def _verdict(
         self,
@@ -320,6 +338,20 @@ class SchemaRegistry:
         """
         if not present:
             return ""
+        why = await self._comparison(name, schema, present, strategy, is_valid=is_valid)
+        self.figures.compared(name.namespace, is_compatible=not why)
+        return why
+
+    async def _comparison(
+        self,
+        name: TopicName,
+        schema: Definition,
+        present: list[SchemaRow],
+        strategy: CompatibilityStrategy,
+        *,
+        is_valid: bool,
+    ) -> str:
+        """:meth:`_verdict` with at least one version."""
         key = (self._catalog.own_name(name), strategy.value, _digest(schema))
         known = self._verdicts.get(key)
         if known is not None and known[0]() is present[-1]:
@@ -348,8 +380,12 @@ class SchemaRegistry:
             except RecursionError:  # an internal error here would end the broker
                 errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
-        async with self._turns.of(name.namespace):
-            await self._work.run("checking a schema", JobClass.COMMAND, captured())
+        async with self._checks.slot(name.namespace.tenant):
+            try:
+                await self._work.run("checking a schema", JobClass.COMMAND, captured())
+            except asyncio.CancelledError:
+                steps.close()  # its client is gone: the job ends with its next step
+                raise
         self._begin_turn()
         if errors:
             raise errors[0]

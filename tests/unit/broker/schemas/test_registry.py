@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import weakref
@@ -12,9 +13,13 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
+from headgate.base.units import MIB
 from headgate.broker.schemas import registry as registry_module
+from headgate.broker.schemas.figures import SchemaOperation
 from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
+from headgate.broker.work.scheduler import JobClass
 from headgate.metadata.errors import RefusalError
+from headgate.metadata.rows import SCHEMA_ROW_BYTES, TenantRow
 from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.testing import World
@@ -104,6 +109,62 @@ async def test_the_bounds_of_versions_and_of_memory(world: World) -> None:
     assert 2_000_000 < world.broker.catalog.schema_bytes < 1 << 21
     with pytest.raises(IncompatibleSchemaError, match="a sixteenth of headgateSchemaMemoryMB=2"):
         await schemas.add(parse_topic("t0"), avro("b", doc="x" * 100_000))
+
+
+@played(settings={"headgateSchemaMemoryMB": "1"})
+async def test_definitions_without_bytes_and_deletions_are_bounded_too(world: World) -> None:
+    schemas, names = schemas_of(world), 1 * MIB // SCHEMA_ROW_BYTES
+    empty = Definition(SchemaType.STRING)
+    for count in range(names):
+        name = parse_topic(f"t{count}")
+        await schemas.add(name, empty)
+        if count % 2:
+            await schemas.delete(name, force=False)
+    with pytest.raises(IncompatibleSchemaError, match="all topics take"):
+        await schemas.add(parse_topic("one-more"), empty)
+    catalog, writer = world.broker.catalog, world.broker.writer
+    tenant = TenantRow(allowed_clusters=("standalone",), admin_roles=())
+    await writer.commit(catalog.plan_create_tenant("other", tenant))
+    await writer.commit(catalog.plan_create_namespace(NamespaceName("other", "ns")))
+    assert await schemas.add(parse_topic("other/ns/t"), empty) == 0  # another tenant's room
+    await schemas.delete(parse_topic("t1"), force=True)
+    await schemas.delete(parse_topic("t3"), force=True)
+    assert await schemas.add(parse_topic("one-more"), empty) == 0
+
+
+@played()
+async def test_a_tenant_with_many_checks_holds_up_no_other(world: World) -> None:
+    schemas = schemas_of(world)
+    ended: list[str] = []
+
+    async def check(topic: str) -> None:
+        with contextlib.suppress(InvalidSchemaError):
+            await schemas.find_version(parse_topic(topic), avro("a", doc="x" * 50_000))
+        ended.append(topic.partition("/")[0])
+
+    many = [asyncio.create_task(check(f"many/ns/t{number}")) for number in range(60)]
+    await asyncio.sleep(0)
+    await asyncio.gather(*(check(f"few/ns/t{number}") for number in range(3)))
+    assert ended.count("few") == 3
+    assert ended.count("many") < 10
+    await asyncio.gather(*many)
+
+
+@played()
+async def test_a_check_ends_with_its_client(world: World) -> None:
+    schemas, waiting = schemas_of(world), world.broker.work._jobs[JobClass.COMMAND]
+    fields = [f"field_{number}" for number in range(2_000)]
+    topic = await world.broker.registry.create(NAME)
+    await schemas.add(NAME, avro(*fields))
+    for number in range(20):
+        check = asyncio.create_task(schemas.check_consumer(topic, avro(*fields, doc=str(number))))
+        while not waiting:
+            await asyncio.sleep(0)
+        check.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert check.cancelled()
+        assert not waiting
 
 
 @played()
@@ -218,17 +279,22 @@ async def test_long_comparisons_delay_nobody(world: World) -> None:
 
 
 @played()
-async def test_a_crowd_of_one_namespace_does_not_stand_before_others(world: World) -> None:
-    """Definitions that take long were checked in the order in which they came."""
-    schemas, catalog = schemas_of(world), world.broker.catalog
-    catalog.apply(catalog.plan_create_namespace(NamespaceName("public", "quiet")))
-    quiet = parse_topic("public/quiet/t")
-    wide = [avro(*(f"f{n}_{m}" for m in range(1_000))) for n in range(20)]
-    crowd = [asyncio.ensure_future(schemas.find_version(NAME, each)) for each in wide]
-    await asyncio.sleep(0)
-    assert await schemas.find_version(quiet, avro("a")) == -1
-    assert sum(each.done() for each in crowd) < 4
-    assert set(await asyncio.gather(*crowd)) == {-1}
+async def test_what_is_asked_is_counted_by_namespace(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(NAME, avro("a"))
+    await schemas.add(NAME, avro("b"))
+    with pytest.raises(IncompatibleSchemaError):
+        await schemas.add(NAME, Definition(SchemaType.STRING))
+    assert schemas.get(NAME) is not None
+    assert schemas.get(NAME, 7) is None
+    await schemas.delete(NAME, force=False)
+    schemas.get(parse_topic("public/none/x"))
+    ((namespace, found),) = schemas.figures.by_namespace()
+    counts = {each.value: (of.done, of.failed) for each, of in found.operations.items()}
+    assert namespace == NAME.namespace
+    assert counts == {"get": (2, 0), "put": (2, 1), "del": (1, 0)}
+    assert (found.compatible, found.incompatible) == (1, 1)
+    assert found.operations[SchemaOperation.PUT].took_ns >= 0
 
 
 @played()
