@@ -7,10 +7,10 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from headgate.access.authentication import certificate_paths
+from headgate.access.client_config import check_keys, config_of
 from headgate.app.config_file import load_settings, read_config
 from headgate.app.tls.current import CurrentTls
-from headgate.cli.connection.authentication import certificate_paths
-from headgate.cli.connection.client_config import check_keys, config_of
 from headgate.cli.group import main
 
 
