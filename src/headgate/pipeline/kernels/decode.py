@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
+from headgate.flow.account.verdict import MEASURED
 from headgate.pipeline.kernels.record_arrays import (
     ARROW,
     EARLIEST_NS,
@@ -32,7 +33,6 @@ from headgate.pipeline.tables.bronze import (
     BRONZE_EVENTS,
     BRONZE_QUARANTINE,
     BRONZE_SAMPLES,
-    MEASURED,
 )
 from headgate.record.codec import UnknownVersionError, decode_packed
 from headgate.record.fields import FIELDS, Kind
