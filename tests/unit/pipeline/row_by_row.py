@@ -20,6 +20,8 @@ from headgate.flow.account.demonstrated import (
     stopped_by,
 )
 from headgate.flow.account.verdict import (
+    INFERRED,
+    MEASURED,
     THROTTLED,
     Evidence,
     Judgement,
@@ -32,7 +34,6 @@ from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, sentence
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
 
 NS_PER_S: Final = 1_000_000_000

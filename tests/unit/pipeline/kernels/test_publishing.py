@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
 from headgate.pipeline.kernels.publishing import (
@@ -17,7 +18,6 @@ from headgate.pipeline.kernels.publishing import (
     publish_table,
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import DOUBLE, HOUR_NS, STRING, TableColumn
 from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION
