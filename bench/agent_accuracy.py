@@ -20,7 +20,7 @@ from tests.sim.agentsim.situations import SITUATIONS
 PERIODS_S: Final = (1.0, 5.0, 15.0, 60.0)
 JUDGED_AT_S: Final = (61.7, 301.3)
 LEAST_PERCENT: Final = {(61.7, 1.0): 90.0, (301.3, 5.0): 95.0}
-FACTORS: Final = (0.5, 1.0, 1.6)
+FACTORS: Final = (0.6, 1.0, 1.3)
 _Z: Final = 1.96
 
 

@@ -26,6 +26,7 @@ from headgate.explain.delivery import (
 from headgate.explain.diagnosis import SETTLED_NS, Diagnosis, diagnose
 from headgate.explain.timeline import timeline
 from headgate.explain.window import Past, window
+from headgate.flow.account.verdict import INFERRED
 from headgate.flow.limits.precedence import NO_LIMIT
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.sentences.backlog import Circumstances
@@ -33,7 +34,6 @@ from headgate.flow.sentences.backlog import Circumstances
 if TYPE_CHECKING:
     from headgate.agent.cluster_history import ClusterHistory
 
-INFERRED: Final = "inferred"
 PERIODS_MIN: Final = 4
 """A verdict covers at least so many periods of looks, as far as they are known."""
 STALE_PERIODS: Final = 3

@@ -20,6 +20,7 @@ from headgate.explain.states import (
     ThrottledAmount,
 )
 from headgate.explain.timeline import Timeline
+from headgate.flow.account.verdict import MEASURED
 
 
 class TopicQuotaReport(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -155,7 +156,7 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where the disk lost data of the subscription or its topic; null without damage. With damage
     the sentence is about it."""
     sentence: str
-    evidence: str = "measured"
+    evidence: str = MEASURED
     """``inferred`` where the agent looked at a cluster that keeps no account."""
     looks: int | None = None
     """Of inferred evidence: how many looks at the subscription it is made of."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_MS
+from headgate.flow.account.verdict import INFERRED
 from headgate.pipeline.scrapes.differences import differences
 from headgate.pipeline.scrapes.pairs import Difference, ScrapePair
 from headgate.pipeline.scrapes.reading import Scrape
@@ -22,7 +23,7 @@ from headgate.pipeline.tables.arrow_types import (
     partition_columns,
     table_arrow_schema,
 )
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, INFERRED
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 
 INCARNATION: Final = 0
 """Incarnation of every topic, because series do not have it."""
