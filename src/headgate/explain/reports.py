@@ -200,7 +200,9 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     """Producers that wait for exclusive access; nothing of theirs waits in the broker."""
     delays_ignored: int
     """Messages that asked to be delivered later and were delivered at once, since the topic was
-    loaded: delayed delivery is not supported."""
+    loaded: delayed delivery was off."""
+    delays_refused: int
+    """Messages that asked for a longer delay than is allowed, since then."""
     duplicates_dropped: int
     """Messages that deduplication did not store, because they had been stored before, since the
     topic was loaded."""

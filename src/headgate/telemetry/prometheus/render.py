@@ -30,6 +30,7 @@ from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
 from headgate.telemetry.prometheus.page import Page, escape, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
+from headgate.telemetry.prometheus.schema_lines import SchemaLines
 from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
 from headgate.telemetry.prometheus.series.authentication import AUTHENTICATION_SERIES
 from headgate.telemetry.prometheus.series.broker import (
@@ -54,7 +55,11 @@ from headgate.telemetry.prometheus.series.subscriptions import (
     STATE_SERIES,
     SUBSCRIPTION_SERIES,
 )
-from headgate.telemetry.prometheus.series.topics import LEFT_OUT_SERIES, TOPIC_SERIES
+from headgate.telemetry.prometheus.series.topics import (
+    LEFT_OUT_SERIES,
+    TOPIC_DUPLICATES_SERIES,
+    TOPIC_SERIES,
+)
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 from headgate.telemetry.prometheus.shown_topics import Shown, TopicChoice
 from headgate.telemetry.prometheus.storage_lines import StorageLines
@@ -123,7 +128,7 @@ class _Renderer:
         self._totals = Totals()
         self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
         self._splits_partitions = broker.settings.splitTopicAndPartitionLabelInPrometheus
-        self._property_labels = PropertyLabels(broker.settings, broker.catalog.topic_properties)
+        self._property_labels = PropertyLabels(broker.settings, broker.catalog)
         lines_of = self._page.lines_of
         self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
         self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
@@ -239,6 +244,7 @@ class _Renderer:
         )
         storage.add_broker(cluster, engine.now_ns)
         TlsLines(broker.tls, self._page.lines_of).add_broker(cluster)
+        SchemaLines(broker.schemas.figures, self._page.lines_of).add(self._namespace_labels)
         for kind, size_bytes in broker.client_memory.by_kind().items():
             labels = f'{cluster},kind="{kind}"'
             self._figures((CLIENT_MEMORY_BYTES_SERIES,), (size_bytes,), labels)
@@ -263,7 +269,7 @@ class _Renderer:
             broker.counts,
             broker.connections,
             broker.counts.lookups_pending,
-            broker.engine.duplicates_dropped,
+            engine,
             totals,
         )
         for series, values in zip(BROKER_SERIES, figures, strict=True):
@@ -292,6 +298,8 @@ class _Renderer:
             values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
                 lines.append(series + end + number(value))
+            if (dropped := topic.publishing.duplicates_if_any) is not None:
+                self._figures((TOPIC_DUPLICATES_SERIES,), (dropped,), labels)
             self._limit(labels, "topic", self._broker.current_dispatch_limits.of_topic(topic))
             self._limit(labels, PUBLISH_TOPIC, self._broker.current_publish_limits.of_topic(topic))
             self._quotas.add_topic(topic, labels)

@@ -223,6 +223,7 @@ _DRAWS = {
     "covered_ns": among(0, 20 * S, 60 * S),
     "msgs_in": among(None, 0, 0, 5),
     "bytes_in": among(None, 0, 5_000),
+    "duplicates_dropped": among(None, None, 0, 1, 12),
     "gaps": among(0, 1),
     "producers": among(None, 2),
     **{name: _PARKED if name.endswith("_ns") else among(None, 0, 3) for name in PARKED_FIELD_NAMES},
