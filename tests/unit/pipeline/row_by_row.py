@@ -18,6 +18,7 @@ from headgate.flow.account.demonstrated import (
     demonstrated_ack_per_s,
     hungry_share,
     stopped_by,
+    stuck_share,
 )
 from headgate.flow.account.verdict import (
     INFERRED,
@@ -270,6 +271,7 @@ def _circumstances(
         since_s=_since_s(judgement.verdict, held, minutes, cells),
         silent_s=_silent_s(minutes),
         stopped_by=stopped_by(evidence.cells_ns),
+        stuck_share=stuck_share(evidence.cells_ns),
         evicted=sum(minute["evicted"] or 0 for minute in minutes),
         evicted_by=_evicted_by(minutes),
         expired=sum(minute["expired"] or 0 for minute in minutes),
