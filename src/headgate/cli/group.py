@@ -117,6 +117,10 @@ main = _Main(
             "headgate.cli.explain.command:explain_command",
             "Show what holds a backlog or a producer, and which limit.",
         ),
+        "top": (
+            "headgate.cli.top.command:top_command",
+            "Show the largest backlogs and their causes, live.",
+        ),
         "tokens": (
             "headgate.cli.tokens:tokens_group",
             "Make keys and tokens for clients of any Pulsar cluster.",

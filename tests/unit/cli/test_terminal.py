@@ -19,7 +19,7 @@ from headgate.cli import terminal
 def test_colours(
     monkeypatch: pytest.MonkeyPatch, is_terminal: bool, no_color: str, term: str, colored: bool
 ) -> None:
-    monkeypatch.setattr(terminal, "_is_terminal", lambda: is_terminal)
+    monkeypatch.setattr(terminal, "is_terminal", lambda: is_terminal)
     monkeypatch.setenv("NO_COLOR", no_color)
     monkeypatch.setenv("TERM", term)
     assert terminal.has_color() is colored

@@ -5,9 +5,12 @@ Operators run it during an incident, so it loads little: no library for tables.
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -23,6 +26,9 @@ EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
 STORAGE_PATH: Final = "/admin/v2/headgate/storage"
 TIMEOUT_S: Final = 10.0
 COUNT_MAX: Final = 1_000
+EVERY_S: Final = 2.0
+EVERY_S_MIN: Final = 0.2
+"""Least time in seconds between an answer and the next request."""
 
 NO_SUCH_TOPIC: Final = ("Topic ", "Partitioned Topic ")
 """How the reason begins if a Headgate broker does not have the topic."""
@@ -47,6 +53,15 @@ class ExplainError(click.ClickException):
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--storage", is_flag=True, help="Show what takes the disk, and which topics keep it.")
 @click.option("--per-partition", is_flag=True, help="Show each partition of a partitioned topic.")
+@click.option(
+    "--watch",
+    "watch_s",
+    metavar="[SECONDS]",
+    is_flag=False,
+    flag_value=str(EVERY_S),
+    help=f"Ask again every so many seconds ({EVERY_S:g} by default) and redraw the answer until q"
+    " is pressed.",
+)
 @api_options
 @click.option(
     "--count",
@@ -61,6 +76,7 @@ def explain_command(
     as_json: bool,
     storage: bool,
     per_partition: bool,
+    watch_s: str | None,
     connect: Callable[[], AdminApi],
     count: int,
 ) -> None:
@@ -70,8 +86,11 @@ def explain_command(
     A short name means a topic of public/default.
 
     The exit status is 0 if the broker answered, 1 if no broker did, and 2 if the request is wrong,
-    for example because the topic does not exist.
+    for example because the topic does not exist. With --watch this is about the first answer;
+    later ones may fail, which the last line then says. Without a terminal --watch prints one answer
+    after the other.
     """
+    topic, every_s = _watched(topic, watch_s)
     if storage and (topic is not None or per_partition):
         raise click.UsageError("--storage is about the whole broker: it takes no TOPIC.")
     if storage:
@@ -87,18 +106,89 @@ def explain_command(
             raise ExplainError(str(error), EXIT_REFUSED) from error
     api = connect()
     answer = fetch(api, path)
+    if every_s is None:
+        _print(api.url, answer, as_json=as_json)
+    elif as_json or not terminal.is_terminal():
+        _print_again(api, path, answer, every_s, as_json=as_json)
+    else:
+        answer_text(api.url, answer, terminal.width())
+        # They load what a single answer, during an incident, need not wait for.
+        from headgate.cli.live.text_view import TextView
+        from headgate.cli.live.watch import watch
+
+        view = TextView(path, answer, functools.partial(answer_text, api.url))
+        watch(view, functools.partial(fetch, api), every_s)
+
+
+def _watched(topic: str | None, watch_s: str | None) -> tuple[str | None, float | None]:
+    """TOPIC and the seconds of ``--watch``.
+
+    In ``--watch orders`` the word is the topic, although an option may have a value.
+    """
+    if watch_s is None:
+        return topic, None
+    try:
+        every_s = float(watch_s)
+    except ValueError:
+        if topic is not None:
+            raise click.BadOptionUsage(
+                "watch_s", f"--watch {watch_s!r} is no number of seconds."
+            ) from None
+        return watch_s, EVERY_S
+    if not EVERY_S_MIN <= every_s < float("inf"):
+        raise click.BadOptionUsage(
+            "watch_s", f"--watch takes {EVERY_S_MIN:g} seconds or more, not {watch_s}."
+        )
+    return topic, every_s
+
+
+def _print(url: str, answer: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(answer, indent=2))
-        return
+    else:
+        click.echo(answer_text(url, answer, terminal.width()), nl=False)
+
+
+def _print_again(
+    api: AdminApi, path: str, answer: dict[str, Any], every_s: float, *, as_json: bool
+) -> None:
+    """One answer after the other, as a line of JSON or as text; a failure goes to the standard
+    error. It ends with the process."""
+    while True:
+        if as_json:
+            click.echo(json.dumps(answer))
+        else:
+            click.echo(answer_text(api.url, answer, terminal.width()))
+        while True:
+            time.sleep(every_s)
+            try:
+                answer = fetch(api, path)
+                break
+            except ExplainError as error:
+                error.show()
+
+
+def answer_text(url: str, answer: Mapping[str, Any], width: int) -> str:
+    """An answer of the admin API at ``url`` as text for the terminal.
+
+    Raises:
+        ExplainError: it is of an older release.
+    """
+    with reading_answer(url):
+        return explain_text(answer, width, color=terminal.has_color())
+
+
+@contextmanager
+def reading_answer(url: str) -> Iterator[None]:
+    """A context in which a field that an answer lacks means an older broker."""
     try:
-        text = explain_text(answer, terminal.width(), color=terminal.has_color())
+        yield
     except KeyError as error:
         raise ExplainError(
-            f"{api.url} runs an older release of Headgate, whose answer has no {error}: use that "
+            f"{url} runs an older release of Headgate, whose answer has no {error}: use that "
             "release's headgate explain, or --json",
             EXIT_NOT_ANSWERED,
         ) from error
-    click.echo(text, nl=False)
 
 
 def topic_path(topic: TopicName, *, per_partition: bool) -> str:

@@ -18,6 +18,7 @@ from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.base.names import parse_topic
 from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
 from headgate.cli.group import main
+from headgate.cli.live.screen import Freshness
 
 EMPTY = {
     "at": "2026-11-21T18:18:35.976Z",
@@ -252,7 +253,75 @@ def test_colours_are_for_terminals_that_want_them(
         return runner.invoke(main, ["explain"], color=True).output
 
     assert first().startswith("localhost")
-    monkeypatch.setattr("headgate.cli.terminal._is_terminal", lambda: True)
+    monkeypatch.setattr("headgate.cli.terminal.is_terminal", lambda: True)
     assert first().startswith("\x1b[1mlocalhost")
     assert first(NO_COLOR="1").startswith("localhost")
     assert first(TERM="dumb").startswith("localhost")
+
+
+def watched(
+    monkeypatch: pytest.MonkeyPatch, server: Server, *words: str
+) -> tuple[Result, list[float]]:
+    """Output of ``--watch`` into a pipe, whose third wait ends it, and the waits."""
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        # The broker is away for one request.
+        server.failure = ConnectionRefusedError(111, "refused") if len(waits) == 1 else None
+        if len(waits) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", sleep)
+    return explain(*words), waits
+
+
+@pytest.mark.parametrize(
+    ("words", "every_s", "path"),
+    [
+        (["--watch"], 2, "?count=10"),
+        (["--watch", "5"], 5, "?count=10"),
+        (["--watch=0.5", "orders"], 0.5, "/persistent/public/default/orders"),
+        (["orders", "--watch"], 2, "/persistent/public/default/orders"),
+        (["--watch", "orders"], 2, "/persistent/public/default/orders"),
+        (["--watch", "--json"], 2, "?count=10"),
+    ],
+)
+def test_watching_in_a_pipe_prints_one_answer_after_the_other(
+    server: Server, monkeypatch: pytest.MonkeyPatch, words: list[str], every_s: float, path: str
+) -> None:
+    result, waits = watched(monkeypatch, server, *words, "--json")
+    assert result.exit_code == 130
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [EMPTY] * 2
+    assert result.stderr.count("refuses the connection") == 1
+    assert waits == [every_s] * 3
+    assert [asked[3] for asked in server.asked] == [EXPLAIN_PATH + path] * 3
+
+
+def test_watching_as_text(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _ = watched(monkeypatch, server, "--watch")
+    text = "localhost:8080, 2026-11-21 18:18:35 UTC: 0 subscriptions, no backlog.\n\n"
+    assert result.stdout == 2 * text
+
+
+def test_watching_on_a_terminal(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, float, str]] = []
+
+    def watch(view: Any, fetch: Callable[[str], Any], every_s: float) -> None:
+        view.on_answer(fetch(view.path))
+        line = view.lines(100, 2, Freshness(0, "", every_s))[0].plain
+        seen.append((view.path, every_s, line))
+
+    monkeypatch.setattr("headgate.cli.terminal.is_terminal", lambda: True)
+    monkeypatch.setattr("headgate.cli.live.watch.watch", watch)
+    assert explain("--watch", "3").exit_code == 0
+    line = "localhost:8080, 2026-11-21 18:18:35 UTC: 0 subscriptions, no backlog."
+    assert seen == [(f"{EXPLAIN_PATH}?count=10", 3.0, line)]
+
+
+@pytest.mark.parametrize("words", [["--watch=0"], ["--watch=nan"], ["--watch", "x", "orders"]])
+def test_a_pace_that_cannot_be(server: Server, words: list[str]) -> None:
+    result = explain(*words)
+    assert result.exit_code == 2
+    assert "--watch" in result.stderr
+    assert server.asked == []
