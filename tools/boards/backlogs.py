@@ -115,6 +115,9 @@ def backlogs_board() -> dict[str, Any]:
             _now(),
             _causes(),
             _backlogs(),
-            alert_row([*alerts_of("backlogs").values(), *alerts_of("damage").values()]),
+            alert_row([
+                *alerts_of("backlogs").values(), *alerts_of("damage").values(),
+                *alerts_of("agent").values(),
+            ]),
         ],
     )  # fmt: skip

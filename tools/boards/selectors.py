@@ -17,7 +17,7 @@ CONSUMER_STATES: Final = (
     'consumer!="hungry"'
 )
 """The parts of the account of time that blame a consumer (docs/telemetry.md)."""
-BROKER_STATES: Final = 'state=~"storage|dispatching|transition"'
+BROKER_STATES: Final = 'state=~"storage|dispatching|transition|stuck"'
 LIMIT_STATES: Final = 'state=~"throttled_.*",consumer="hungry"'
 
 STATE_SECONDS: Final = "headgate_subscription_state_seconds_total"

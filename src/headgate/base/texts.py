@@ -74,3 +74,10 @@ def printable(text: str) -> str:
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
         for c in text
     )
+
+
+def label_value(text: str) -> str:
+    """A label's value as Prometheus's text format wants it between quotes."""
+    if "\\" in text or '"' in text or "\n" in text:
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return text

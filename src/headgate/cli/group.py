@@ -121,6 +121,10 @@ main = _Main(
             "headgate.cli.top.command:top_command",
             "Show the largest backlogs and their causes, live.",
         ),
+        "agent": (
+            "headgate.cli.agent:agent_command",
+            "Watch Pulsar clusters, and explain them as a broker does.",
+        ),
         "tokens": (
             "headgate.cli.tokens:tokens_group",
             "Make keys and tokens for clients of any Pulsar cluster.",

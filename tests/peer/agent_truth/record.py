@@ -98,7 +98,7 @@ def record(admin_url: str, situations: Sequence[Situation], seconds: float, out:
     recorder.ask("namespace", "/admin/v2/namespaces/public/default")
     for path in paths:
         for kind in ("dispatchRate", "subscriptionDispatchRate", "publishRate"):
-            recorder.ask(kind, f"{path}/{kind}?applied=true")
+            recorder.ask(kind, f"{path}/{kind}")
     begun_s = time.monotonic()
     due_s = {"stats": begun_s, "internalStats": begun_s, "survey": begun_s}
     with ThreadPoolExecutor(AT_ONCE) as pool:

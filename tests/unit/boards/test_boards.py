@@ -15,6 +15,7 @@ from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from headgate.agent.series import AGENT_SERIES
 from headgate.flow.account.account import LABELS
 from headgate.flow.account.verdict import BLAME, Verdict
 from headgate.telemetry.prometheus.series.catalogue import SERIES
@@ -52,7 +53,9 @@ def alerts() -> dict[str, str]:
 
 
 def test_every_series_exists_with_the_labels_by_which_it_is_chosen(board: dict[str, Any]) -> None:
-    labels = {series.name: {*series.labels, "partition"} for series in SERIES}
+    labels: dict[str, set[str]] = {}
+    for series in (*SERIES, *AGENT_SERIES):
+        labels.setdefault(series.name, {"partition"}).update(series.labels)
     for expression in expressions(board):
         assert set(_SERIES.findall(expression)) <= labels.keys(), expression
         for name, selector in _SELECTOR.findall(expression):

@@ -65,8 +65,9 @@ def chosen_rows(reports: Sequence[Report], choices: Choices) -> list[Report]:
         return sorted(found, key=subject_of)
     of = {
         "backlog": lambda report: report["backlogMessages"],
-        "size": lambda report: report["backlogBytes"],
-        "age": lambda report: report["oldestAgeS"],
+        # What an agent does not know comes last.
+        "size": lambda report: report["backlogBytes"] or 0,
+        "age": lambda report: report["oldestAgeS"] or 0,
         "growth": growth_per_s,
     }[choices.order]
     return sorted(found, key=lambda report: (-of(report), subject_of(report)))

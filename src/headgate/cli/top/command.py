@@ -10,7 +10,8 @@ import click
 from headgate.access.admin_api import AdminApi
 from headgate.cli import terminal
 from headgate.cli.connection.options import api_options
-from headgate.cli.explain.command import COUNT_MAX, EVERY_S_MIN, EXPLAIN_PATH, fetch
+from headgate.cli.explain.command import COUNT_MAX, EXPLAIN_PATH, fetch
+from headgate.cli.explain.printing import EVERY_S, EVERY_S_MIN, first_answer
 from headgate.cli.live.watch import watch
 from headgate.cli.top.view import TopView
 
@@ -21,7 +22,7 @@ from headgate.cli.top.view import TopView
     "every_s",
     metavar="SECONDS",
     type=click.FloatRange(EVERY_S_MIN),
-    default=2.0,
+    default=EVERY_S,
     show_default=True,
     help="Time from an answer to the next request.",
 )
@@ -44,8 +45,9 @@ def top_command(connect: Callable[[], AdminApi], every_s: float, count: int) -> 
     """
     api = connect()
     path = f"{EXPLAIN_PATH}?count={count}&timeline=true"
-    view = TopView(api.url, path, fetch(api, path), is_drawn=terminal.has_color())
+    ask = functools.partial(fetch, api)
+    view = TopView(api.url, path, first_answer(ask, path), is_drawn=terminal.has_color())
     if terminal.is_terminal():
-        watch(view, functools.partial(fetch, api), every_s)
+        watch(view, ask, every_s)
     else:
         click.echo("\n".join(line.plain.rstrip() for line in view.table(terminal.width())))

@@ -19,6 +19,7 @@ from headgate.cli.explain.figures import (
     instant_text,
     short_name,
 )
+from headgate.cli.explain.inferred import is_inferred
 from headgate.cli.top.choices import ORDER_NAMES, Choices, growth_per_s, selected_row
 from headgate.cli.top.hour import hour_text
 
@@ -33,6 +34,7 @@ _HOUR_MAX: Final = 60
 _MILLION: Final = 1_000_000
 _DETAIL_LINES: Final = 5
 _NOTICES_MAX: Final = 4
+_UNKNOWN: Final = "-"
 _INFERRED: Final = "~"
 """Before the cause if it was worked out from counters."""
 
@@ -54,7 +56,7 @@ def _growth(report: Report) -> str:
 def _drains(report: Report) -> str:
     per_s = growth_per_s(report)
     if per_s >= -0.05 or not report["backlogMessages"]:
-        return "-"
+        return _UNKNOWN
     return about_text(report["backlogMessages"] / -per_s)
 
 
@@ -64,12 +66,20 @@ def _messages(report: Report) -> str:
     return f"{count:,}" if count < 10 * _MILLION else f"{count // _MILLION:,} M"
 
 
+def _age(report: Report) -> str:
+    return _UNKNOWN if report["oldestAgeS"] is None else about_text(report["oldestAgeS"])
+
+
+def _size(report: Report) -> str:
+    return _UNKNOWN if report["backlogBytes"] is None else size_text(report["backlogBytes"])
+
+
 _MESSAGES: Final = Column("messages", 9, _messages)
 _BY_VALUE: Final = (
-    Column("oldest", 8, lambda report: about_text(report["oldestAgeS"])),
+    Column("oldest", 8, _age),
     Column("growth", 9, _growth),
     Column("empty in", 9, _drains),
-    Column("size", 9, lambda report: size_text(report["backlogBytes"])),
+    Column("size", 9, _size),
 )
 """Those beside the number of messages; the first are the last to be left out."""
 
@@ -166,8 +176,10 @@ def _head(answer: Report, choices: Choices, layout: Layout) -> Iterator[Text]:
 
 def _notices(answer: Report) -> Iterator[str]:
     """What concerns no single row: the disk, damage, producers that wait, quotas."""
-    if sentence := answer.get("storage", {}).get("sentence"):
+    # An agent knows no storage, and says what it could not look at.
+    if sentence := (answer.get("storage") or {}).get("sentence"):
         yield capitalized(sentence)
+    yield from (f"Not seen: {text}" for text in answer.get("notSeen") or ())
     for each in answer["damaged"]:
         yield f"{short_name(each['topic'])} is damaged: {each['damage']}"
     for each in answer["publishing"]:
@@ -204,7 +216,7 @@ def _columns_head(layout: Layout, choices: Choices) -> Text:
 def _row(report: Report, layout: Layout, *, is_drawn: bool) -> Text:
     gap = " " * _GAP
     verdict = "DAMAGED" if report["damage"] else report["verdict"]
-    cause = f"{_INFERRED if report.get('evidence') == 'inferred' else ''}{cause_name(verdict)}"
+    cause = f"{_INFERRED if is_inferred(report) else ''}{cause_name(verdict)}"
     line = Text(set_cell_size(cause, _CAUSE_WIDTH), cause_color(verdict), no_wrap=True)
     line.append(gap + _subject(report, layout.subject), "default")
     for column in layout.columns:

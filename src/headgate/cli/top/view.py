@@ -10,7 +10,8 @@ from typing import Final
 from rich.text import Text
 
 from headgate.base.names import parse_topic
-from headgate.cli.explain.command import answer_text, reading_answer, topic_path
+from headgate.cli.explain.command import topic_path
+from headgate.cli.explain.printing import answer_text, reading_answer
 from headgate.cli.live.poller import Answer
 from headgate.cli.live.screen import Freshness
 from headgate.cli.live.status import status_line

@@ -16,9 +16,10 @@ from click.testing import CliRunner, Result
 from headgate.access.admin_api import AdminApi
 from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.base.names import parse_topic
+from headgate.cli.explain import look
 from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
+from headgate.cli.explain.look import LookRequest
 from headgate.cli.group import main
-from headgate.cli.live.screen import Freshness
 
 EMPTY = {
     "at": "2026-11-21T18:18:35.976Z",
@@ -191,15 +192,61 @@ def test_the_broker_refuses(server: Server) -> None:
     assert explain("x").exit_code == 1
 
 
-@pytest.mark.parametrize("words", [[], ["x"]])
+@pytest.mark.parametrize("words", [["--storage"], ["x", "--per-partition"]])
 def test_a_pulsar_is_no_headgate(server: Server, words: list[str]) -> None:
     server.answer(404, {"reason": "HTTP 404 Not Found"})
     result = explain(*words)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"Error: {ADMIN_URL} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own "
-        "account (--admin-url names the admin API)\n"
+        f"Error: {ADMIN_URL} is no Headgate broker: this needs Headgate's own account (--admin-url "
+        "names the admin API)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "words"), [(b'{"reason": "HTTP 404 Not Found"}', ["x"]), (b"<html>", []), (b"{}", [])]
+)
+def test_what_is_no_headgate_is_looked_at(
+    server: Server, monkeypatch: pytest.MonkeyPatch, body: bytes, words: list[str]
+) -> None:
+    asked: list[LookRequest] = []
+
+    def looked_at(_api: AdminApi, request: LookRequest, _show: object) -> dict[str, Any]:
+        asked.append(request)
+        return dict(EMPTY)
+
+    monkeypatch.setattr(look, "answer_of_cluster", looked_at)
+    server.reply = Reply(404, body)
+    result = explain(*words, "--for", "2m", "--namespace", "acme/shop", "--count", "3")
+    assert (result.exit_code, result.stderr) == (0, "")
+    topic = "persistent://public/default/x" if words else ""
+    assert asked == [LookRequest(topic, ("acme/shop",), 3, 120.0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--for", "2s"], "is no time such as 30s or 5m, from 3s to 1h"),
+        (["--for", "2h"], "is no time such as 30s or 5m"),
+        (["--for", "long"], "is no time such as 30s or 5m"),
+        (["--namespace", "acme"], "Invalid namespace 'acme'"),
+        (["--hash-names"], "--hash-names needs --record FILE"),
+        (["--replay", "f", "--storage"], "--replay goes with TOPIC, --count and --json alone"),
+        (["--replay", "f", "--record", "g"], "--replay goes with TOPIC"),
+        (["--replay", "/no/such"], "/no/such cannot be read: No such file or directory"),
+    ],
+)
+def test_options_that_are_not_allowed(server: Server, words: list[str], text: str) -> None:
+    result = explain(*words)
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.replace("│", " ").split())
+    assert server.asked == []
+
+
+def test_a_topic_that_is_not_persistent_has_no_backlog(server: Server) -> None:
+    server.answer(404, {"reason": "HTTP 404 Not Found"})
+    result = explain("non-persistent://a/b/c")
+    assert (result.exit_code, "it has no backlog" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -217,13 +264,22 @@ def test_other_words_for_a_topic_that_is_not_there(server: Server, reason: str) 
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(404, b"<html>"), (200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}'), (404, b"{}")],
+    [(200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}'), (500, b"{}")],
 )
 def test_somebody_else_answers(server: Server, status: int, body: bytes) -> None:
     server.reply = Reply(status, body)
     result = explain()
     assert result.exit_code == 1
     assert f"does not answer as a Headgate broker does (status {status})" in result.stderr
+
+
+def test_a_page_of_a_proxy_is_named(server: Server) -> None:
+    server.reply = Reply(200, b"\n<html>")
+    result = explain()
+    assert result.exit_code == 1
+    assert "answers with a web page, as a proxy or another server does (--admin-url" in (
+        result.stderr
+    )
 
 
 def test_an_older_broker_is_named(server: Server) -> None:
@@ -257,71 +313,3 @@ def test_colours_are_for_terminals_that_want_them(
     assert first().startswith("\x1b[1mlocalhost")
     assert first(NO_COLOR="1").startswith("localhost")
     assert first(TERM="dumb").startswith("localhost")
-
-
-def watched(
-    monkeypatch: pytest.MonkeyPatch, server: Server, *words: str
-) -> tuple[Result, list[float]]:
-    """Output of ``--watch`` into a pipe, whose third wait ends it, and the waits."""
-    waits: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        waits.append(seconds)
-        # The broker is away for one request.
-        server.failure = ConnectionRefusedError(111, "refused") if len(waits) == 1 else None
-        if len(waits) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("time.sleep", sleep)
-    return explain(*words), waits
-
-
-@pytest.mark.parametrize(
-    ("words", "every_s", "path"),
-    [
-        (["--watch"], 2, "?count=10"),
-        (["--watch", "5"], 5, "?count=10"),
-        (["--watch=0.5", "orders"], 0.5, "/persistent/public/default/orders"),
-        (["orders", "--watch"], 2, "/persistent/public/default/orders"),
-        (["--watch", "orders"], 2, "/persistent/public/default/orders"),
-        (["--watch", "--json"], 2, "?count=10"),
-    ],
-)
-def test_watching_in_a_pipe_prints_one_answer_after_the_other(
-    server: Server, monkeypatch: pytest.MonkeyPatch, words: list[str], every_s: float, path: str
-) -> None:
-    result, waits = watched(monkeypatch, server, *words, "--json")
-    assert result.exit_code == 130
-    assert [json.loads(line) for line in result.stdout.splitlines()] == [EMPTY] * 2
-    assert result.stderr.count("refuses the connection") == 1
-    assert waits == [every_s] * 3
-    assert [asked[3] for asked in server.asked] == [EXPLAIN_PATH + path] * 3
-
-
-def test_watching_as_text(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _ = watched(monkeypatch, server, "--watch")
-    text = "localhost:8080, 2026-11-21 18:18:35 UTC: 0 subscriptions, no backlog.\n\n"
-    assert result.stdout == 2 * text
-
-
-def test_watching_on_a_terminal(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, float, str]] = []
-
-    def watch(view: Any, fetch: Callable[[str], Any], every_s: float) -> None:
-        view.on_answer(fetch(view.path))
-        line = view.lines(100, 2, Freshness(0, "", every_s))[0].plain
-        seen.append((view.path, every_s, line))
-
-    monkeypatch.setattr("headgate.cli.terminal.is_terminal", lambda: True)
-    monkeypatch.setattr("headgate.cli.live.watch.watch", watch)
-    assert explain("--watch", "3").exit_code == 0
-    line = "localhost:8080, 2026-11-21 18:18:35 UTC: 0 subscriptions, no backlog."
-    assert seen == [(f"{EXPLAIN_PATH}?count=10", 3.0, line)]
-
-
-@pytest.mark.parametrize("words", [["--watch=0"], ["--watch=nan"], ["--watch", "x", "orders"]])
-def test_a_pace_that_cannot_be(server: Server, words: list[str]) -> None:
-    result = explain(*words)
-    assert result.exit_code == 2
-    assert "--watch" in result.stderr
-    assert server.asked == []

@@ -72,6 +72,17 @@ def test_without_a_broker_it_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> 
     assert "http://b refuses the connection" in result.stderr
 
 
+def test_a_pulsar_is_watched_by_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing:
+        status = 404
+
+    monkeypatch.setattr(AdminApi, "ask", lambda *_, **__: (Missing(), b'{"reason": "HTTP 404"}'))
+    result = top()
+    assert result.exit_code == 1
+    assert "is no Headgate broker" in result.stderr
+    assert "headgate agent watches an Apache Pulsar cluster and answers for it" in result.stderr
+
+
 @pytest.mark.parametrize("words", [["--every", "0"], ["--count", "0"], ["topic"]])
 def test_what_cannot_be_is_not_asked(asked: list[str], words: list[str]) -> None:
     assert top(*words).exit_code == 2

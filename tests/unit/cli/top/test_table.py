@@ -133,6 +133,18 @@ def test_inferred_and_damaged_rows_are_marked() -> None:
     assert any(line.startswith("DAMAGED ") for line in lines)
 
 
+def test_what_an_agent_does_not_know_is_no_number() -> None:
+    found = answer(
+        report("a/b/c", evidence="inferred", backlogBytes=None, oldestAgeS=None),
+        storage=None, notSeen=["broker b:8080, for 9 s: it refuses the connection"],
+    )  # fmt: skip
+    for order in ("size", "age"):
+        lines = screen(found, 110, choices=replace(Choices(), order=order))
+        row = next(line for line in lines if line.startswith("~Consumer"))
+        assert row.split()[-4:] == ["-", "+5/s", "-", "-"]
+        assert "Not seen: broker b:8080, for 9 s: it refuses the connection" in lines
+
+
 def test_names_cannot_control_the_terminal() -> None:
     assert not any("\x1b" in line for line in screen(answer(report("a/b/\x1b[2J", "\x07")), 90))
 
