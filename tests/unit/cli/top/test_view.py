@@ -18,8 +18,8 @@ TOPIC: Any = {
     "sentence": "no subscription.", "damage": None, "storageBytes": 0, "storage": {"sentence": ""},
     "publishing": {"producers": 0, "messagesPerS": 0.0, "bytesPerS": 0.0, "pendingEntries": 0,
                    "parked": [], "longestWaiting": [], "limits": [], "waitingForAccess": 0,
-                   "delaysIgnored": 0, "delaysRefused": 0, "duplicatesDropped": 0, "sentence": "nothing",
-                   "lastPublish": None},
+                   "delaysIgnored": 0, "delaysRefused": 0, "duplicatesDropped": 0,
+                   "sentence": "nothing", "lastPublish": None},
     "quotas": [], "adaptive": None, "limits": [], "subscriptions": [], "perPartition": None,
 }  # fmt: skip
 
