@@ -18,6 +18,11 @@ def has_color() -> bool:
     return is_terminal()
 
 
+def can_redraw() -> bool:
+    """Whether the output is a terminal on which lines can be replaced."""
+    return is_terminal() and os.environ.get("TERM") != "dumb"
+
+
 def width() -> int:
     """Characters in a line."""
     return shutil.get_terminal_size((WIDTH_PIPED, 24)).columns

@@ -55,7 +55,7 @@ def watch_answer(url: str, fetch: Fetch, path: str, every_s: float, *, as_json: 
     Into a pipe, or as JSON, print one after the other until the process ends.
     """
     answer = first_answer(fetch, path)
-    if as_json or not terminal.is_terminal():
+    if as_json or not terminal.can_redraw():
         _print_again(url, fetch, path, answer, every_s, as_json=as_json)
         return
     answer_text(url, answer, terminal.width())

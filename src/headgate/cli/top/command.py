@@ -47,7 +47,7 @@ def top_command(connect: Callable[[], AdminApi], every_s: float, count: int) -> 
     path = f"{EXPLAIN_PATH}?count={count}&timeline=true"
     ask = functools.partial(fetch, api)
     view = TopView(api.url, path, first_answer(ask, path), is_drawn=terminal.has_color())
-    if terminal.is_terminal():
+    if terminal.can_redraw():
         watch(view, ask, every_s)
     else:
         click.echo("\n".join(line.plain.rstrip() for line in view.table(terminal.width())))

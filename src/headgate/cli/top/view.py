@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from textwrap import wrap
 from typing import Final
 
 from rich.text import Text
@@ -25,8 +26,10 @@ _OPENED: Final = "q back   ↑↓ scroll   p pause"
 
 _AROUND: Final = 24
 """Lines of a table around its rows, at most."""
+_KEY_WIDTH: Final = 12
+"""Characters before the meaning of a key."""
 _HELP: Final = """\
-Each row is a subscription with the cause of its backlog, the largest backlog first.
+Each row is a subscription with the cause of its backlog, the largest backlog first. \
 The sentence below the table is about the selected row.
 
  ↑ ↓  j k   select a row; PgUp, PgDn, Home and End as well
@@ -39,10 +42,16 @@ The sentence below the table is about the selected row.
  p          pause, and go on
  q          quit
 
-The last hour: a bar is as high as the backlog was, in the colour of its cause. Without colours
-letters name the cause: c consumer, n no consumer, S T B limit of subscription, topic or broker,
+The last hour: a bar is as high as the backlog was, in the colour of its cause. Without colours \
+letters name the cause: c consumer, n no consumer, S T B limit of subscription, topic or broker, \
 b broker, . no backlog. A ~ before the cause: it is worked out from counters, not measured.
 """
+
+
+def _help_lines(width: int) -> Iterator[str]:
+    for paragraph in _HELP.split("\n"):
+        indent = " " * _KEY_WIDTH if paragraph.startswith(" ") else ""
+        yield from wrap(paragraph, width, subsequent_indent=indent) or ("",)
 
 
 class TopView:
@@ -112,7 +121,7 @@ class TopView:
         if self._topic is not None:
             return self._topic.lines(width, height, freshness)
         if self.choices.shows_help:
-            text = [Text(line, no_wrap=True) for line in _HELP.splitlines()][: height - 1]
+            text = [Text(line) for line in _help_lines(width)][: height - 1]
             text += [Text()] * (height - 1 - len(text))
             return [*text, Text("any key goes back", "dim")]
         lines = self._table(self._answer, width, height - 1, is_old=bool(freshness.problem))

@@ -115,7 +115,7 @@ def test_watching_on_a_terminal(broker: Broker, monkeypatch: pytest.MonkeyPatch)
         line = view.lines(100, 2, Freshness(0, "", every_s))[0].plain
         seen.append((view.path, every_s, line))
 
-    monkeypatch.setattr("headgate.cli.terminal.is_terminal", lambda: True)
+    monkeypatch.setattr("headgate.cli.terminal.can_redraw", lambda: True)
     monkeypatch.setattr("headgate.cli.live.watch.watch", watch)
     assert explain("--watch", "3").exit_code == 0
     line = "localhost:8080, 2026-11-21 18:18:35 UTC: 0 subscriptions, no backlog."

@@ -55,7 +55,7 @@ def test_a_terminal_gets_the_live_view(asked: list[str], monkeypatch: pytest.Mon
         fetch("/other?x")
         seen.append((view.path, every_s))
 
-    monkeypatch.setattr("headgate.cli.terminal.is_terminal", lambda: True)
+    monkeypatch.setattr("headgate.cli.terminal.can_redraw", lambda: True)
     monkeypatch.setattr("headgate.cli.top.command.watch", watch)
     assert top("--every", "0.5").exit_code == 0
     assert seen == [(PATH.format(100), 0.5)]

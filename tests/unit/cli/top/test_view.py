@@ -77,6 +77,9 @@ def test_help_and_typing_have_their_last_lines() -> None:
     view.on_key("?")
     assert "any key goes back" in shown(view)[-1]
     assert any("the next order" in line for line in shown(view))
+    narrow = [line.plain for line in view.lines(50, 60, FRESH)]
+    assert all(len(line) <= 50 for line in narrow)
+    assert "not measured." in " ".join(narrow)
     view.on_key("x")
     view.on_key("/")
     assert shown(view)[-1].startswith("Type a part of a name")
