@@ -116,7 +116,7 @@ def _add_topic(page: Page, answer: Report) -> None:
         return
     page.add(head, bold=True)
     page.add(publishing_line(answer))
-    storage = answer.get("storage", {})
+    storage = answer.get("storage") or {}
     # The publishing sentence names a full disk.
     if storage.get("sentence") and not storage["diskFull"]:
         page.add(f"{capitalized(storage['sentence'])}.")
