@@ -89,7 +89,7 @@ def test_a_broker_goes_away_and_comes_back(
     producer.send(b"waits")
     client.close()
 
-    terminal = on_terminal("top", "--admin-url", broker.admin_url, "--every", "0.3")
+    terminal = on_terminal("top", "--admin-url", broker.admin_url, "--interval", "0.3")
     terminal.wait_for("public/default/orders")
     terminal.press("\r")
     terminal.wait_for("subscription nobody (")

@@ -18,7 +18,7 @@ from headgate.cli.top.view import TopView
 
 @click.command("top")
 @click.option(
-    "--every",
+    "--interval",
     "every_s",
     metavar="SECONDS",
     type=click.FloatRange(EVERY_S_MIN),

@@ -57,7 +57,7 @@ def test_a_terminal_gets_the_live_view(asked: list[str], monkeypatch: pytest.Mon
 
     monkeypatch.setattr("headgate.cli.terminal.can_redraw", lambda: True)
     monkeypatch.setattr("headgate.cli.top.command.watch", watch)
-    assert top("--every", "0.5").exit_code == 0
+    assert top("--interval", "0.5").exit_code == 0
     assert seen == [(PATH.format(100), 0.5)]
     assert asked == [PATH.format(100), "/other?x"]
 
@@ -83,7 +83,7 @@ def test_a_pulsar_is_watched_by_an_agent(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "headgate agent watches an Apache Pulsar cluster and answers for it" in result.stderr
 
 
-@pytest.mark.parametrize("words", [["--every", "0"], ["--count", "0"], ["topic"]])
+@pytest.mark.parametrize("words", [["--interval", "0"], ["--count", "0"], ["topic"]])
 def test_what_cannot_be_is_not_asked(asked: list[str], words: list[str]) -> None:
     assert top(*words).exit_code == 2
     assert asked == []
