@@ -27,7 +27,8 @@ from headgate.cli.top.view import TopView
     help="Time from an answer to the next request.",
 )
 @click.option(
-    "--count",
+    "--rows",
+    "count",
     metavar="N",
     type=click.IntRange(1, COUNT_MAX),
     default=100,

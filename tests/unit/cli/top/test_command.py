@@ -40,7 +40,7 @@ def top(*words: str) -> Result:
 
 
 def test_a_pipe_gets_the_table_once(asked: list[str]) -> None:
-    result = top("--count", "7")
+    result = top("--rows", "7")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.output.startswith("headgate top  localhost:8080")
     assert "Consumer             t/n/a  s" in result.output
@@ -83,7 +83,7 @@ def test_a_pulsar_is_watched_by_an_agent(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "headgate agent watches an Apache Pulsar cluster and answers for it" in result.stderr
 
 
-@pytest.mark.parametrize("words", [["--interval", "0"], ["--count", "0"], ["topic"]])
+@pytest.mark.parametrize("words", [["--interval", "0"], ["--rows", "0"], ["topic"]])
 def test_what_cannot_be_is_not_asked(asked: list[str], words: list[str]) -> None:
     assert top(*words).exit_code == 2
     assert asked == []
