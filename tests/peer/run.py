@@ -14,13 +14,17 @@ from pathlib import Path
 
 from tests.peer.apache_pulsar import ApachePulsar
 from tests.peer.full_disk import play_on_full_disk
-from tests.peer.pulsar_tools import play_tools, secured
+from tests.peer.pulsar_tools import play_tools
 from tests.peer.s3_server import PYTHON_VARIABLE
+from tests.peer.secured_broker import PASSWORD, USER, Secured, secured_broker
 from tests.service.process import BrokerProcess
 
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 FULL_DISK = "full-disk"
 """The tag of the test, and the word for the program, with a broker on a disk that becomes full."""
+SECURED = "secured"
+"""The tag and the folder of tests with a broker that has TLS and authentication."""
+PLAIN = (f"--exclude-tag={FULL_DISK}", f"--exclude-tag={SECURED}")
 NODE_TESTS = Path(__file__).with_name("node")
 CLIENT_LIMIT_S = 600
 SPARK_LIMIT_S = 1_500
@@ -41,61 +45,78 @@ S3_TESTS = ("tests/peer/s3_tables.py", "tests/peer/s3_jobs.py")
 
 def play_java(java: str, classes: str, libraries: str) -> int:
     """The JUnit tests of the Java client, each class a subject."""
-    return _with_broker(
-        lambda broker: _junit(java, broker, classes, libraries, f"--exclude-tag={FULL_DISK}")
-    ) or play_on_full_disk(
-        lambda broker: _junit(java, broker, classes, libraries, f"--include-tag={FULL_DISK}"),
-        CLIENT_LIMIT_S,
+
+    def secured(found: Secured) -> list[str]:
+        broker = found.broker
+        urls = (broker.service_url_tls, broker.admin_url_tls)
+        secrets = [f"-Dheadgate.{name}={value}" for name, value in _secrets(found).items()]
+        return _junit([java, *secrets], urls, classes, libraries, f"--include-tag={SECURED}")
+
+    def on_full_disk(broker: BrokerProcess) -> list[str]:
+        return _junit([java], _urls(broker), classes, libraries, f"--include-tag={FULL_DISK}")
+
+    return (
+        _with_broker(lambda broker: _junit([java], _urls(broker), classes, libraries, *PLAIN))
+        or _with_secured(secured)
+        or play_on_full_disk(on_full_disk, CLIENT_LIMIT_S)
     )
 
 
 def play_java_5(java: str, classes: str, own_classes: str, libraries: str) -> int:
     """The same tests with the client of Pulsar 5, and those of its API for scalable topics."""
     both = f"{classes}{os.pathsep}{own_classes}"
-    return _with_broker(
-        lambda broker: _junit(java, broker, both, libraries, f"--exclude-tag={FULL_DISK}")
-    )
+    return _with_broker(lambda broker: _junit([java], _urls(broker), both, libraries, *PLAIN))
 
 
-def _junit(java: str, broker: BrokerProcess, classes: str, libraries: str, tag: str) -> list[str]:
+def _urls(broker: BrokerProcess) -> tuple[str, str]:
+    return broker.service_url, broker.admin_url
+
+
+def _junit(
+    java: Sequence[str], urls: tuple[str, str], classes: str, libraries: str, *tags: str
+) -> list[str]:
     return [
-        java, f"-Dheadgate.serviceUrl={broker.service_url}",
-        f"-Dheadgate.adminUrl={broker.admin_url}",
+        *java, f"-Dheadgate.serviceUrl={urls[0]}", f"-Dheadgate.adminUrl={urls[1]}",
         "-cp", f"{classes}{os.pathsep}{libraries}/*", LAUNCHER, "execute",
-        f"--scan-class-path={classes}", tag, "--details=tree", "--disable-banner",
+        f"--scan-class-path={classes}", *tags, "--details=tree", "--disable-banner",
         "--disable-ansi-colors", "--fail-if-no-tests",
     ]  # fmt: skip
 
 
+def _secrets(found: Secured) -> dict[str, str]:
+    """What the tests of secured connections need, by name."""
+    return {
+        "authority": str(found.authority),
+        "token": str(found.token),
+        "certificate": str(found.certificate),
+        "key": str(found.key),
+        "user": USER,
+        "password": PASSWORD,
+    }
+
+
 def play_node(modules: str) -> int:
-    """The tests of Node.js, then those that need a broker with TLS and tokens."""
-    variables = {"NODE_PATH": modules}
+    """The tests of Node.js, then those that need a broker with TLS and authentication."""
+
+    def command(folder: Path, variables: dict[str, str]) -> list[str]:
+        given = {"NODE_PATH": modules, **variables}
+        settings = [f"{name}={value}" for name, value in given.items()]
+        tests = map(str, sorted(folder.glob("*.test.js")))
+        return ["env", *settings, "node", "--test", "--test-reporter=spec", *tests]
 
     def plain(broker: BrokerProcess) -> list[str]:
         urls = {
             "HEADGATE_SERVICE_URL": broker.service_url,
             "HEADGATE_ADMIN_URL": broker.admin_url,
         }
-        return _node(variables | urls, NODE_TESTS)
+        return command(NODE_TESTS, urls)
 
-    status = _with_broker(plain)
-    with tempfile.TemporaryDirectory() as folder:
-        broker, values = secured(Path(folder))
-        try:
-            urls = {
-                "HEADGATE_SERVICE_URL": values["brokerServiceUrl"],
-                "HEADGATE_TRUST_FILE": values["tlsTrustCertsFilePath"],
-                "HEADGATE_TOKEN_FILE": values["authParams"].removeprefix("file://"),
-            }
-            return _status(_node(variables | urls, NODE_TESTS / "secured")) or status
-        finally:
-            broker.close()
+    def secured(found: Secured) -> list[str]:
+        secrets = {f"HEADGATE_{name.upper()}": text for name, text in _secrets(found).items()}
+        url = {"HEADGATE_SERVICE_URL": found.broker.service_url_tls}
+        return command(NODE_TESTS / SECURED, secrets | url)
 
-
-def _node(variables: dict[str, str], folder: Path) -> list[str]:
-    settings = [f"{name}={value}" for name, value in variables.items()]
-    tests = map(str, sorted(folder.glob("*.test.js")))
-    return ["env", *settings, "node", "--test", "--test-reporter=spec", *tests]
+    return _with_broker(plain) or _with_secured(secured)
 
 
 def play_go(program: str) -> int:
@@ -118,6 +139,16 @@ def _with_broker(command: Callable[[BrokerProcess], Sequence[str]]) -> int:
             return _status(command(broker))
         finally:
             broker.close()
+
+
+def _with_secured(command: Callable[[Secured], Sequence[str]]) -> int:
+    """The same with a broker that has TLS and authentication."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = secured_broker(Path(folder))
+        try:
+            return _status(command(found))
+        finally:
+            found.broker.close()
 
 
 def _status(command: Sequence[str]) -> int:

@@ -1,5 +1,6 @@
-// What an application with the Go client sees of schemas, delays and acknowledgements, or of a full
-// disk: a line for each case on the standard output, and status 1 when one is not as promised.
+// What an application with the Go client sees of schemas, delays, acknowledgements, policies and what
+// is absent, or of a full disk: a line for each case on the standard output, and status 1 when one is
+// not as promised.
 // Arguments: the broker's service URL and admin URL, and "full-disk" for the latter.
 package main
 
@@ -48,11 +49,7 @@ func (c *Cases) play(name string, promised string, see func() (string, error)) {
 }
 
 func main() {
-	quiet := logrus.New()
-	quiet.SetLevel(logrus.PanicLevel)
-	client, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL: os.Args[1], Logger: log.NewLoggerWithLogrus(quiet),
-	})
+	client, err := pulsar.NewClient(pulsar.ClientOptions{URL: os.Args[1], Logger: quiet()})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -64,6 +61,7 @@ func main() {
 		schemas(cases, client)
 		delays(cases, client)
 		acknowledgements(cases, client)
+		absent(cases, client)
 		policies(cases, client, os.Args[2]+"/admin/v2/")
 	}
 	client.Close()
@@ -187,6 +185,42 @@ func policies(cases *Cases, client pulsar.Client, url string) {
 		})
 		return closed(producer, err)
 	})
+}
+
+// absent is what the broker does not have: it fails at once.
+func absent(cases *Cases, client pulsar.Client) {
+	cases.play("Key_Shared", "Key_Shared is not supported", func() (string, error) {
+		consumer, err := client.Subscribe(pulsar.ConsumerOptions{
+			Topic: "go-absent", SubscriptionName: "s", Type: pulsar.KeyShared,
+		})
+		if err == nil {
+			consumer.Close()
+		}
+		return "", err
+	})
+	cases.play("a non-persistent topic", "NotAllowedError", func() (string, error) {
+		producer, err := client.CreateProducer(pulsar.ProducerOptions{
+			Topic: "non-persistent://public/default/t",
+		})
+		return closed(producer, err)
+	})
+	cases.play("transactions", "refused", func() (string, error) {
+		other, err := pulsar.NewClient(pulsar.ClientOptions{
+			URL: os.Args[1], EnableTransaction: true, Logger: quiet(),
+		})
+		if err == nil {
+			other.Close()
+			return "made", nil
+		}
+		return "refused: " + err.Error(), nil
+	})
+}
+
+// quiet is a log that shows nothing.
+func quiet() log.Logger {
+	hidden := logrus.New()
+	hidden.SetLevel(logrus.PanicLevel)
+	return log.NewLoggerWithLogrus(hidden)
 }
 
 // ask is the body of the admin API's answer, which must not be a refusal.

@@ -1,4 +1,4 @@
-// TLS and tokens: the environment names the broker, the authority to trust and a file with a token.
+// TLS and authentication: the environment names the broker, the authority to trust and the secrets.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -6,22 +6,30 @@ const fs = require('node:fs');
 const { test } = require('node:test');
 const { Pulsar, connect, rest, sendAll, texts } = require('../support');
 
-const tlsTrustCertsFilePath = process.env.HEADGATE_TRUST_FILE;
-const TOKEN = fs.readFileSync(process.env.HEADGATE_TOKEN_FILE, 'utf8').trim();
+const {
+  HEADGATE_AUTHORITY: authority, HEADGATE_CERTIFICATE: certificatePath, HEADGATE_KEY: privateKeyPath,
+  HEADGATE_USER: username, HEADGATE_PASSWORD: password,
+} = process.env;
+const TOKEN = fs.readFileSync(process.env.HEADGATE_TOKEN, 'utf8').trim();
 const TOPIC = 'persistent://public/default/node-secured';
 
-function secured(token) {
+function secured(authentication) {
   return connect({
-    tlsTrustCertsFilePath,
+    tlsTrustCertsFilePath: authority,
     tlsValidateHostname: true,
     operationTimeoutSeconds: 5,
-    authentication: new Pulsar.AuthenticationToken({ token }),
+    authentication,
   });
 }
 
-for (const [kind, token] of [['a token', TOKEN], ['a supplier of tokens', async () => TOKEN]]) {
+for (const [kind, authentication] of [
+  ['a token', () => new Pulsar.AuthenticationToken({ token: TOKEN })],
+  ['a supplier of tokens', () => new Pulsar.AuthenticationToken({ token: async () => TOKEN })],
+  ['a certificate', () => new Pulsar.AuthenticationTls({ certificatePath, privateKeyPath })],
+  ['a password', () => new Pulsar.AuthenticationBasic({ username, password })],
+]) {
   test(`messages pass over TLS with ${kind}`, async () => {
-    const client = secured(token);
+    const client = secured(authentication());
     const consumer = await client.subscribe({ topic: TOPIC, subscription: kind });
     await sendAll(await client.createProducer({ topic: TOPIC }), 3);
     assert.deepEqual(await rest(consumer), texts(0, 3));
@@ -30,7 +38,7 @@ for (const [kind, token] of [['a token', TOKEN], ['a supplier of tokens', async 
 }
 
 test('another token is refused', async () => {
-  const client = secured(`${TOKEN}x`);
+  const client = secured(new Pulsar.AuthenticationToken({ token: `${TOKEN}x` }));
   await assert.rejects(client.createProducer({ topic: TOPIC }), /Failed to create producer/);
   await client.close();
 });
