@@ -72,14 +72,20 @@ def _s3(python: Path) -> list[str]:
     return _run(python, "s3", str(ensure_s3_server(python)))
 
 
+def _junit(project: Path, built: Path, title: str) -> None:
+    """Build the tests of a project; Maven would leave classes and libraries of earlier builds."""
+    shutil.rmtree(built, ignore_errors=True)
+    maven(project, "process-test-classes", f"building the tests of {title} with Maven")
+
+
 def _java(python: Path) -> list[str]:
-    maven(PROJECT, "process-test-classes", "building the tests of the Java client with Maven")
+    _junit(PROJECT, BUILT, "the Java client")
     return _run(python, "java", java_program(), str(BUILT / "test-classes"), str(BUILT / "lib"))
 
 
 def _java_5(python: Path) -> list[str]:
     _java(python)
-    maven(PROJECT_5, "process-test-classes", "building the tests of the V5 Java client with Maven")
+    _junit(PROJECT_5, BUILT_5, "the Java client of Pulsar 5")
     folders = [BUILT / "test-classes", BUILT_5 / "test-classes", BUILT_5 / "lib"]
     return _run(python, "java-5", java_program(), *map(str, folders))
 

@@ -36,7 +36,10 @@ class Builds:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(peer, "CACHE", tmp_path / "cache")
+    for name in ("CACHE", "BUILT", "BUILT_5"):
+        monkeypatch.setattr(peer, name, tmp_path / name.lower())
+    for folder in (peer.BUILT, peer.BUILT_5):
+        (folder / "lib").mkdir(parents=True)
     monkeypatch.setattr(peer, "ensure_s3_server", lambda python: Path("/s3/python"))
     monkeypatch.setattr(peer, "ensure_node_client", lambda python: Path("/node/modules"))
     monkeypatch.setattr(peer, "suite_command", lambda python, suite: [suite])
@@ -80,6 +83,7 @@ def test_each_part_is_built_and_named_to_its_program(
     assert tools == spark
     assert [tools[0], tools[-1]] == ["mvn", "process-resources"]
     assert cache.is_dir()
+    assert not peer.BUILT.exists() and not peer.BUILT_5.exists(), "of an earlier build"
 
 
 def test_parts_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
