@@ -51,6 +51,6 @@ def _play(python: Path, part: Part) -> tuple[str, str]:
         return ("failed", f"{detail}, status {status}") if status else ("passed", detail)
     except LeftOutError as error:
         return "left out", f": {error}"
-    except DevError as error:
+    except (DevError, OSError) as error:  # one program that is not there ends one part
         say(str(error))
         return "failed", f": {str(error).splitlines()[0]}"

@@ -36,6 +36,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(name)
         if name == "hangs":
             raise TimedOutError("hangs timed out after 7 s")
+        if name == "gone":
+            raise FileNotFoundError(2, "No such file or directory", "unshare")
         return 3 if name == "bad" else 0
 
     monkeypatch.setattr(parts, "shown", shown)
@@ -47,18 +49,19 @@ def test_all_are_played_and_one_failure_is_enough(
 ) -> None:
     chosen = [
         of("hangs"), of("broken", DevError("mvn failed:\nlong")), of("bad"),
-        of("away", LeftOutError("no checkout")), of("good"),
+        of("away", LeftOutError("no checkout")), of("gone"), of("good"),
     ]  # fmt: skip
     assert play_parts("All", PYTHON, chosen) == 1
-    assert played == ["hangs", "bad", "good"]
+    assert played == ["hangs", "bad", "gone", "good"]
     printed = capsys.readouterr()
     assert printed.out.split("All:\n")[1].splitlines() == [
         "  hangs   failed: the hangs: hangs timed out after 7 s",
         "  broken  failed: the broken: mvn failed:",
         "  bad     failed: the bad, 0 s, status 3",
         "  away    left out: the away: no checkout",
+        "  gone    failed: the gone: [Errno 2] No such file or directory: 'unshare'",
         "  good    passed: the good, 0 s",
-        "1 passed, 3 failed, 1 left out",
+        "1 passed, 4 failed, 1 left out",
     ]
     assert "long" in printed.err
 

@@ -83,7 +83,8 @@ def test_each_part_is_built_and_named_to_its_program(
     assert tools == spark
     assert [tools[0], tools[-1]] == ["mvn", "process-resources"]
     assert cache.is_dir()
-    assert not peer.BUILT.exists() and not peer.BUILT_5.exists(), "of an earlier build"
+    assert not peer.BUILT.exists(), "of an earlier build"
+    assert not peer.BUILT_5.exists(), "of an earlier build"
 
 
 def test_parts_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
