@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,24 @@ class Situation:
     def topic(self) -> str:
         """Its full name."""
         return f"persistent://public/default/{self.name}"
+
+    def scaled(self, times: float) -> Situation:
+        """The same with all rates ``times`` as high, under another name."""
+        consumers = {
+            name: [replace(each, per_s=round(each.per_s * times)) for each in several]
+            for name, several in self.consumers.items()
+        }
+        limits = [
+            (at, kind, round(messages * times), round(size * times))
+            for at, kind, messages, size in self.limits
+        ]
+        return replace(
+            self,
+            name=f"{self.name}-{times:g}",
+            publish_per_s=round(self.publish_per_s * times),
+            consumers=consumers,
+            limits=limits,
+        )
 
 
 def _one(verdict: str) -> dict[str, str]:
@@ -202,7 +220,20 @@ def _prepare(brokers: Mapping[str, BrokerProcess]) -> None:
 
 @contextmanager
 def _clients(brokers: Mapping[str, BrokerProcess], seconds: float, log: Path) -> Iterator[None]:
-    spec = {"seconds": seconds, "urls": {n: b.service_url for n, b in brokers.items()}}
+    urls = {name: broker.service_url for name, broker in brokers.items()}
+    with clients_of(SITUATIONS, urls, seconds, log) as clients:
+        _change_limits(brokers, time.monotonic(), seconds)
+        assert clients.poll() is None, log.read_text()
+        yield
+
+
+@contextmanager
+def clients_of(
+    situations: Sequence[Situation], urls: Mapping[str, str], seconds: float, log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The clients of ``situations``, which begin at once; ``urls`` by cluster."""
+    played_ones = [asdict(situation) for situation in situations]
+    spec = {"seconds": seconds, "urls": dict(urls), "situations": played_ones}
     with log.open("wb") as errors:
         clients = subprocess.Popen(
             [sys.executable, "-m", "tests.spark.labelled", json.dumps(spec)],
@@ -212,9 +243,7 @@ def _clients(brokers: Mapping[str, BrokerProcess], seconds: float, log: Path) ->
     try:
         assert clients.stdout is not None
         assert clients.stdout.readline() == b"ready\n", log.read_text()
-        _change_limits(brokers, time.monotonic(), seconds)
-        assert clients.poll() is None, log.read_text()
-        yield
+        yield clients
     finally:
         clients.kill()
         clients.communicate()
@@ -271,6 +300,12 @@ def _publish(producers: Sequence[tuple[Any, Situation]], seconds: float) -> None
                 producer.send_async(b"x" * situation.payload_bytes, None)
 
 
+def _made(consumers: Mapping[str, Sequence[Mapping[str, Any]]], **fields: Any) -> Situation:
+    """A situation as it came over the command line."""
+    several = {name: [Consumer(**each) for each in found] for name, found in consumers.items()}
+    return Situation(consumers=several, **fields)
+
+
 def main() -> None:
     """The process of the clients: it ends when it is killed."""
     spec = json.loads(sys.argv[1])
@@ -278,7 +313,8 @@ def main() -> None:
     logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     clients = {name: pulsar.Client(url, logger=logger) for name, url in spec["urls"].items()}
     waiting = []
-    for situation in SITUATIONS:
+    situations = [_made(**each) for each in spec["situations"]]
+    for situation in situations:
         for subscription, several in situation.consumers.items():
             for how in several:
                 consumer = clients[situation.cluster].subscribe(
@@ -295,7 +331,7 @@ def main() -> None:
             ),
             situation,
         )
-        for situation in SITUATIONS
+        for situation in situations
     ]
     begin_s = time.monotonic()
     for consumer, how in waiting:

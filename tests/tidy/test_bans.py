@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tests.tidy.tree import ROOT, Module, project_files, report, written_modules
 
-EDGES = frozenset({"app", "cli", "demo", "pipeline", "pyspark_pulsar"})
+EDGES = frozenset({"access", "app", "cli", "demo", "pipeline", "pyspark_pulsar"})
 """Where the program meets the machine, and Spark's side, whose time is Spark's."""
 
 DEMO_PROCESSES = frozenset({"headgate.demo.spark_job", "headgate.demo.workers"})

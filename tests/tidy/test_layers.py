@@ -20,8 +20,10 @@ ALLOWED: dict[str, set[str]] = {
     "fs": {"base"},
     "ledger": {"fs", "base"},
     "metadata": {"base"},
+    "explain": {"flow", "base"},
     "record": {"base"},
     "security": {"base"},
+    "access": {"security", "base"},
     "schema": {"base"},
     "engine": {"flow", "base"},
     "policy": {"engine", "metadata", "security", "flow", "base"},
@@ -32,26 +34,30 @@ ALLOWED: dict[str, set[str]] = {
         "security", "flow", "base",
     },
     "observe": {
-        "broker", "control", "storage", "policy", "engine", "ledger", "metadata", "flow", "base",
+        "explain", "broker", "control", "storage", "policy", "engine", "ledger", "metadata", "flow",
+        "base",
     },
     "facade": {
         "observe", "broker", "storage", "policy", "engine", "wire", "ledger", "metadata", "schema",
         "flow", "base",
     },
-    "admin": {"facade", "observe", "metadata", "schema", "base"},
+    "admin": {"facade", "observe", "explain", "metadata", "schema", "base"},
     "telemetry": {
         "observe", "broker", "control", "storage", "policy", "engine", "wire", "ledger",
         "metadata", "flow", "record", "base",
     },
     "pipeline": {"flow", "record", "base"},
+    "page": {"base"},
     "app": {
-        "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
+        "page", "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
         "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs", "base",
     },
     "demo": {"app", "pipeline", "broker", "flow", "base"},
-    "cli": {"app", "demo", "pipeline", "admin", "security", "base"},
+    "agent": {"access", "explain", "page", "flow", "record", "base"},
+    "cli": {"agent", "access", "app", "demo", "pipeline", "admin", "security", "base"},
     "testing": {
-        "pipeline", "telemetry", "admin", "facade", "observe", "broker", "control", "storage",
+        "agent", "explain", "pipeline", "telemetry", "admin", "facade", "observe", "broker",
+        "control", "storage",
         "policy", "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs",
         "base",
     },
@@ -69,6 +75,9 @@ EXTERNAL: dict[str, set[str]] = {
     "policy": {"msgspec"},
     "storage": {"msgspec"},
     "broker": {"google_crc32c", "msgspec", "re2"},
+    "explain": {"msgspec"},
+    "page": {"starlette"},
+    "agent": {"click", "msgspec", "pulsar", "rich", "starlette", "urllib3", "uvicorn", "uvloop"},
     "observe": {"msgspec"},
     "facade": {"msgspec"},
     "admin": {"starlette", "msgspec", "urllib3"},
@@ -97,6 +106,7 @@ BANNED_STANDARD: dict[str, set[str]] = {
     "wire": IMPURE,
     "engine": IMPURE,
     "record": IMPURE,
+    "explain": IMPURE,
     "schema": IMPURE,
     "fs": BLOCKING_BY_DESIGN,
     "ledger": BLOCKING_BY_DESIGN | {"time", "random", "os", "pathlib"},
@@ -107,7 +117,7 @@ BANNED_STANDARD: dict[str, set[str]] = {
 BANNED_EXCEPTIONS = {("headgate.base.clock", "time"), ("headgate.base.instants", "datetime")}
 """The clock protocol's one real implementation lives beside it; a calendar is no clock."""
 
-LAZY_IMPORTS_ALLOWED = {"cli", "pipeline", "pyspark_pulsar"}
+LAZY_IMPORTS_ALLOWED = {"access", "agent", "cli", "pipeline", "pyspark_pulsar"}
 """A command loads what it needs when it runs; Spark is an extra."""
 LAZY_MODULES_ALLOWED = {"headgate.app.open_telemetry"}
 """What few brokers need must cost the others neither time nor memory."""
@@ -216,7 +226,7 @@ ADMIN_SEES = (
     "headgate.facade.protocol",
     "headgate.facade.message_protocol",
     "headgate.observe.stats.fields",
-    "headgate.observe.explain.reports",
+    "headgate.explain.reports",
 )
 """What it asks, and the plain types of the answers, which its description shows."""
 

@@ -6,7 +6,7 @@ import ast
 
 from tests.tidy.tree import Module, report, written_modules
 
-CLIENT_SIDE = {"cli", "demo", "pipeline", "pyspark_pulsar", "testing"}
+CLIENT_SIDE = {"access", "agent", "cli", "demo", "pipeline", "pyspark_pulsar", "testing"}
 """Layers of commands, which connect to what their user names."""
 EXPORT = {"headgate.app.open_telemetry", "headgate.telemetry.otel"}
 """The export of metrics, to the address of the broker's environment."""

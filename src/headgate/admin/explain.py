@@ -9,11 +9,18 @@ from msgspec import Meta
 from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import missing_topic, partitions_of, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Call, Query, Reply, Route
+from headgate.admin.routing import Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer, answer_emptied, reserve_for
 from headgate.base.names import TopicName, parse_topic
+from headgate.explain.reports import (
+    AdaptiveReport,
+    BrokerReport,
+    LimitsReport,
+    StorageReport,
+    TopicReport,
+    TopReport,
+)
 from headgate.metadata.errors import RefusalError
-from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
 
 OWNED = frozenset({"subscriptions", "perPartition"})
 """Members of a report that may have very many items."""
@@ -28,12 +35,28 @@ COUNT_MAX = 1_000
 
 async def explain_top(call: Call) -> Reply:
     """The largest backlogs: ``count`` of them, by default ten."""
-    return await answer(call, pieces_of(await call.facade.explain_top(_count(call))))
+    report = await call.facade.explain_top(_count(call), timelines=call.flag("timeline"))
+    return await answer(call, pieces_of(report))
 
 
 async def explain_storage(call: Call) -> Reply:
     """What takes the disk, and the topics that keep most of it: ``count``, by default ten."""
     return await answer(call, pieces_of(await call.facade.explain_storage(_count(call))))
+
+
+async def explain_limits(call: Call) -> Reply:
+    """The limits in force at which most waits: ``count`` of them, by default ten."""
+    return await answer(call, pieces_of(await call.facade.explain_limits(_count(call))))
+
+
+async def explain_adaptive(call: Call) -> Reply:
+    """The adaptive controller and its latest decisions: ``count`` of them, by default ten."""
+    return as_json(call.facade.explain_adaptive(_count(call)))
+
+
+async def explain_broker(call: Call) -> Reply:
+    """How the broker itself is: memory of clients, threads, the event loop."""
+    return as_json(call.facade.explain_broker())
 
 
 def _count(call: Call) -> int:
@@ -52,7 +75,9 @@ async def explain_topic(call: Call) -> Reply:
         raise missing_topic(catalog, topic)
     per_partition = call.flag("perPartition")
     await reserve_for(call, partitions_of(catalog, topic) or [topic])
-    report = await call.facade.explain_topic(topic, per_partition=per_partition)
+    report = await call.facade.explain_topic(
+        topic, per_partition=per_partition, timelines=call.flag("timeline")
+    )
     hide_others(call, topic, report)
     return await answer_emptied(call, report, OWNED)
 
@@ -75,19 +100,35 @@ def hide_others(call: Call, topic: TopicName, report: dict[str, Any]) -> None:
 _TOPICS = Query(
     "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many topics to list"
 )
+_LIMITS = Query(
+    "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many limits to list"
+)
+_DECISIONS = Query(
+    "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many decisions to list"
+)
 _COUNT = Query(
     "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many backlogs to list"
 )
 _PER_PARTITION = Query(
     "perPartition", bool, False, "Add a report for each partition of a partitioned topic"
 )
+_TIMELINE = Query(
+    "timeline", bool, False, "Add the last hour of each subscription, a verdict for each minute"
+)
 _PATH = "/admin/v2/headgate/explain"
 
 ROUTES = (
     Route("GET", _PATH, Operation.EXPLAIN_BROKER, explain_top, "The largest backlogs",
-          reply=TopReport, query=(_COUNT,)),
+          reply=TopReport, query=(_COUNT, _TIMELINE)),
     Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
-          explain_topic, "What holds a topic back", reply=TopicReport, query=(_PER_PARTITION,)),
+          explain_topic, "What holds a topic back", reply=TopicReport,
+          query=(_PER_PARTITION, _TIMELINE)),
+    Route("GET", "/admin/v2/headgate/limits", Operation.EXPLAIN_BROKER, explain_limits,
+          "The limits in force", reply=LimitsReport, query=(_LIMITS,)),
+    Route("GET", "/admin/v2/headgate/adaptive", Operation.EXPLAIN_BROKER, explain_adaptive,
+          "The adaptive controller and its decisions", reply=AdaptiveReport, query=(_DECISIONS,)),
+    Route("GET", "/admin/v2/headgate/broker", Operation.EXPLAIN_BROKER, explain_broker,
+          "How the broker itself is", reply=BrokerReport),
     Route("GET", "/admin/v2/headgate/storage", Operation.EXPLAIN_BROKER, explain_storage,
           "What takes the disk", reply=StorageReport, query=(_TOPICS,)),
 )  # fmt: skip

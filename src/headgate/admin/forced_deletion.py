@@ -1,7 +1,8 @@
 """Forced deletion: a namespace with its topics, a tenant with its namespaces.
 
 The namespace is marked first, so that clients which reconnect create no topic in it any more. If
-the deletion ends early, for example because the broker stops, the mark stays: repeat the request.
+the deletion ends early, for example because the broker stops, the mark stays: repeat the request,
+which is allowed for a marked namespace whatever the setting says by then.
 """
 
 from __future__ import annotations

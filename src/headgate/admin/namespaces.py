@@ -169,7 +169,9 @@ async def delete_namespace(call: Call) -> Reply:
     """Delete a namespace without topics, or (``force``) with them."""
     name = namespace_name(call)
     if call.flag("force"):
-        check_force_allowed(call, NAMESPACES)
+        row = call.facade.catalog.namespace(name)
+        if row is None or not row.deleted:  # else a forced deletion has begun: it may end
+            check_force_allowed(call, NAMESPACES)
         await delete_namespace_with_topics(call, name)
         return NO_CONTENT
     await call.facade.commit(call.facade.catalog.plan_delete_namespace(name))

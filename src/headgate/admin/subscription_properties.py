@@ -5,10 +5,9 @@ A request for a partitioned topic is carried out on every partition.
 
 from __future__ import annotations
 
-import asyncio
-
 from headgate.admin.names import existing_parts, subscription_name, topic_name
 from headgate.admin.operations import Operation
+from headgate.admin.partition_batches import results_of
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
 from headgate.admin.subscriptions import SUBSCRIPTION_PATH
 from headgate.base.names import TopicName
@@ -28,10 +27,11 @@ async def write_properties(call: Call) -> Reply:
     """Replace the properties of a subscription; none in the body removes them all."""
     name = subscription_name(call)
     properties = call.decoded(dict[str, str]) or {}
-    parts = _parts_with(call, name)
-    await asyncio.gather(
-        *(call.facade.set_subscription_properties(part, name, properties) for part in parts)
-    )
+
+    async def write(part: TopicName) -> None:
+        await call.facade.set_subscription_properties(part, name, properties)
+
+    await results_of(call, _parts_with(call, name), write)
     return NO_CONTENT
 
 

@@ -7,7 +7,7 @@ fails only if it changes nothing on all of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any, Final
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
+from headgate.admin.partition_batches import answers_of, results_of
 from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Query, Reply, Route
 from headgate.admin.streaming import PAGE_NAMES, answer_names
 from headgate.admin.topics import ensure_topic
@@ -86,14 +87,15 @@ async def create_subscription(call: Call) -> Reply:
     properties = (data.properties or {}) if isinstance(data, ResetCursorData) else {}
     await ensure_topic(call, topic)
     parts = existing_parts(call)
-    await _on_all(
-        (call.facade.create_subscription(part, name, at, properties) for part in parts),
-        harmless=409,
-    )
+
+    async def create_on(part: TopicName) -> None:
+        await call.facade.create_subscription(part, name, at, properties)
+
+    await _on_all(call, parts, create_on, harmless=409)
     while added := [part for part in existing_parts(call) if part not in parts]:
         # The topic got more partitions meanwhile: they may have joined too early for this one.
         for part in added:
-            await _create_if_missing(call.facade.create_subscription(part, name, at, properties))
+            await _create_if_missing(create_on(part))
         parts += added
     return NO_CONTENT
 
@@ -102,11 +104,12 @@ async def delete_subscription(call: Call) -> Reply:
     """Delete a subscription without consumers (``force``: disconnect them)."""
     parts, name = existing_parts(call), subscription_name(call)
     force = call.flag("force")
+
+    async def delete_on(part: TopicName) -> None:
+        await call.facade.delete_subscription(part, name, force=force)
+
     try:
-        await _on_all(
-            (call.facade.delete_subscription(part, name, force=force) for part in parts),
-            harmless=404,
-        )
+        await _on_all(call, parts, delete_on, harmless=404)
     except RefusalError as error:
         if error.status == 404 and len(parts) > 1:
             raise RefusalError(404, "Subscription not found") from error
@@ -127,7 +130,11 @@ async def skip(call: Call) -> Reply:
 async def skip_all(call: Call) -> Reply:
     """Skip the whole backlog."""
     parts, name = existing_parts(call), subscription_name(call)
-    await _on_all((call.facade.clear_backlog(part, name) for part in parts), harmless=404)
+
+    async def clear_on(part: TopicName) -> None:
+        await call.facade.clear_backlog(part, name)
+
+    await _on_all(call, parts, clear_on, harmless=404)
     return NO_CONTENT
 
 
@@ -135,7 +142,11 @@ async def reset_to_time(call: Call) -> Reply:
     """Move a subscription to the first message published at or after a time."""
     place = AtTime(call.number("timestamp"))
     parts, name = existing_parts(call), subscription_name(call)
-    await _on_all((call.facade.reset_cursor(part, name, place) for part in parts), harmless=412)
+
+    async def reset_on(part: TopicName) -> None:
+        await call.facade.reset_cursor(part, name, place)
+
+    await _on_all(call, parts, reset_on, harmless=412)
     return NO_CONTENT
 
 
@@ -153,10 +164,11 @@ async def expire_by_age(call: Call) -> Reply:
     """Expire a subscription's messages that are older than a number of seconds."""
     what = _older_than(call)
     topic, parts, name = topic_name(call), existing_parts(call), subscription_name(call)
-    expired = await asyncio.gather(
-        *(call.facade.expire_messages(part, name, what) for part in parts)
-    )
-    if not any(expired):
+
+    async def expire_on(part: TopicName) -> bool:
+        return await call.facade.expire_messages(part, name, what)
+
+    if not any(await results_of(call, parts, expire_on)):
         raise _nothing_expired(topic, name)
     return NO_CONTENT
 
@@ -217,10 +229,16 @@ async def _expire_if_present(call: Call, part: TopicName, name: str, what: Older
             raise  # else it was deleted meanwhile
 
 
-async def _on_all(calls: Iterable[Awaitable[None]], *, harmless: int) -> None:
-    """Await all and raise a failure. One with the status ``harmless`` counts only if all failed
-    with it."""
-    answers = await asyncio.gather(*calls, return_exceptions=True)
+async def _on_all(
+    call: Call,
+    parts: Sequence[TopicName],
+    work: Callable[[TopicName], Awaitable[None]],
+    *,
+    harmless: int,
+) -> None:
+    """Do ``work`` on all and raise a failure. One with the status ``harmless`` counts only if all
+    failed with it."""
+    answers = await answers_of(call, parts, work)
     failures = [answer for answer in answers if isinstance(answer, BaseException)]
     for failure in failures:
         if not (isinstance(failure, RefusalError) and failure.status == harmless):

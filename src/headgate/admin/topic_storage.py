@@ -5,13 +5,13 @@ Compaction and offloading are not there. Their status is that of a topic that ne
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from headgate.admin.absent import NO_COMPACTION, NO_OFFLOADING
 from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import existing_parts, partitions_of, topic_name
 from headgate.admin.operations import Operation
+from headgate.admin.partition_batches import results_of
 from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Reply, Route, as_json
 from headgate.admin.streaming import answer, reserve_for
 from headgate.base.instants import iso_time
@@ -25,8 +25,7 @@ NOT_RUN: Final = {"status": "NOT_RUN", "lastError": ""}
 
 async def trim(call: Call) -> Reply:
     """Remove what neither a subscription nor retention needs, now."""
-    parts = existing_parts(call)
-    await asyncio.gather(*(call.facade.messages.trim(part) for part in parts))
+    await results_of(call, existing_parts(call), call.facade.messages.trim)
     return NO_CONTENT
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -23,6 +22,7 @@ from headgate.admin.names import (
     topic_name,
 )
 from headgate.admin.operations import Operation
+from headgate.admin.partition_batches import results_of
 from headgate.admin.queries import FORCE_TOPIC, SYSTEM_TOPICS
 from headgate.admin.routing import BYTES, NO_CONTENT, Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer_names, pages
@@ -98,8 +98,7 @@ async def delete_topic(call: Call) -> Reply:
 
 async def unload_topic(call: Call) -> Reply:
     """Disconnect a topic's clients, which reconnect, and drop it from memory."""
-    parts = existing_parts(call)
-    await asyncio.gather(*(call.facade.unload_topic(part) for part in parts))
+    await results_of(call, existing_parts(call), call.facade.unload_topic)
     return NO_CONTENT
 
 

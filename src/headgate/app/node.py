@@ -62,6 +62,8 @@ from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
+from headgate.page.app import PageApp
+from headgate.page.files import page_files
 from headgate.policy.authorization_settings import (
     authorization_warning,
     everybody_may_do_everything,
@@ -153,6 +155,8 @@ class Node:
             )
             if authentication is not None:
                 app = WebAuthentication(app, authentication, settings)
+            if settings.headgatePageEnabled:
+                app = PageApp(page_files(), app)
             rate = HttpRate(settings, broker.clock.monotonic_ns())
             guarded = WebGuard(
                 app, HostNames.of(settings), lambda: rate.refusal(broker.clock.monotonic_ns())
@@ -223,7 +227,7 @@ def ledger_settings(settings: Settings) -> LedgerSettings:
     )
 
 
-_LANES = ("commit", "read", "metadata", "upkeep", "telemetry")
+_LANES = ("commit", "read", "metadata", "upkeep", "removal", "telemetry")
 """The threads of :class:`Lanes`, in its order."""
 
 
@@ -272,13 +276,13 @@ async def _open_broker(
             is_last=not has_telemetry_log(catalog, settings),
         ),
     )
-    _keep_log(stack, log, lanes.upkeep, lanes.commit)
+    _keep_log(stack, log, lanes, lanes.commit)
     telemetry_log = await run_on(
         lanes.metadata,
         lambda: open_telemetry_log(directory, catalog, store, clock, settings, log, bounds),
     )
     if telemetry_log is not None and lanes.telemetry is not None:
-        _keep_log(stack, telemetry_log, lanes.upkeep, lanes.telemetry)
+        _keep_log(stack, telemetry_log, lanes, lanes.telemetry)
     memory = None
     if settings.adaptivePublisherThrottlingEnabled:
         system = ProcSelfMemory()
@@ -331,12 +335,14 @@ def _watch_revocations(broker: Broker, stack: AsyncExitStack) -> None:
         broker.sweeps.add("the revocation file", file.check, broker.revoked_clients.period_s)
 
 
-def _keep_log(stack: AsyncExitStack, log: CommitLog, upkeep: Lane, commits: Lane) -> None:
+def _keep_log(stack: AsyncExitStack, log: CommitLog, lanes: Lanes, commits: Lane) -> None:
     """Let another process copy the log's segments; close the log with the node, and then that."""
     copier = CopyProcess()
     stack.callback(copier.close)
     log.copy_segments_with(copier)
-    stack.push_async_callback(close_log, log, upkeep=upkeep, commits=commits)
+    stack.push_async_callback(
+        close_log, log, removal=lanes.removal, upkeep=lanes.upkeep, commits=commits
+    )
 
 
 async def _backups(broker: Broker, directory: DataDirectory, store: MetadataStore) -> FileHolding:

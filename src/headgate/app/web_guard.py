@@ -51,8 +51,9 @@ OWN_HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
-"""Headers of every response: no foreign page may use it, no browser guesses its type, shows it as a
-page that loads or runs something, or keeps what belongs to one user."""
+"""Headers of every response that has no other value for them: no foreign page may use it, no
+browser guesses its type, shows it as a page that loads or runs something, or keeps what belongs to
+one user."""
 
 HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 """A header of responses over TLS: a browser that reaches this host so uses no HTTP for a year."""
@@ -115,7 +116,10 @@ class WebGuard:
 
         async def send_own(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *own]}
+                given = [*message.get("headers", ())]
+                names = {name for name, _ in given}
+                missing = (header for header in own if header[0] not in names)
+                message = {**message, "headers": [*given, *missing]}
             await send(message)
 
         too_many = self._rate_refusal()

@@ -18,12 +18,17 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from headgate.base.errors import CorruptionError, InputError
+from headgate.base.packed_masks import PackedMasks
 
 BATCH_MESSAGES_MAX: Final = 1 << 20
 """The largest batch with individual acknowledgements: more messages than 5 MiB can hold."""
 
-ENTRY_BYTES: Final = 120
-"""What one partly acknowledged entry takes in memory, beside a bit for each of its messages."""
+ENTRY_BYTES: Final = 34
+"""What one partly acknowledged entry takes in memory at most on average, beside a bit for each of
+its messages."""
+
+SET_BYTES: Final = 800
+"""What the partly acknowledged entries of a subscription take beside that, however few they are."""
 
 _HEAD = struct.Struct("<QI")
 
@@ -41,21 +46,22 @@ class PartialEntry(NamedTuple):
 class PartialAcks:
     """The partly acknowledged entries of one subscription.
 
-    Each is one integer in a dictionary: its mask, below a bit whose index is the batch's size. A
+    Each is one integer in a compact map: its mask, below a bit whose index is the batch's size. A
     second set has the ordinals that changed since :meth:`take_changed`.
     """
 
     __slots__ = ("_changed", "_packed", "highest", "messages", "size_bytes")
 
     def __init__(self) -> None:
-        self._packed: dict[int, int] = {}
-        self._changed: set[int] = set()
+        self._packed = PackedMasks()
+        self._changed: set[int] | None = None  # an empty set takes 216 bytes
         self.highest = -1
         """No ordinal here is higher. Read-only for callers."""
         self.messages = 0
         """Acknowledged messages of all entries. Read-only for callers."""
-        self.size_bytes = 0
-        """About the bytes of memory that the entries take. Read-only for callers."""
+        self.size_bytes = SET_BYTES
+        """About the bytes of memory that the entries may take: an acknowledgement of further
+        messages of an entry does not change it. Read-only for callers."""
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -66,7 +72,7 @@ class PartialAcks:
     def acked_messages(self, ordinal: int) -> int:
         """Acknowledged messages of an entry; 0 if it is not partly acknowledged."""
         packed = self._packed.get(ordinal)
-        return 0 if packed is None else packed.bit_count() - 1
+        return packed.bit_count() - 1 if packed else 0
 
     def acked_mask(self, ordinal: int, batch_size: int) -> int:
         """The mask of an entry's acknowledged messages; 0 if it is not partly acknowledged.
@@ -75,7 +81,7 @@ class PartialAcks:
             InputError: the entry has another batch size here.
         """
         packed = self._packed.get(ordinal)
-        if packed is None:
+        if not packed:
             return 0
         known = packed.bit_length() - 1
         if known != batch_size:
@@ -88,67 +94,68 @@ class PartialAcks:
     def mask_of(self, ordinal: int) -> int:
         """The mask of an entry's acknowledged messages; 0 if it is not partly acknowledged."""
         packed = self._packed.get(ordinal)
-        return 0 if packed is None else packed ^ (1 << packed.bit_length() - 1)
+        return packed ^ (1 << packed.bit_length() - 1) if packed else 0
 
-    def unacked_mask(self, ordinal: int) -> int:
-        """The mask of what is left of an entry that is partly acknowledged."""
-        packed = self._packed[ordinal]
-        return packed ^ ((1 << packed.bit_length()) - 1)
+    def left_of(self, ordinal: int) -> tuple[int, int] | None:
+        """How many messages of an entry are acknowledged, and the mask of what is left; None if it
+        is not partly acknowledged."""
+        packed = self._packed.get(ordinal)
+        if not packed:
+            return None
+        return packed.bit_count() - 1, packed ^ ((1 << packed.bit_length()) - 1)
 
     def put(self, entry: PartialEntry) -> None:
         """Set the mask of an entry; it must have some but not all bits of the batch."""
         ordinal, acked_mask, batch_size = entry
-        known = self._packed.get(ordinal)
+        known = self._packed.put(ordinal, acked_mask | (1 << batch_size))
         self.messages += acked_mask.bit_count()
-        if known is not None:
+        if known:
             self.messages -= known.bit_count() - 1
         else:
             self.size_bytes += ENTRY_BYTES + batch_size // 8
             if ordinal > self.highest:
                 self.highest = ordinal
-        self._packed[ordinal] = acked_mask | (1 << batch_size)
-        self._changed.add(ordinal)
+        if self._changed is None:
+            self._changed = {ordinal}
+        else:
+            self._changed.add(ordinal)
 
     def drop(self, first: int, stop: int) -> int:
         """Remove the entries from ``first`` to before ``stop``; returns their number.
 
-        Takes a step for each ordinal in the range or each entry here, whichever is less.
+        Takes a step for 64 of them, and for each entry that changed.
         """
         packed = self._packed
-        before = len(packed)
-        for ordinal in self._ordinals_within(first, stop):
-            dropped = packed.pop(ordinal)
-            batch_size = dropped.bit_length() - 1
-            self.messages -= dropped.bit_count() - 1
-            self.size_bytes -= ENTRY_BYTES + batch_size // 8
-            self._changed.discard(ordinal)
-        return before - len(packed)
+        if first > self.highest or (stop == first + 1 and first not in packed):
+            return 0
+        dropped = packed.drop(first, stop)
+        self.messages -= dropped.set_bits
+        self.size_bytes -= ENTRY_BYTES * dropped.masks_count + dropped.length_bytes
+        if self._changed is not None:
+            if stop == first + 1:
+                self._changed.discard(first)
+            else:
+                self._changed = {o for o in self._changed if not first <= o < stop}
+        return dropped.masks_count
 
     def first_within(self, first: int, stop: int) -> int:
         """The first partly acknowledged entry from ``first`` to before ``stop``; ``stop`` if there
         is none."""
-        if first > self.highest:
-            return stop
-        packed = self._packed
-        for ordinal in range(first, stop):
-            if ordinal in packed:
-                return ordinal
-        return stop
+        found = self._packed.first_from(first)
+        return found if 0 <= found < stop else stop
 
     def messages_within(self, first: int, stop: int) -> int:
         """Acknowledged messages of the entries from ``first`` to before ``stop``.
 
-        Takes as many steps as :meth:`drop`.
+        Takes a step for 64 of them.
         """
-        packed = self._packed
-        return sum([packed[o].bit_count() - 1 for o in self._ordinals_within(first, stop)])
+        return self._packed.sums(first, stop).set_bits
 
     def entries(self, first: int = 0, stop: int | None = None) -> Iterator[PartialEntry]:
-        """The entries from ``first`` to before ``stop`` (None: all that follow), ascending."""
-        found = self._packed if stop is None else self._ordinals_within(first, stop)
-        for ordinal in sorted(found):
-            if ordinal >= first:
-                yield self._entry(ordinal)
+        """The entries from ``first`` to before ``stop`` (None: all that follow), ascending.
+        None may come or go meanwhile."""
+        for ordinal, packed in self._packed.items(first, stop):
+            yield _entry(ordinal, packed)
 
     def has_changed(self) -> bool:
         """Whether :meth:`take_changed` would return something."""
@@ -156,20 +163,14 @@ class PartialAcks:
 
     def take_changed(self) -> tuple[PartialEntry, ...]:
         """The entries that changed since the last call, each with its whole mask."""
-        changed = tuple(self._entry(ordinal) for ordinal in sorted(self._changed))
-        self._changed.clear()
-        return changed
+        packed, changed = self._packed, self._changed
+        self._changed = None
+        return tuple(_entry(ordinal, packed.get(ordinal)) for ordinal in sorted(changed or ()))
 
-    def _entry(self, ordinal: int) -> PartialEntry:
-        packed = self._packed[ordinal]
-        size = packed.bit_length() - 1
-        return PartialEntry(ordinal, packed ^ (1 << size), size)
 
-    def _ordinals_within(self, first: int, stop: int) -> list[int]:
-        packed = self._packed
-        if stop - first <= len(packed):
-            return [ordinal for ordinal in range(first, stop) if ordinal in packed]
-        return [ordinal for ordinal in packed if first <= ordinal < stop]
+def _entry(ordinal: int, packed: int) -> PartialEntry:
+    size = packed.bit_length() - 1
+    return PartialEntry(ordinal, packed ^ (1 << size), size)
 
 
 def check_batch(ordinal: int, indexes_mask: int, batch_size: int) -> None:

@@ -17,6 +17,8 @@ class Lanes:
     metadata: Lane
     upkeep: Lane
     """Runs the maintenance of all logs, so that no commit waits for it."""
+    removal: Lane
+    """Frees the files of deleted segments, with pauses in which no other lane waits."""
     telemetry: Lane | None = None
     """Commits the telemetry log, if there is one, so that users' commits never wait for it."""
 
@@ -27,6 +29,13 @@ class Lanes:
 
     def close(self) -> None:
         """Finish what was submitted and end all threads. Blocks."""
-        for lane in (self.read, self.metadata, self.upkeep, self.telemetry, self.commit):
+        for lane in (
+            self.read,
+            self.metadata,
+            self.removal,
+            self.upkeep,
+            self.telemetry,
+            self.commit,
+        ):
             if lane is not None:
                 lane.close()

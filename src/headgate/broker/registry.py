@@ -208,8 +208,13 @@ class TopicRegistry:
     async def note_use(self, topic: TopicName, subscription: str) -> None:
         """A subscription is created or gets a consumer: forget the stored time since when it, or an
         earlier one of that name, has none. Otherwise a crash before the next sweep would bring that
-        time back, and the subscription would expire although it was just used."""
-        if subscription not in self._catalog.idle_subscriptions(topic.full).since_ms:
+        time back, and the subscription would expire although it was just used. A sweep that runs
+        until the consumer has joined finds that the subscription is idle since now."""
+        live = self.loaded(topic)
+        used = None if live is None else live.subscriptions.get(subscription)
+        if used is not None:
+            used.idle_since_ms = self._engine.log_ms
+        if not self._catalog.is_idle_subscription(topic.full, subscription):
             return
         try:
             await self._writer.commit(

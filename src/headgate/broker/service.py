@@ -232,7 +232,7 @@ class Broker:
             lambda: self.settings.headgateRewriteBytesPerSecond, what,
         )  # fmt: skip
         index = IndexLoader(log, self.lanes.read, engine, begin_turn)
-        removal = PacedRemoval(log, upkeep, engine, loop, begin_turn, what)
+        removal = PacedRemoval(log, self.lanes.removal, engine, loop, begin_turn, what)
         return ManagedLog(log, lane, committer, reader, index, maintenance, rewriting, removal)
 
     def _make_registry(self) -> TopicRegistry:

@@ -8,7 +8,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, Position
 from headgate.broker.producer_closing import CommitHost, close_producers, refuse_waiters
 from headgate.broker.registry import TopicRegistry
-from headgate.engine.errors import TopicTerminatedError
+from headgate.engine.errors import EngineError, TopicFencedError, TopicTerminatedError
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import not_allowed, not_found
@@ -22,7 +22,8 @@ class TopicTermination:
 
     While a topic is being terminated its producers are closed, each when its messages are
     answered, and new ones may try again. When the termination is durable, producers are refused
-    for good. So the answer names the last message that the topic ever has.
+    for good. So the answer names the last message that the topic ever has. Producers that wait for
+    exclusive access wait until then, and are refused for good at once.
     """
 
     def __init__(
@@ -59,22 +60,31 @@ class TopicTermination:
 
     async def _terminate(self, topic: Topic) -> None:
         topic.terminating = True
+        access = topic.access
+        if access is not None:
+            access.pause()
         try:
             await close_producers(topic, self._host)
             await self._host.when_durable(topic)  # also what closed producers had sent
             await self._writer.commit(self._catalog.plan_terminate(topic.log.number))
         except OutcomeUnknownError:
+            self._refuse_waiters(topic, TopicFencedError(f"{topic.name} may be terminated"))
             raise
         except BaseException:
             topic.terminating = False
+            self._host.begin_turn()
+            if access is not None:
+                access.resume(topic.producers)
             raise
         self._host.begin_turn()
         topic.terminated, topic.terminating = True, False
-        if topic.access is not None:
-            error = TopicTerminatedError("Topic was already terminated")
-            refuse_waiters(topic.access.take_waiters(), error, self._host)
+        self._refuse_waiters(topic, TopicTerminatedError("Topic was already terminated"))
         topic.engine.wake_subscriptions(topic)  # consumers learn that they reached the end
         logger.info("%s is terminated at %s", topic.name, last_position(topic))
+
+    def _refuse_waiters(self, topic: Topic, error: EngineError) -> None:
+        if topic.access is not None:
+            refuse_waiters(topic.access.take_waiters(), error, self._host)
 
 
 def last_position(topic: Topic) -> Position:

@@ -13,9 +13,9 @@ from typing import Any, Final
 import click
 import msgspec
 
+from headgate.access.admin_api import AdminApi
 from headgate.base.texts import size_text
 from headgate.base.units import GIB, KIB, MIB
-from headgate.cli.admin_client import AdminApi
 from headgate.cli.connection.options import api_options, is_given
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)")

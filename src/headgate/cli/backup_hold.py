@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from headgate.access.admin_api import AccessRefusedError, AdminApi, UnreachableError, reason_in
 from headgate.app.backup.manifest import BackupError
 from headgate.base.errors import HeadgateError
-from headgate.cli.admin_client import AccessRefusedError, AdminApi, UnreachableError, reason_in
 
 _ROUTE: Final = "/admin/v2/headgate/backup"
 _TIMEOUT_S: Final = 60.0

@@ -366,9 +366,10 @@ class AdaptiveThrottle:
             else:
                 self._active[topic] = None
             self.status.activations += decision.kind is DecisionKind.ACTIVATED
-        if topic not in self._records and len(self._records) >= TOPICS_MAX:
+        records = self._records.pop(topic, None) or deque(maxlen=DECISIONS_MAX)
+        if len(self._records) >= TOPICS_MAX:
             del self._records[next(iter(self._records))]
-        records = self._records.setdefault(topic, deque(maxlen=DECISIONS_MAX))
+        self._records[topic] = records
         records.append(DecisionRecord(engine.now_ms, decision))
         engine.observer.decided(topic, decision)
         self._log.decided(topic, decision, engine.now_ns)
@@ -408,3 +409,11 @@ class AdaptiveThrottle:
     def decisions(self, topic: Topic) -> list[DecisionRecord]:
         """The latest decisions about one topic, oldest first."""
         return list(self._records.get(topic, ()))
+
+    def latest_decisions(self, count: int) -> list[tuple[Topic, DecisionRecord]]:
+        """The latest ``count`` decisions about any topics, the latest first."""
+        # The topics are in the order of their last decisions.
+        topics = islice(reversed(self._records), count)
+        found = [(topic, record) for topic in topics for record in self._records[topic]]
+        found.sort(key=lambda each: -each[1].at_ms)
+        return found[:count]

@@ -365,8 +365,9 @@ class Dispatcher(ABC):
         partials = acks.partials
         if partials is None:
             return stop, 0, ()
-        if first in partials:
-            return first + 1, partials.acked_messages(first), words_of(partials.unacked_mask(first))
+        left = partials.left_of(first)
+        if left is not None:
+            return first + 1, left[0], words_of(left[1])
         return partials.first_within(first + 1, stop), 0, ()
 
     def _report_end(self) -> None:

@@ -34,7 +34,7 @@ class AccessWaiter(Protocol):
 class ExclusiveAccess:
     """The exclusive access to one topic. It exists once a producer asked for it."""
 
-    __slots__ = ("_waiters", "epoch", "holder")
+    __slots__ = ("_is_paused", "_waiters", "epoch", "holder")
 
     def __init__(self, epoch: int | None = None) -> None:
         self.epoch = epoch
@@ -42,6 +42,7 @@ class ExclusiveAccess:
         self.holder: Producer | None = None
         """The producer that has the access, or claimed it and is not connected yet."""
         self._waiters: dict[Producer, AccessWaiter] = {}
+        self._is_paused = False
 
     @property
     def waiting_count(self) -> int:
@@ -133,7 +134,20 @@ class ExclusiveAccess:
         the one that waits longest claims the access."""
         if self._waiters.pop(producer, None) is None and self.holder is producer:
             self.holder = None
-        if self.holder is None and self._waiters and not connected:
+        self._grant_next(connected)
+
+    def pause(self) -> None:
+        """Grant the access to none that waits until :meth:`resume`: the topic is being terminated,
+        and those that wait learn whether it is."""
+        self._is_paused = True
+
+    def resume(self, connected: Collection[object]) -> None:
+        """The topic was not terminated: those that wait may get the access again."""
+        self._is_paused = False
+        self._grant_next(connected)
+
+    def _grant_next(self, connected: Collection[object]) -> None:
+        if self.holder is None and self._waiters and not connected and not self._is_paused:
             waiter = self._waiters.pop(next(iter(self._waiters)))
             self.holder = waiter.producer
             waiter.granted()

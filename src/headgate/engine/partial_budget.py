@@ -15,11 +15,11 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
 from headgate.base.units import MIB
 
-PARTIAL_BYTES_MAX: Final = 32 * MIB
-"""The bound of one subscription: about 240,000 batches of 100 messages. Beyond it, batches are
+PARTIAL_BYTES_MAX: Final = 8 * MIB
+"""The bound of one subscription: about 180,000 batches of 100 messages. Beyond it, batches are
 acknowledged as a whole only."""
 PARTIALS_BYTES_MAX: Final = 128 * MIB
-"""The bound of all."""
+"""The bound of all: 150,000 subscriptions with one such batch each."""
 MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
 

@@ -267,17 +267,33 @@ class AdminFacade:
             raise RefusalError(405, "This broker is part of another process, which ends it")
         self._shut_down()
 
-    async def explain_top(self, count: int) -> Any:
+    async def explain_top(self, count: int, *, timelines: bool = False) -> Any:
         self._broker.begin_turn()
-        return await self._observer.explain_top(count)
+        return await self._observer.explain_top(count, timelines=timelines)
+
+    async def explain_limits(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return await self._observer.explain_limits(count)
+
+    def explain_adaptive(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return self._observer.explain_adaptive(count)
+
+    def explain_broker(self) -> Any:
+        self._broker.begin_turn()
+        return self._observer.explain_broker()
 
     async def explain_storage(self, count: int) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_storage(count)
 
-    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+    async def explain_topic(
+        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+    ) -> Any:
         self._broker.begin_turn()
-        return await self._observer.explain_topic(topic, per_partition=per_partition)
+        return await self._observer.explain_topic(
+            topic, per_partition=per_partition, timelines=timelines
+        )
 
     # -- topics ----------------------------------------------------------------------------
 

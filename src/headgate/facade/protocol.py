@@ -236,14 +236,26 @@ class Facade(Protocol):
         0: it would not be partitioned. ``None``: topics are not created by using them here.
         """
 
-    async def explain_top(self, count: int) -> Any:
-        """The ``count`` largest backlogs with the cause of each, as plain values for JSON."""
+    async def explain_top(self, count: int, *, timelines: bool = False) -> Any:
+        """The ``count`` largest backlogs with the cause of each, as plain values for JSON;
+        ``timelines`` adds the last hour of each."""
+
+    async def explain_limits(self, count: int) -> Any:
+        """The ``count`` limits at which most waits, as plain values for JSON."""
+
+    def explain_adaptive(self, count: int) -> Any:
+        """The adaptive controller and its latest ``count`` decisions, as plain values for JSON."""
+
+    def explain_broker(self) -> Any:
+        """How the broker itself is, as plain values for JSON."""
 
     async def explain_storage(self, count: int) -> Any:
         """What takes the disk, and the ``count`` topics that keep most of it, as plain values for
         JSON."""
 
-    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+    async def explain_topic(
+        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+    ) -> Any:
         """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON."""
 
     # Schemas. They are read from the catalog; a topic need not exist to have one. The methods that

@@ -17,6 +17,7 @@ Rules of the domain that other modules rely on:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -81,12 +82,13 @@ class Catalog(OwnRows):
             topic = cast(TopicRow, row)
             self._by_number[topic.number] = topic
             self._numbers.skip_to(topic.number)
-        self.schema_bytes = sum(
-            cast(SchemaRow, row).size_bytes
-            for kind in _SCHEMA_KINDS
-            for row in self._state.rows(kind).values()
-        )
+        self.schema_bytes = 0
         """Bytes of all versions of all topics."""
+        self.tenant_schema_bytes: Counter[str] = Counter()
+        """The same by tenant, without tenants that have none."""
+        for kind in _SCHEMA_KINDS:
+            for key, schema in self._state.rows(kind).items():
+                self._count_schema(key, None, schema)
         tenants = TenantPlans(self._state, cluster)
         self.plan_first_boot = tenants.plan_first_boot
         self.plan_create_tenant = tenants.plan_create_tenant
@@ -243,6 +245,16 @@ class Catalog(OwnRows):
         row = self._state.get(Kind.IDLE_SUBSCRIPTIONS, full_name)
         return NONE_IDLE if row is None else cast(IdleSubscriptionsRow, row)
 
+    def is_idle_subscription(self, full_name: str, subscription: str) -> bool:
+        """Whether it is stored since when a subscription of a topic has no consumers, or is being
+        stored."""
+        staged = cast(
+            IdleSubscriptionsRow | None, self._state.staged(Kind.IDLE_SUBSCRIPTIONS, full_name)
+        )
+        return subscription in self.idle_subscriptions(full_name).since_ms or (
+            staged is not None and subscription in staged.since_ms
+        )
+
     def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """The policies set on a namespace; empty if it does not exist."""
         row = self.namespace(namespace)
@@ -295,7 +307,15 @@ class Catalog(OwnRows):
             if row.kind is Kind.TOPIC:
                 self._set_number(row)
             elif row.kind in _SCHEMA_KINDS:
-                self.schema_bytes += _schema_bytes(row.after) - _schema_bytes(row.before)
+                self._count_schema(row.key, row.before, row.after)
+
+    def _count_schema(self, key: str, before: Row | None, after: Row | None) -> None:
+        grown = _schema_bytes(after) - _schema_bytes(before)
+        self.schema_bytes += grown
+        tenant = key.split("/", 3)[2]  # persistent://TENANT/NAMESPACE/...
+        self.tenant_schema_bytes[tenant] += grown
+        if not self.tenant_schema_bytes[tenant]:
+            del self.tenant_schema_bytes[tenant]
 
     def _set_number(self, row: RowChange) -> None:
         if row.after is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -135,6 +136,11 @@ class PartitionedRow(Struct, frozen=True, kw_only=True):
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+SCHEMA_ROW_BYTES: Final = 600
+"""What a version takes in memory beside its definition: the row, its key and its places in tables.
+A deleted schema leaves one such row."""
+
+
 class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=True):
     """A version of a topic's schema, as its first client sent it."""
 
@@ -152,8 +158,12 @@ class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=T
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of its definition and properties."""
-        return len(self.data) + sum(len(k) + len(v) for k, v in self.properties.items())
+        """Bytes of its definition and properties, and of the row."""
+        return (
+            SCHEMA_ROW_BYTES
+            + len(self.data)
+            + sum(len(k) + len(v) for k, v in self.properties.items())
+        )
 
 
 class IdleSubscriptionsRow(Struct, frozen=True):

@@ -8,14 +8,17 @@ from headgate.base.names import TopicName
 from headgate.broker.slices import AdminTurns, in_slices
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.states import StorageState
+from headgate.observe.explain.adaptive import adaptive_report
+from headgate.observe.explain.broker import broker_report
 from headgate.observe.explain.delivery import DeliveryReports
+from headgate.observe.explain.limits import LimitReports
 from headgate.observe.explain.publishing import PublishingReports
 from headgate.observe.explain.storage import StorageReports
 from headgate.observe.explain.top import TopReports
 from headgate.observe.explain.topic import TopicReports
 from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.history.tracks import History
-from headgate.observe.states.fields import StorageState
 from headgate.observe.states.filling import filling_facts
 from headgate.observe.states.parked import ParkedStates
 from headgate.observe.states.storage import storage_state
@@ -48,6 +51,10 @@ class Observer:
         self._top = TopReports(
             broker.engine, self._turns, broker.registry, delivery, publishing, self.storage_state
         )
+        self._limits = LimitReports(
+            broker.engine, self._turns, broker.current_dispatch_limits,
+            broker.current_publish_limits,
+        )  # fmt: skip
         self._storage = StorageReports(
             broker.engine,
             self._turns,
@@ -80,23 +87,37 @@ class Observer:
 
     # What the admin API asks for.
 
-    async def explain_top(self, count: int) -> dict[str, Any]:
+    async def explain_top(self, count: int, *, timelines: bool = False) -> dict[str, Any]:
         """The ``count`` largest backlogs and the cause of each, as plain values."""
-        return await self._top.report(count, self._broker.info.broker_id)
+        broker_id = self._broker.info.broker_id
+        return await self._top.report(count, broker_id, with_timelines=timelines)
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool = False
+        self, topic: TopicName, *, per_partition: bool = False, timelines: bool = False
     ) -> dict[str, Any]:
         """What delays a topic's messages, as plain values; see :meth:`TopicReports.report`.
 
         Raises:
             RefusalError: 404, there is no such topic.
         """
-        return await in_slices(self._turns, self._topic.report(topic, per_partition=per_partition))
+        work = self._topic.report(topic, per_partition=per_partition, with_timelines=timelines)
+        return await in_slices(self._turns, work)
 
     async def explain_storage(self, count: int) -> dict[str, Any]:
         """What takes the disk, and the ``count`` topics that keep most of it, as plain values."""
         return await self._storage.report(count, self._broker.info.broker_id)
+
+    async def explain_limits(self, count: int) -> dict[str, Any]:
+        """The ``count`` limits at which most waits, as plain values."""
+        return await self._limits.report(count, self._broker.info.broker_id)
+
+    def explain_adaptive(self, count: int) -> dict[str, Any]:
+        """The adaptive controller and its latest ``count`` decisions, as plain values."""
+        return adaptive_report(self._broker, count)
+
+    def explain_broker(self) -> dict[str, Any]:
+        """How the broker itself is, as plain values."""
+        return broker_report(self._broker, self.storage_state)
 
     async def topic_stats(self, topic: Topic, options: StatsOptions) -> TopicStats:
         """Statistics of a live topic in Pulsar's shape."""

@@ -39,7 +39,8 @@ class SchemaSettings(RevocationSettings):
     headgateSchemaMemoryMB: int = setting(
         64,
         "Most megabytes of definitions of all versions of the schemas of all topics, which the "
-        "broker keeps in memory, and 16 times the most of one topic; more are refused.",
+        "broker keeps in memory, and 16 times the most of one topic; more are refused, first to "
+        "the tenants that have the most.",
         dynamic=True,
         minimum=1,
     )

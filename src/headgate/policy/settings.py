@@ -58,6 +58,11 @@ class Settings(SubscriptionSettings):
         "and IP addresses are always allowed. Requests to other names are refused, because a web "
         "page may have sent them.",
     )
+    headgatePageEnabled: bool = setting(
+        True,
+        "Serve the page that shows backlogs and their causes below /headgate/ of the web port. It "
+        "shows to each user what that user may read.",
+    )
     keepAliveIntervalSeconds: int = setting(
         30,
         "The broker pings a connection that is silent this long, and closes it if it stays silent.",

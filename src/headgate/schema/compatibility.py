@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from headgate.base.schema_types import (
     IN_AVRO,
@@ -15,7 +15,7 @@ from headgate.base.schema_types import (
 )
 from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT
 from headgate.schema.avro import AvroSchema, parse_avro
-from headgate.schema.avro_resolution import misfit
+from headgate.schema.avro_resolution import COST_MAX, misfit
 from headgate.schema.definition import Definition, Steps
 from headgate.schema.errors import InvalidSchemaError
 from headgate.schema.json_notation import old_json_id
@@ -87,6 +87,12 @@ def check_definition(definition: Definition) -> Steps[bytes]:
     return hashlib.sha256(data).digest()
 
 
+ALL_COST_MAX: Final = 4 * COST_MAX
+BYTES_PER_COST: Final = 8
+"""Comparisons with many versions may together cost four times what a single one may, and a unit
+more for each eight bytes of the versions: definitions of people cost about a tenth of that."""
+
+
 def incompatibility(
     present: Sequence[Definition], new: Definition, strategy: CompatibilityStrategy
 ) -> Steps[str]:
@@ -94,8 +100,28 @@ def incompatibility(
     it may. A strategy that is not transitive asks about the last one only.
 
     Raises:
-        InvalidSchemaError: a definition is not well formed, or too complex to compare.
+        InvalidSchemaError: a definition is not well formed, or they are too complex to compare.
     """
+    size_bytes = sum(each.size_bytes for each in present) if strategy in TRANSITIVE else 0
+    left = ALL_COST_MAX + size_bytes // BYTES_PER_COST
+    steps = _incompatibility(present, new, strategy)
+    while True:
+        try:
+            units = next(steps)
+        except StopIteration as end:
+            return cast(str, end.value)
+        left -= units
+        if left < 0:
+            raise InvalidSchemaError(
+                f"The {len(present)} versions of the schema are too complex to be compared with "
+                f"another one: {strategy.value} asks about all of them"
+            )
+        yield units
+
+
+def _incompatibility(
+    present: Sequence[Definition], new: Definition, strategy: CompatibilityStrategy
+) -> Steps[str]:
     if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE or not present:
         return ""
     present = present if strategy in TRANSITIVE else present[-1:]
@@ -170,7 +196,7 @@ def _key_value(
                 f"to value schema is {type_name(ours[1].type)}"
             )
     for index, part in enumerate(ours):
-        why = yield from incompatibility([pair[index] for pair in theirs], part, strategy)
+        why = yield from _incompatibility([pair[index] for pair in theirs], part, strategy)
         if why:
             return why
     return ""

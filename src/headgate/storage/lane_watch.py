@@ -84,6 +84,10 @@ class LaneWatch:
         self._lanes.append(watched)
         return watched
 
+    def silent_ns(self) -> dict[str, int]:
+        """For how long each lane has had work without an answer, by its name."""
+        return {lane.name: lane.silent_ns() for lane in self._lanes}
+
     def stuck_sentence(self) -> str:
         """Which lanes are stuck, and for how long; empty if none is."""
         stuck = [(lane.name, lane.silent_ns()) for lane in self._lanes]

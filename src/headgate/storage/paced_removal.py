@@ -1,6 +1,7 @@
-"""Frees the files of one log's deleted segments on the upkeep lane, one piece after the other.
+"""Frees the files of one log's deleted segments, one piece after the other.
 
-Between two pieces is a pause, in which other maintenance and commits go on.
+Between two pieces is a pause, in which commits go on. A lane of its own makes most pauses itself:
+each job costs the event loop two wake-ups, and receipts wait for them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ PART_PER_S: Final = 8
 """If much is left, one part in so many of it is freed in a second: a terabyte is gone in about a
 minute, if the disk can do that."""
 
+FREED_PIECES_MAX: Final = 16
+"""What one job frees at most. A stop waits for the pause after a piece, not for the job."""
+
 
 class PacedRemoval:
     """Frees what is left of deleted segments at a bounded rate."""
@@ -32,7 +36,7 @@ class PacedRemoval:
     def __init__(
         self,
         log: CommitLog,
-        upkeep: Lane,
+        lane: Lane,
         engine: Engine,
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
@@ -40,7 +44,7 @@ class PacedRemoval:
     ) -> None:
         """``what`` names the log in log lines."""
         self._log = log
-        self._upkeep = upkeep
+        self._lane = lane
         self._engine = engine
         self._loop = loop
         self._begin_turn = begin_turn
@@ -67,9 +71,24 @@ class PacedRemoval:
         self._next = None
         if self._log.removal_left_bytes and not self._stopped:
             self._job_running = True
-            self._upkeep.submit(self._log.removal_step, self._step_done)
+            self._lane.submit(self._free_pieces, self._pieces_freed)
 
-    def _step_done(self, freed_bytes: int | None, error: BaseException | None) -> None:
+    def _free_pieces(self) -> int:
+        """Free some pieces, on the thread of the lane. Returns the bytes of the last one, after
+        which there was no pause yet; 0 if nothing is left."""
+        for _ in range(FREED_PIECES_MAX):
+            piece_bytes = self._log.removal_step()
+            if not piece_bytes or self._stopped:
+                break
+            if not self._lane.pause(piece_bytes / self._rate()):
+                break
+        return piece_bytes
+
+    def _rate(self) -> int:
+        """Bytes to free in a second."""
+        return max(BYTES_PER_S, self._log.removal_left_bytes // PART_PER_S)
+
+    def _pieces_freed(self, freed_bytes: int | None, error: BaseException | None) -> None:
         self._job_running = False
         self._begin_turn()
         if isinstance(error, InvariantError):
@@ -78,5 +97,4 @@ class PacedRemoval:
             self._failures.failed(error, self._engine.now_ns)
             return
         self._failures.succeeded(self._engine.now_ns)
-        rate = max(BYTES_PER_S, self._log.removal_left_bytes // PART_PER_S)
-        self._next = self._loop.call_later((freed_bytes or 0) / rate, self._run_step)
+        self._next = self._loop.call_later((freed_bytes or 0) / self._rate(), self._run_step)

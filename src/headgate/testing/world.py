@@ -102,7 +102,8 @@ class World:
         self._context = contextvars.copy_context()
         self._watch = _ErrorWatch(self.loop)
         self.lanes: list[SimLane] = []
-        """Lanes of the running broker: commit, read, metadata, upkeep, and the telemetry log's."""
+        """Lanes of the running broker: commit, read, metadata, upkeep, removal, and the telemetry
+        log's."""
 
     def __enter__(self) -> World:
         return self
@@ -184,7 +185,7 @@ class World:
 
     async def _start(self) -> Broker:
         chance = self._source(f"lanes {self.starts_count}")
-        lanes_count = 5 if self.has_telemetry_log else 4
+        lanes_count = 6 if self.has_telemetry_log else 5
         self.lanes = [SimLane(self.loop, chance) for _ in range(lanes_count)]
         settings = Settings()
         for key, text in self.settings.items():
@@ -348,7 +349,10 @@ async def _close(broker: Broker) -> None:
     """Close a broker, its logs and its threads in the order of a node."""
     await broker.close()
     for managed in reversed([*broker.logs]):
-        await close_log(managed.log, upkeep=broker.lanes.upkeep, commits=managed.lane)
+        lanes = broker.lanes
+        await close_log(
+            managed.log, removal=lanes.removal, upkeep=lanes.upkeep, commits=managed.lane
+        )
     broker.lanes.close()
 
 

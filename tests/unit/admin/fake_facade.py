@@ -300,8 +300,18 @@ class FakeFacade:
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         return self.auto_partitions if topic.is_persistent else None
 
-    async def explain_top(self, count: int) -> Any:
-        return [{"topic": name} for name in sorted(self.topics)[:count]]
+    async def explain_top(self, count: int, *, timelines: bool = False) -> Any:
+        more: dict[str, Any] = {"timeline": []} if timelines else {}
+        return [{"topic": name} | more for name in sorted(self.topics)[:count]]
+
+    async def explain_limits(self, count: int) -> Any:
+        return {"limits": sorted(self.topics)[:count]}
+
+    def explain_adaptive(self, count: int) -> Any:
+        return {"enabled": False, "decisions": [count]}
+
+    def explain_broker(self) -> Any:
+        return {"connections": 0}
 
     async def explain_storage(self, count: int) -> Any:
         return {"topics": sorted(self.topics)[:count]}
@@ -320,14 +330,16 @@ class FakeFacade:
         await self.renew_backup(backup_id)
         self.backup = ""
 
-    async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
+    async def explain_topic(
+        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+    ) -> Any:
         waiting = [{"topic": name, "subscription": "s"} for name in self.waiting]
         part = {"limits": [{"longestWaiting": waiting}], "perPartition": None}
         return {
             "topic": topic.full,
             "perPartition": [part] if per_partition else None,
             "limits": [],
-            "subscriptions": [{"s": 1}],
+            "subscriptions": [{"s": 1} | ({"timeline": []} if timelines else {})],
         }
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.identity import Identity
 from headgate.policy.access_law import Decision
 from tests.unit.admin.conftest import Ask
-from tests.unit.admin.fake_facade import FakeFacade
+from tests.unit.admin.fake_facade import FakeFacade, FakeTopic
 
 E = "/admin/v2/headgate/explain"
 
@@ -16,6 +16,26 @@ def test_the_worst(api: Ask) -> None:
     for count in ("0", "x", "1001", "-1", ""):
         answer = api("GET", f"{E}?count={count}")
         assert (answer.status, "1 to 1000 is allowed" in answer.reason) == (400, True)
+
+
+def test_the_last_hour_is_there_on_request(api: Ask) -> None:
+    api("PUT", "/admin/v2/persistent/public/default/t")
+    path = f"{E}/persistent/public/default/t?timeline=true"
+    assert api("GET", path).json()["subscriptions"] == [{"s": 1, "timeline": []}]
+
+
+def test_those_of_the_worst_too(api: Ask, broker: FakeFacade) -> None:
+    broker.topics["t"] = FakeTopic()
+    assert api("GET", E).json() == [{"topic": "t"}]
+    assert api("GET", f"{E}?timeline=true").json() == [{"topic": "t", "timeline": []}]
+
+
+def test_limits_and_the_broker_itself(api: Ask, broker: FakeFacade) -> None:
+    broker.topics["t"] = FakeTopic()
+    assert api("GET", "/admin/v2/headgate/limits?count=1").json() == {"limits": ["t"]}
+    assert api("GET", "/admin/v2/headgate/limits?count=0").status == 400
+    assert api("GET", "/admin/v2/headgate/adaptive?count=7").json()["decisions"] == [7]
+    assert api("GET", "/admin/v2/headgate/broker").json() == {"connections": 0}
 
 
 def test_one_topic(api: Ask) -> None:

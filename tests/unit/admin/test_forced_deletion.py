@@ -57,6 +57,16 @@ def test_a_deletion_that_fails_can_be_repeated_and_no_topic_is_made_meanwhile(
     assert api("DELETE", f"{NS}?force=true").status == 204
 
 
+def test_a_deletion_that_has_begun_may_end_though_the_setting_is_off_again(
+    api: Ask, full: FakeFacade
+) -> None:
+    namespace = parse_topic("persistent://acme/ns/one").namespace
+    full._commit(full.catalog.plan_begin_namespace_deletion(namespace))
+    assert api("DELETE", NS).status == 409
+    assert api("DELETE", f"{NS}?force=true").status == 204
+    assert api("GET", NS).status == 404
+
+
 def test_a_tenant_with_its_namespaces(api: Ask, full: FakeFacade) -> None:
     tenant = "/admin/v2/tenants/acme"
     answer = api("DELETE", f"{tenant}?force=true")

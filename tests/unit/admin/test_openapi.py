@@ -46,10 +46,11 @@ def test_explain_is_described_with_its_fields_and_what_it_is_asked(api: Ask) -> 
     # A class of another module, which the reports only contain.
     budget = document["components"]["schemas"]["BudgetState"]
     assert budget["properties"]["inWindow"]["description"]
-    (count,) = top["parameters"]
+    count, timeline = top["parameters"]
+    assert (timeline["name"], timeline["schema"]["type"]) == ("timeline", "boolean")
     assert (count["name"], count["in"], count["required"]) == ("count", "query", False)
     assert count["schema"] == {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 10}
-    assert topic["parameters"][-1]["name"] == "perPartition"
+    assert [each["name"] for each in topic["parameters"][-2:]] == ["perPartition", "timeline"]
     assert topic["parameters"][-1]["schema"] == {"type": "boolean", "default": False}
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gc
+import random
 import struct
+import tracemalloc
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.errors import CorruptionError, InputError
+from headgate.base.packed_masks import LEAF_MASKS_MAX
 from headgate.base.partial_acks import (
     BATCH_MESSAGES_MAX,
     ENTRY_BYTES,
+    SET_BYTES,
     PartialAcks,
     PartialEntry,
     check_batch,
@@ -128,14 +134,89 @@ def test_what_is_left_and_what_it_takes(entries: list[PartialEntry], first: int,
     partials = kept(entries)
     for entry in entries:
         assert entry.ordinal in partials
-        left = partials.unacked_mask(entry.ordinal)
-        assert left ^ entry.acked_mask == (1 << entry.batch_size) - 1
+        found = partials.left_of(entry.ordinal)
+        assert found is not None
+        assert found[0] == entry.acked_mask.bit_count()
+        assert found[1] ^ entry.acked_mask == (1 << entry.batch_size) - 1
         assert entry.ordinal <= partials.highest
     ordinals = [entry.ordinal for entry in entries]
     expected = min([o for o in ordinals if first <= o < stop], default=max(first, stop))
     assert partials.first_within(first, max(first, stop)) == expected
     for entry in entries:
         partials.put(entry._replace(acked_mask=entry.acked_mask))
-    assert partials.size_bytes == sum(ENTRY_BYTES + e.batch_size // 8 for e in entries)
+    entries_bytes = sum(ENTRY_BYTES + e.batch_size // 8 for e in entries)
+    assert partials.size_bytes == SET_BYTES + entries_bytes
+    assert partials.left_of(4) is None
     partials.drop(0, 400)
-    assert partials.size_bytes == 0
+    assert partials.size_bytes == SET_BYTES
+
+
+MESSAGES = 1_000
+PATTERNS: dict[str, Callable[[random.Random], int]] = {
+    "prefix": lambda chance: (1 << chance.randrange(1, MESSAGES)) - 1,
+    "random half": lambda chance: chance.getrandbits(MESSAGES - 1) | 1,
+    "few holes": lambda chance: (
+        (1 << MESSAGES) - 1 - sum(1 << hole for hole in chance.sample(range(MESSAGES), 5))
+    ),
+    "few": lambda chance: sum(1 << one for one in chance.sample(range(MESSAGES), 5)),
+    "every second": lambda _: sum(1 << one for one in range(0, MESSAGES, 2)),
+}
+
+
+def taken_by(
+    ordinals: Iterable[int],
+    mask: Callable[[random.Random], int],
+    sets_count: int = 1,
+    dropped: Iterable[int] = (),
+) -> tuple[float, float]:
+    """Bytes that an entry takes, as Python's allocator counts them and as its set says."""
+    chance = random.Random(7)
+    made: list[PartialAcks] = []
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(sets_count):
+        partials = PartialAcks()
+        for ordinal in ordinals:
+            partials.put(PartialEntry(ordinal, mask(chance), MESSAGES))
+            partials.take_changed()
+        for ordinal in dropped:
+            partials.drop(ordinal, ordinal + 1)
+        made.append(partials)
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    entries_count = sum(len(partials) for partials in made)
+    return taken / entries_count, sum(partials.size_bytes for partials in made) / entries_count
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_batch_of_a_thousand_messages_takes_at_most_160_bytes(pattern: str) -> None:
+    ordinals = range(10**12, 10**12 + 20_000, 10)
+    taken, said = taken_by(ordinals, PATTERNS[pattern])
+    assert taken <= 160
+    assert taken <= said <= 160
+    if pattern in ("prefix", "few holes", "few"):
+        assert taken <= 60
+
+
+def test_the_worst_order_of_acknowledgements_is_within_160_bytes_too() -> None:
+    shuffled = list(range(0, 20_000, 10))
+    random.Random(3).shuffle(shuffled)
+    for ordinals in (shuffled, range(20_000, 0, -10)):
+        taken, said = taken_by(ordinals, PATTERNS["random half"])
+        assert taken <= 160
+        assert taken <= said
+
+
+def test_what_removals_leave_is_within_160_bytes_too() -> None:
+    ordinals = range(LEAF_MASKS_MAX * 40)
+    dropped = [o for o in ordinals if o % LEAF_MASKS_MAX > LEAF_MASKS_MAX * 3 // 8]
+    taken, said = taken_by(ordinals, PATTERNS["random half"], dropped=dropped)
+    assert taken <= 160
+    assert taken <= said
+
+
+def test_one_entry_takes_no_more_than_the_set_says() -> None:
+    taken, said = taken_by([5], PATTERNS["random half"], sets_count=100)
+    assert 300 < taken <= said

@@ -31,16 +31,23 @@ class FakeLane:
 
 
 def test_every_lane_is_watched_and_closed() -> None:
-    fakes = [FakeLane() for _ in range(5)]
+    fakes = [FakeLane() for _ in range(6)]
     lanes = Lanes(*fakes).watched(LaneWatch(ManualClock(), lambda *_: None))
-    for lane in (lanes.commit, lanes.read, lanes.metadata, lanes.upkeep, lanes.telemetry):
+    for lane in (
+        lanes.commit,
+        lanes.read,
+        lanes.metadata,
+        lanes.upkeep,
+        lanes.removal,
+        lanes.telemetry,
+    ):
         assert lane is not None
         lane.submit(lambda: None, lambda *_: None)
     lanes.close()
-    assert [(fake.is_closed, fake.jobs_count) for fake in fakes] == [(True, 1)] * 5
+    assert [(fake.is_closed, fake.jobs_count) for fake in fakes] == [(True, 1)] * 6
 
 
 def test_the_telemetry_lane_may_be_absent() -> None:
-    lanes = Lanes(*[FakeLane() for _ in range(4)])
+    lanes = Lanes(*[FakeLane() for _ in range(5)])
     assert lanes.watched(LaneWatch(ManualClock(), lambda *_: None)).telemetry is None
     lanes.close()

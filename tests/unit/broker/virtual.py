@@ -21,6 +21,7 @@ from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
+from headgate.explain.reports import SubscriptionReport
 from headgate.flow.limits.precedence import (
     DISPATCH_KEYS,
     NO_LIMIT,
@@ -34,7 +35,6 @@ from headgate.flow.sentences.disk import CommitLatencyFacts, DiskFacts
 from headgate.flow.topic_growth import TopicGrowths
 from headgate.metadata.policies import Retention
 from headgate.observe.explain.delivery import DeliveryReports
-from headgate.observe.explain.reports import SubscriptionReport
 from headgate.observe.observer import Observer
 from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
 from headgate.storage.managed_logs import ManagedLogs

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from headgate.access.admin_api import AdminApi, UnreachableError
+from headgate.access.client_config import ClientConfig
 from headgate.app.backup.manifest import BackupError
 from headgate.cli import backup_hold
-from headgate.cli.admin_client import AdminApi, UnreachableError
 from headgate.cli.backup_hold import RunningHold
-from headgate.cli.connection.client_config import ClientConfig
 
 URL = "http://broker"
 API = AdminApi(ClientConfig(URL), {}, print)

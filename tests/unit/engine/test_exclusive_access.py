@@ -72,6 +72,22 @@ def test_those_that_wait_get_the_access_in_order() -> None:
     assert waiters[2].is_granted
 
 
+def test_none_that_waits_gets_the_access_while_it_is_paused() -> None:
+    access, waiters = ExclusiveAccess(), [Waiter("w0"), Waiter("w1")]
+    holder = a_producer("holder", AccessMode.EXCLUSIVE)
+    access.claim(holder, [])
+    for waiter in waiters:
+        access.wait(waiter)
+    access.pause()
+    access.left(holder, [])
+    access.left(waiters[0].producer, [])  # it gave up
+    assert not any(waiter.is_granted for waiter in waiters)
+    access.resume([holder])
+    assert not waiters[1].is_granted
+    access.resume([])
+    assert [waiter.is_granted for waiter in waiters] == [False, True]
+
+
 def test_shared_producers_hold_up_those_that_wait() -> None:
     rig = Rig()
     other = Producer(2, "other", FakePort())

@@ -292,9 +292,12 @@ def test_metadata_that_cannot_be_stored_is_ill_health(story: Story) -> None:
 
 
 def test_explanations_are_asked_of_explain(story: Story) -> None:
-    assert isinstance(story.world.run(story.facade.explain_top(10)), dict)
+    assert isinstance(story.world.run(story.facade.explain_top(10, timelines=True)), dict)
     explained = story.world.run(story.facade.explain_topic(NAME, per_partition=False))
     assert isinstance(explained, dict)
+    assert story.world.run(story.facade.explain_limits(10))["limitsTotal"] == 0
+    assert story.facade.explain_adaptive(10)["enabled"] is False
+    assert story.facade.explain_broker()["connections"] > 0
 
 
 # Topics ---------------------------------------------------------------------------------------

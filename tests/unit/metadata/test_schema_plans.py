@@ -6,7 +6,7 @@ import pytest
 
 from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
-from headgate.metadata.rows import Kind, SchemaRow
+from headgate.metadata.rows import SCHEMA_ROW_BYTES, Kind, SchemaRow
 from tests.unit.metadata.catalog_rig import NS, PT, Broker, T, refused
 
 SCHEMA = SchemaRow(type=4, data=b"{}", properties={"k": "v"}, created_ms=7)
@@ -50,7 +50,9 @@ def test_versions_count_on_and_stay(broker: Broker) -> None:
     assert [catalog.schema(T, n).data for n in range(3)] == [b"0", b"1", b"2"]  # type: ignore[union-attr]
     assert catalog.schema(T, 3) is None
     assert catalog.schema(T, -1) is None
-    assert catalog.schema_bytes == broker.catalog.schema_bytes == 3
+    assert catalog.schema_bytes == broker.catalog.schema_bytes == 3 + 3 * SCHEMA_ROW_BYTES
+    assert catalog.tenant_schema_bytes == broker.catalog.tenant_schema_bytes
+    assert catalog.tenant_schema_bytes == {T.namespace.tenant: catalog.schema_bytes}
 
 
 def test_a_version_follows_the_row_that_its_planner_knew(broker: Broker) -> None:
@@ -79,7 +81,7 @@ def test_a_deletion_takes_a_number_and_leaves_no_definition(broker: Broker) -> N
     assert latest is not None
     broker.do(catalog.plan_delete_schema(T, latest, force=False, now_ms=9))
     assert (numbers(broker), catalog.schema(T), catalog.schema(T, 0)) == ([], None, None)
-    assert catalog.schema_bytes == 0
+    assert catalog.schema_bytes == SCHEMA_ROW_BYTES
     deleted = catalog.latest_schema(T)
     assert deleted is not None
     assert (deleted.version, deleted.is_deleted, deleted.created_ms) == (2, True, 9)
@@ -110,6 +112,7 @@ def test_schemas_go_with_their_topic_and_their_namespace(broker: Broker) -> None
     broker.do(catalog.plan_delete_topic(T))
     assert schema_keys(broker) == []
     assert catalog.schema_bytes == 0
+    assert not catalog.tenant_schema_bytes
     other = NamespaceName("public", "other")
     broker.do(catalog.plan_create_namespace(other))
     uploaded = parse_topic("public/other/x")

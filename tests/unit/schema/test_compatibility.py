@@ -13,7 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.schema_types import PRIMITIVES, CompatibilityStrategy, SchemaType
-from headgate.schema.compatibility import check_definition, incompatibility
+from headgate.schema.compatibility import (
+    ALL_COST_MAX,
+    BYTES_PER_COST,
+    check_definition,
+    incompatibility,
+)
 from headgate.schema.definition import Definition
 from headgate.schema.errors import InvalidSchemaError
 from tests.unit.schema.running import outcome
@@ -173,3 +178,34 @@ def test_any_bytes_are_a_definition_or_are_refused(
     except InvalidSchemaError:
         return
     assert isinstance(why(S.FULL, given, given), str)
+
+
+def fields_like(count: int) -> Definition:
+    """A definition as people write them, of that many fields."""
+    return avro(*({"name": f"field_{n}", "type": "long", "default": 0} for n in range(count)))
+
+
+def cost_of(new: Definition, present: list[Definition]) -> int:
+    return sum(incompatibility(present, new, S.FULL_TRANSITIVE))
+
+
+def test_comparisons_with_many_versions_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    versions = [fields_like(count) for count in range(40, 60)]
+    cost = cost_of(fields_like(60), versions)
+    own = sum(each.size_bytes for each in versions) // BYTES_PER_COST
+    monkeypatch.setattr("headgate.schema.compatibility.ALL_COST_MAX", cost - own)
+    assert why(S.FULL_TRANSITIVE, fields_like(60), *versions) == ""
+    monkeypatch.setattr("headgate.schema.compatibility.ALL_COST_MAX", cost - own - 1)
+    with pytest.raises(InvalidSchemaError, match="The 20 versions of the schema are too complex"):
+        why(S.FULL_TRANSITIVE, fields_like(60), *versions)
+    monkeypatch.setattr("headgate.schema.compatibility.ALL_COST_MAX", cost // 10)
+    assert why(S.FULL, fields_like(60), *versions) == ""
+
+
+def test_a_thousand_versions_of_people_cost_a_tenth_of_what_is_allowed() -> None:
+    versions = [fields_like(60)] * 100
+    cost = 10 * cost_of(fields_like(61), versions)
+    size_bytes = 10 * sum(each.size_bytes for each in versions)
+    assert cost < (ALL_COST_MAX + size_bytes // BYTES_PER_COST) // 5

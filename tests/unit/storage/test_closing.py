@@ -41,8 +41,10 @@ async def test_the_end_of_the_last_job_begins_no_commit(world: World) -> None:
     broker = world.broker
     broker.stop_sweeps()
     broker.committer.stop()
-    commits, upkeep = world.lanes[0], world.lanes[3]
-    closing = asyncio.ensure_future(close_log(broker.log, upkeep=upkeep, commits=commits))
+    commits, upkeep, removal = world.lanes[0], world.lanes[3], world.lanes[4]
+    closing = asyncio.ensure_future(
+        close_log(broker.log, removal=removal, upkeep=upkeep, commits=commits)
+    )
     await asyncio.sleep(0.5)
     assert not closing.done()
     upkeep.thaw()
@@ -57,8 +59,10 @@ async def test_a_commit_that_the_last_job_began_ends_before_the_log_is_closed(
     await with_a_job_waiting(world)
     broker = world.broker
     broker.stop_sweeps()
-    commits, upkeep = world.lanes[0], world.lanes[3]
-    closing = asyncio.ensure_future(close_log(broker.log, upkeep=upkeep, commits=commits))
+    commits, upkeep, removal = world.lanes[0], world.lanes[3], world.lanes[4]
+    closing = asyncio.ensure_future(
+        close_log(broker.log, removal=removal, upkeep=upkeep, commits=commits)
+    )
     await asyncio.sleep(0.5)
     upkeep.thaw()
     await closing

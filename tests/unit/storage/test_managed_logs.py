@@ -123,7 +123,7 @@ async def test_a_commit_of_it_that_fails_is_nobody_elses(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)
     await publish_windows(world, 1)
-    telemetry_lane = world.lanes[4]
+    telemetry_lane = world.lanes[5]
     telemetry_lane.fail_next(StorageError("no room", retryable=True))
     world.lanes[0].freeze()
     sending = asyncio.ensure_future(producer.send(b"mine"))
@@ -143,11 +143,11 @@ async def test_users_do_not_wait_for_its_commits(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)
     await publish_windows(world, 1)
-    world.lanes[4].freeze()
+    world.lanes[5].freeze()
     window = asyncio.ensure_future(publisher(world).publish_window(world.clock.wall_ns()))
     await asyncio.sleep(0.1)
     await asyncio.wait_for(producer.send(b"x"), 1)
-    world.lanes[4].thaw()
+    world.lanes[5].thaw()
     await window
 
 

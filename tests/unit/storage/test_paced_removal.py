@@ -76,7 +76,7 @@ async def test_very_much_is_gone_within_a_minute(world: World) -> None:
 @played(ledger=LEDGER)
 async def test_a_failure_is_told_and_tried_again(world: World) -> None:
     removal = world.broker.logs.main.removal
-    world.lanes[3].fail_next(StorageError("hiccup", retryable=True))
+    world.lanes[4].fail_next(StorageError("hiccup", retryable=True))
     took_s = await seconds_until_freed(world, _Left(4 * MIB, MIB))
     assert took_s >= 0.2  # not before the next sweep
     assert removal._failures._count == 1

@@ -20,10 +20,10 @@ from headgate.ledger.space.segment_copy import WINDOW_BYTES
 READY: Final = "ready"
 """The first message of the process."""
 BEGIN: Final = "begin"
-STEP_S: Final = 1 / 16
+STEP_S: Final = 1 / 4
 """How long a step lasts at most. For that long the broker's thread waits for the answer: it neither
 takes the interpreter from the event loop, nor does it other maintenance."""
-STEP_PIECES_MAX: Final = 16
+STEP_PIECES_MAX: Final = 64
 PARTS_MAX: Final = 64
 """Topics in one message, which takes half a millisecond to pickle."""
 _LENGTH_BYTES: Final = 8

@@ -7,13 +7,17 @@ An id with an ``ack_set`` leaves messages of its batch unacknowledged
 (:mod:`headgate.base.ack_words`). One that does not fit the batch changes nothing, and the answer to
 the ACK, if the client asked for one, says so. As in Pulsar, ``batch_index`` alone does not make an
 id one of a message: without an ``ack_set`` it is the whole entry.
+
+If the disk cannot read the index, an ACK with an answer is refused, and one without is tried again
+(:mod:`headgate.broker.commands.patient_reads`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Final, TypeVar
 
 from headgate.base.ack_words import WORD_BITS
 from headgate.base.units import KIB
@@ -29,6 +33,7 @@ from headgate.broker.commands.acked_ids import (
     first_of,
     slices,
 )
+from headgate.broker.commands.patient_reads import read_patiently
 from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
@@ -39,6 +44,8 @@ from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import AckType, ServerError
 from headgate.wire.messages import BaseCommand, CommandAck
+
+T = TypeVar("T")
 
 FEW_IDS: Final = 16
 LONG_ACK_BYTES: Final = 32 * KIB
@@ -130,14 +137,15 @@ class Acknowledgements:
         that makes no difference.
 
         Raises:
-            StorageError: the index cannot be read: nothing of this was acknowledged.
+            StorageError: the index cannot be read: not all of this was acknowledged.
         """
         consumer, subscription = connected
         resets_count, log = subscription.resets_count, subscription.topic.log
         index = self._logs.of(subscription.topic).index
         for start in range(0, len(cold), PIECE_IDS):
             part = cold[start : start + PIECE_IDS]
-            held = await index.load(log, [one.ordinal for one in part])
+            load = partial(index.load, log, [one.ordinal for one in part])
+            held = await self._read(connection, ack, connected, load)
             await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
             if subscription.removed:
                 if connection.is_open:
@@ -171,7 +179,10 @@ class Acknowledgements:
         resets_count, log = subscription.resets_count, subscription.topic.log
         await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
         index = self._logs.of(subscription.topic).index
-        held = await index.look_up(lambda: log.index_of(entries_looked_up(subscription, through)))
+        look_up = partial(
+            index.look_up, lambda: log.index_of(entries_looked_up(subscription, through))
+        )
+        held = await self._read(connection, ack, connected, look_up)
         if subscription.removed:
             if connection.is_open:
                 _refuse_without_consumer(connection, ack)
@@ -182,6 +193,22 @@ class Acknowledgements:
         del held
         if connection.is_open:
             self._answer(connection, subscription, ack, problem)
+
+    async def _read(
+        self,
+        connection: ClientConnection,
+        ack: CommandAck,
+        connected: tuple[Consumer, Subscription],
+        read: Callable[[], Awaitable[T]],
+    ) -> T:
+        """What a read of the index returns; an ACK without an answer tries it again.
+
+        Raises:
+            StorageError: the index cannot be read.
+        """
+        if ack.HasField("request_id"):
+            return await read()
+        return await read_patiently(connection, connected, self._work, read)
 
     def _ack_in_slices(
         self,

@@ -14,6 +14,7 @@ from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS, QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
 from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.command_host import CommandHost
+from headgate.broker.commands.patient_reads import read_patiently
 from headgate.broker.commands.schemas import TopicSchemas, takes_any_schema
 from headgate.broker.connection.bounds import SLICE_REDELIVERED_IDS, check_room
 from headgate.broker.connection.client_connection import ClientConnection
@@ -431,13 +432,14 @@ async def _redeliver_loaded(
     """Redeliver entries whose index is on the disk, after loading it.
 
     Raises:
-        StorageError: it cannot be read. The entries stay with their consumer.
+        StorageError: it cannot be read. The consumer is closed, which redelivers the entries.
     """
     consumer, subscription = connected
     index = logs.of(subscription.topic).index
     for start in range(0, len(ordinals), PIECE_UNITS // REDELIVER_ID):
         part = ordinals[start : start + PIECE_UNITS // REDELIVER_ID]
-        held = await index.load(subscription.topic.log, part)
+        load = partial(index.load, subscription.topic.log, part)
+        held = await read_patiently(connection, connected, work, load)
         await work.give_way(PIECE_UNITS, JobClass.COMMAND)
         if not is_unchanged(connection, connected):
             return  # closing the consumer has redelivered its entries

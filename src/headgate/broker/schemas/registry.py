@@ -17,16 +17,17 @@ from weakref import ref
 from headgate.base.errors import HeadgateError
 from headgate.base.names import TopicName
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
-from headgate.base.units import MIB
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
+from headgate.broker.schemas.fair_slots import FairSlots
+from headgate.broker.schemas.schema_room import SchemaUse, check_room
 from headgate.broker.schemas.version_index import VersionIndex, definition_of
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, conflict
-from headgate.metadata.rows import SchemaRow
+from headgate.metadata.rows import SCHEMA_ROW_BYTES, SchemaRow
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.schema import definition as definitions
@@ -46,10 +47,9 @@ TRIES: Final = 8
 """How often a change is planned again because the admin API changed the schema meanwhile."""
 
 CHECKS_MAX: Final = 4
-"""Definitions that are read at the same time: one takes about twenty times its size."""
-
-TOPIC_SHARE: Final = 16
-"""The schema of one topic may take a sixteenth of the memory for all, so that nobody fills it."""
+TENANT_CHECKS_MAX: Final = 2
+"""Definitions that are read at the same time, of all tenants and of one: one definition takes about
+twenty times its size."""
 
 VERDICTS_MAX: Final = 1_024
 """Comparisons whose result is kept, so that crowds that reconnect are compared once."""
@@ -97,7 +97,7 @@ class SchemaRegistry:
         self._engine = host.engine
         self._index = VersionIndex(host.catalog)
         self._changes = KeyedMutex()
-        self._checks = asyncio.Semaphore(CHECKS_MAX)
+        self._checks = FairSlots(CHECKS_MAX, TENANT_CHECKS_MAX)
         self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[ref[SchemaRow], str]] = (
             OrderedDict()
         )
@@ -175,7 +175,7 @@ class SchemaRegistry:
         Raises:
             InvalidSchemaError: the definition is not well formed.
         """
-        found = await self._in_slices(self._index.find(name, schema))
+        found = await self._in_slices(name, self._index.find(name, schema))
         return UNKNOWN_VERSION if found is None else found
 
     async def check_compatible(self, name: TopicName, schema: Definition) -> CompatibilityStrategy:
@@ -286,19 +286,14 @@ class SchemaRegistry:
                 f"The schema of {name} has {count} versions: headgateSchemaVersionsPerTopic="
                 f"{settings.headgateSchemaVersionsPerTopic} are allowed"
             )
-        own_bytes = sum(row.size_bytes for row in self._catalog.schemas(name))
-        if own_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB // TOPIC_SHARE:
-            raise IncompatibleSchemaError(
-                f"The schema of {name} takes {own_bytes} bytes: a sixteenth of "
-                f"headgateSchemaMemoryMB={settings.headgateSchemaMemoryMB} has no room for "
-                f"{size_bytes} more"
-            )
-        if self._catalog.schema_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB:
-            raise IncompatibleSchemaError(
-                f"The schemas of all topics take {self._catalog.schema_bytes} bytes: "
-                f"headgateSchemaMemoryMB={settings.headgateSchemaMemoryMB} has no room for "
-                f"{size_bytes} more"
-            )
+        catalog = self._catalog
+        use = SchemaUse(
+            of_topic=sum(row.size_bytes for row in catalog.schemas(name)),
+            of_tenant=catalog.tenant_schema_bytes[name.namespace.tenant],
+            of_all=catalog.schema_bytes,
+            tenants_count=len(catalog.tenant_schema_bytes),
+        )
+        check_room(use, size_bytes + SCHEMA_ROW_BYTES, settings.headgateSchemaMemoryMB)
 
     async def _verdict(
         self,
@@ -324,14 +319,14 @@ class SchemaRegistry:
             return known[1]
         stored = [definition_of(row) for row in present]
         if not is_valid:
-            await self._in_slices(check_definition(schema))
-        why = await self._in_slices(incompatibility(stored, schema, strategy))
+            await self._in_slices(name, check_definition(schema))
+        why = await self._in_slices(name, incompatibility(stored, schema, strategy))
         self._verdicts[key] = (ref(present[-1]), why)
         if len(self._verdicts) > VERDICTS_MAX:
             self._verdicts.popitem(last=False)
         return why
 
-    async def _in_slices(self, steps: definitions.Steps[T]) -> T:
+    async def _in_slices(self, name: TopicName, steps: definitions.Steps[T]) -> T:
         """The result of work on definitions, which others interrupt."""
         results: list[T] = []
         errors: list[HeadgateError] = []
@@ -344,8 +339,12 @@ class SchemaRegistry:
             except RecursionError:  # an internal error here would end the broker
                 errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
-        async with self._checks:
-            await self._work.run("checking a schema", JobClass.COMMAND, captured())
+        async with self._checks.slot(name.namespace.tenant):
+            try:
+                await self._work.run("checking a schema", JobClass.COMMAND, captured())
+            except asyncio.CancelledError:
+                steps.close()  # its client is gone: the job ends with its next step
+                raise
         self._begin_turn()
         if errors:
             raise errors[0]

@@ -29,7 +29,7 @@ from headgate.storage.metadata_writer import MetadataWriter
 logger = logging.getLogger("headgate.sweeps")
 
 ROWS_PER_COMMIT: Final = 64
-"""Topics whose rows are stored together."""
+"""Topics whose rows are stored together, fewer if they have many subscriptions."""
 
 STORED_MAX: Final = 4_096
 """Subscriptions of one topic whose idle times are stored: of more, those that are idle longest."""
@@ -62,7 +62,8 @@ class SubscriptionExpiry:
         """Delete the subscriptions that have expired, and store since when others are idle."""
         self._turns.begin_turn()
         pace = Pace(self._turns)
-        changed: dict[str, IdleSubscriptionsRow] = {}
+        changed: dict[Topic, dict[str, int]] = {}
+        named_count = 0
         deleted: list[str] = []
         async for topic in live_topics(self._engine, self._turns):
             minutes = self._table.subscription_expiration_min(topic.name)
@@ -82,11 +83,12 @@ class SubscriptionExpiry:
                     deleted.append(f"{subscription.name} of {topic.name}")
             if len(kept) > STORED_MAX:
                 kept = dict(nsmallest(STORED_MAX, kept.items(), itemgetter(1)))
-            if topic.is_live and kept != stored.since_ms:
-                changed[topic.name.full] = IdleSubscriptionsRow(kept)
-            if len(changed) >= ROWS_PER_COMMIT:
+            if kept != stored.since_ms:
+                changed[topic] = kept
+                named_count += len(kept)
+            if len(changed) >= ROWS_PER_COMMIT or named_count >= STORED_MAX:
                 await self._store(changed)
-                changed = {}
+                changed, named_count = {}, 0
         if changed:
             await self._store(changed)
         if deleted:
@@ -111,8 +113,31 @@ class SubscriptionExpiry:
         self._turns.begin_turn()
         return subscription.removed
 
-    async def _store(self, rows: dict[str, IdleSubscriptionsRow]) -> None:
+    async def _store(self, found: dict[Topic, dict[str, int]]) -> None:
+        """Store since when subscriptions are idle, of those that still are. A consumer that comes
+        from now on makes a later change (``TopicRegistry.note_use``)."""
+        rows = {
+            topic.name.full: IdleSubscriptionsRow(_still_idle(topic, since_ms))
+            for topic, since_ms in found.items()
+            if topic.is_live
+        }
         await self._writer.commit(self._catalog.plan_idle_subscriptions(rows))
+
+
+def _still_idle(topic: Topic, since_ms: dict[str, int]) -> dict[str, int]:
+    """The subscriptions of a topic that had no consumer meanwhile, and that none is about to
+    join."""
+    subscriptions = topic.subscriptions
+    kept: dict[str, int] = {}
+    for name, idle_since_ms in since_ms.items():
+        subscription = subscriptions.get(name)
+        if (
+            subscription is not None
+            and not subscription.consumers
+            and subscription.idle_since_ms == idle_since_ms
+        ):
+            kept[name] = idle_since_ms
+    return kept
 
 
 def _idle(topic: Topic) -> list[Subscription]:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import click
 
+from headgate.access.admin_api import AdminApi, AdminUrlError, split_url
 from headgate.cli.admin.errors import AbsentError, AdminUsageError
 from headgate.cli.admin.pulsar_verbs import missing_group, missing_verb
 from headgate.cli.admin.verbs import Parameter, Server, Verb
-from headgate.cli.admin_client import AdminApi, AdminUrlError, split_url
 from headgate.cli.connection.options import api_options
 from headgate.cli.group import LazyGroup, SuggestingGroup
 

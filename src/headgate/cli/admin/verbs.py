@@ -11,18 +11,18 @@ from urllib.parse import quote
 
 import click
 
-from headgate.base.errors import HeadgateError
-from headgate.base.names import NamespaceName, TopicName
-from headgate.cli.admin.errors import NotConnectedError, RefusedError
-from headgate.cli.admin.output import as_json
-from headgate.cli.admin.values import namespace, topic
-from headgate.cli.admin_client import (
+from headgate.access.admin_api import (
     JSON,
     AccessRefusedError,
     AdminApi,
     UnreachableError,
     reason_in,
 )
+from headgate.base.errors import HeadgateError
+from headgate.base.names import NamespaceName, TopicName
+from headgate.cli.admin.errors import NotConnectedError, RefusedError
+from headgate.cli.admin.output import as_json
+from headgate.cli.admin.values import namespace, topic
 
 Values = Mapping[str, Any]
 """Values of the command line, by the parameters' labels."""

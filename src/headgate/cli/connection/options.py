@@ -10,8 +10,8 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from headgate.cli.admin_client import AdminApi
-from headgate.cli.connection.client_config import ADMIN_URL, ClientConfig
+from headgate.access.admin_api import AdminApi
+from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.cli.connection.sources import GivenOptions, client_config, warn_of_open_tls
 
 Command = Callable[..., None]

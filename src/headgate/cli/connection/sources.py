@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from headgate.access.authentication import Say, authentication
+from headgate.access.client_config import ClientConfig, check_keys, config_of
 from headgate.base.errors import InputError
 from headgate.base.input_errors import did_you_mean
 from headgate.base.properties import parse_properties
-from headgate.cli.connection.authentication import Say, authentication
-from headgate.cli.connection.client_config import ClientConfig, check_keys, config_of
 
 CONFIG_VARIABLE: Final = "PULSAR_CLIENT_CONF"
 """Names a ``client.conf``, as for Pulsar's own tools."""

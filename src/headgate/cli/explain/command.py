@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import click
 
+from headgate.access.admin_api import AccessRefusedError, AdminApi, AdminUrlError, UnreachableError
 from headgate.base.names import InvalidNameError, TopicName, parse_topic
 from headgate.cli import terminal
-from headgate.cli.admin_client import AccessRefusedError, AdminApi, AdminUrlError, UnreachableError
 from headgate.cli.connection.options import api_options
 from headgate.cli.explain.text import explain_text
 

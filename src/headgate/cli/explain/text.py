@@ -1,6 +1,6 @@
 """The answer of ``headgate explain`` as text: each sentence first, its figures below.
 
-The input is the JSON that ``headgate.observe.explain.reports`` documents, the output plain lines.
+The input is the JSON that ``headgate.explain.reports`` documents, the output plain lines.
 Colour only repeats the words, so a pipe and a terminal without colour lose nothing.
 """
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from headgate.base.errors import InputError
-from headgate.cli.connection.authentication import (
+from headgate.access.authentication import (
     OAuth2,
     Password,
     Say,
@@ -20,7 +19,8 @@ from headgate.cli.connection.authentication import (
     plugin_kind,
     user_and_password,
 )
-from headgate.cli.connection.client_config import ClientConfig
+from headgate.access.client_config import ClientConfig
+from headgate.base.errors import InputError
 from headgate.pipeline.access_options import AccessOptions
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
+from headgate.access.client_config import ClientConfig
 from headgate.base.errors import HeadgateError
-from headgate.cli.connection.client_config import ClientConfig
 from headgate.cli.connection.options import ACCESS_PARAMETERS, access_options, is_given, warn
 from headgate.cli.connection.sources import warn_of_open_tls
 from headgate.cli.pipeline.access import access_of

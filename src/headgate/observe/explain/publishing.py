@@ -15,12 +15,12 @@ from headgate.broker.slices import Turns, in_slices, live_topics
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
+from headgate.explain.reports import Publishing, TopicPublishingReport, WaitingProducer
+from headgate.explain.states import AdaptiveState, ParkedState
 from headgate.flow.limits.gate_node import LARGEST_WAITERS
 from headgate.flow.sentences.access import access_sentence
 from headgate.flow.sentences.publish import NOTHING_HOLDS, ParkSummary, publish_sentence
-from headgate.observe.explain.reports import Publishing, TopicPublishingReport, WaitingProducer
 from headgate.observe.states.adaptive import adaptive_state
-from headgate.observe.states.fields import AdaptiveState, ParkedState
 from headgate.observe.states.limits import publish_limits
 from headgate.observe.states.parked import ParkedStates
 from headgate.policy.current_limits import CurrentPublishLimits

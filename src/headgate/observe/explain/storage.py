@@ -16,17 +16,17 @@ from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.sentences.disk_forecast import FillingFacts, filling_sentence
-from headgate.flow.topic_growth import TopicGrowth
-from headgate.ledger import CommitLog
-from headgate.metadata.policies import Retention
-from headgate.observe.explain.reports import (
+from headgate.explain.reports import (
     FillingReport,
     GrowingTopic,
     SpaceReport,
     StorageHolder,
     StorageReport,
 )
+from headgate.flow.sentences.disk_forecast import FillingFacts, filling_sentence
+from headgate.flow.topic_growth import TopicGrowth
+from headgate.ledger import CommitLog
+from headgate.metadata.policies import Retention
 from headgate.observe.explain.topic import plain
 from headgate.storage.managed_logs import ManagedLog
 

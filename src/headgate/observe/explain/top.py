@@ -15,12 +15,12 @@ from headgate.broker.slices import Pace, Turns, in_slices, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.reports import DamageState, TopicQuotaReport, TopReport
+from headgate.explain.states import StorageState
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
-from headgate.observe.explain.reports import DamageState, TopicQuotaReport, TopReport
 from headgate.observe.explain.topic import TopicLookup, plain_in_steps
-from headgate.observe.states.fields import StorageState
 from headgate.observe.states.quotas import enforced_ago_s, quota_states
 
 BACKLOG_UNITS: Final = 1 / 4
@@ -57,7 +57,9 @@ class TopReports:
         self._publishing = publishing
         self._storage = storage
 
-    async def report(self, count: int, broker: str) -> dict[str, Any]:
+    async def report(
+        self, count: int, broker: str, *, with_timelines: bool = False
+    ) -> dict[str, Any]:
         """The ``count`` largest backlogs of ``broker`` and the cause of each, as plain values.
 
         The partitions of a topic count as one subscription: otherwise one topic could fill the
@@ -73,7 +75,9 @@ class TopReports:
         reports = []
         for backlog, parts in live:
             partitions = self._topics.partitions(parse_topic(backlog.topic))
-            work = self._delivery.report(parts, backlog.topic, partitions)
+            work = self._delivery.report(
+                parts, backlog.topic, partitions, with_timeline=with_timelines
+            )
             reports.append(await in_slices(self._turns, work))
         report = TopReport(
             at=iso_time(self._engine.now_ms),

@@ -14,11 +14,11 @@ from headgate.broker.damage import topic_damage_sentence
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.reports import TopicReport, TopReport
+from headgate.explain.states import LimitState, StorageState
 from headgate.metadata.errors import not_found
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
-from headgate.observe.explain.reports import TopicReport, TopReport
-from headgate.observe.states.fields import LimitState, StorageState
 from headgate.observe.states.quotas import quota_states
 
 SUBSCRIPTIONS_PER_YIELD: Final = 64
@@ -54,11 +54,14 @@ class TopicReports:
         self._publishing = publishing
         self._storage = storage
 
-    def report(self, topic_name: TopicName, *, per_partition: bool) -> Sliced[dict[str, Any]]:
+    def report(
+        self, topic_name: TopicName, *, per_partition: bool, with_timelines: bool = False
+    ) -> Sliced[dict[str, Any]]:
         """What delays a topic's messages: a :class:`TopicReport` as plain values.
 
-        A partitioned topic is reported as one; ``per_partition`` adds a report on each partition.
-        Partitions that are unloaded meanwhile are left out.
+        A partitioned topic is reported as one; ``per_partition`` adds a report on each partition,
+        and ``with_timelines`` the timeline of each subscription. Partitions that are unloaded
+        meanwhile are left out.
 
         Raises:
             RefusalError: 404, there is no such topic.
@@ -69,7 +72,9 @@ class TopicReports:
             topic = self._topics.get(topic_name)
             if topic is None:
                 raise not_found(f"Topic {topic_name} not found")
-            report = yield from self._report(topic_name, [topic], 0, broker_limit)
+            report = yield from self._report(
+                topic_name, [topic], 0, broker_limit, with_timelines=with_timelines
+            )
             return (yield from plain_in_steps(report))
         topics: list[Topic] = []
         split: list[dict[str, Any]] = []
@@ -78,11 +83,15 @@ class TopicReports:
             if topic is not None:
                 topics.append(topic)
                 if per_partition:
-                    own = yield from self._report(topic.name, [topic], 0, broker_limit)
+                    own = yield from self._report(
+                        topic.name, [topic], 0, broker_limit, with_timelines=False
+                    )
                     split.append((yield from plain_in_steps(own)))
             yield
         present = [topic for topic in topics if topic.is_live]
-        report = yield from self._report(topic_name, present, partitions, broker_limit)
+        report = yield from self._report(
+            topic_name, present, partitions, broker_limit, with_timelines=with_timelines
+        )
         answer = yield from plain_in_steps(report)
         return answer | ({"perPartition": split} if per_partition else {})
 
@@ -92,6 +101,8 @@ class TopicReports:
         topics: Sequence[Topic],
         partitions: int,
         broker_limit: LimitState | None,
+        *,
+        with_timelines: bool,
     ) -> Sliced[TopicReport]:
         """A report without those on its partitions."""
         by_name: dict[str, list[Subscription]] = {}
@@ -102,7 +113,10 @@ class TopicReports:
                 by_name.setdefault(subscription.name, []).append(subscription)
         subscriptions = []
         for parts in by_name.values():
-            subscriptions.append((yield from self._delivery.account(parts, name.full, partitions)))
+            work = self._delivery.account(
+                parts, name.full, partitions, with_timeline=with_timelines
+            )
+            subscriptions.append((yield from work))
         subscriptions.sort(key=lambda report: -report.backlog_messages)
         limits = self._delivery.limits(topics, broker_limit)
         publishing = yield from self._publishing.report(topics)

@@ -12,7 +12,7 @@ from typing import Final
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic
-from headgate.observe.history.downsampling import THIN_EVERY_POINTS, bucket_of
+from headgate.explain.downsampling import THIN_EVERY_POINTS, bucket_of
 
 Nanoseconds = tuple[int, ...]
 """One amount for each :class:`ParkCause`."""

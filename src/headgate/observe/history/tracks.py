@@ -10,14 +10,13 @@ own, so that many healthy ones do not make explain coarser where it matters.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from headgate.base.chunks import Chunks
 from headgate.engine.subscription import Subscription
+from headgate.explain.points import Point
+from headgate.explain.track import Track
 from headgate.flow.account.account import Cell
-from headgate.observe.history.backlog_phase import first_phase
-from headgate.observe.history.downsampling import THIN_EVERY_POINTS, bucket_of
-from headgate.observe.history.points import Point, at_ns_of, decode, encode, later, point_now
+from headgate.observe.history.present import point_now
 
 ROUND_CHANGED_MAX = 1_000
 """Most changed subscriptions of a round each second. With more, rounds are less frequent, so the
@@ -43,75 +42,25 @@ HEALTHY_CELLS = frozenset(
 """States in which a subscription without backlog may be recorded less often."""
 
 
-class Track:
-    """The history of one subscription."""
+class ObservedTrack(Track):
+    """A track, with what the rounds need to know of it."""
 
-    __slots__ = ("_points", "chunk", "last", "phase", "seen_ns", "signature", "slot")
+    __slots__ = ("chunk", "signature", "slot")
 
     def __init__(self, point: Point, slot: int = 0) -> None:
         """``slot`` decides in which rounds its subscription is recorded, if not in all."""
+        super().__init__(point)
         self.slot = slot
         self.chunk = 0
         """Its place in the history's order."""
-        self._points = [encode(point)]
-        self.phase = first_phase(point)
-        self.last = self._points[0]
-        """The newest kept point."""
-        self.seen_ns = point.at_ns
-        """Nothing happened from the newest point up to this instant."""
         self.signature: tuple[object, ...] = (-1,)
-
-    def add(self, point: Point) -> None:
-        """Keep a point, and before it the last instant at which nothing had changed yet."""
-        if self.seen_ns > self.phase.last.at_ns:
-            self._push(later(self.phase.last, self.seen_ns))
-        self._push(point)
-        self.seen_ns = point.at_ns
-
-    def _push(self, point: Point) -> None:
-        self.last = encode(point)
-        self._points.append(self.last)
-        self.phase = self.phase.after(point)
-        if len(self._points) % THIN_EVERY_POINTS == 0:
-            self._thin(point.at_ns)
-
-    def _thin(self, now_ns: int) -> None:
-        """Keep the first point of each bucket; the next kept point takes over the ages of those
-        dropped."""
-        kept: list[bytes] = []
-        bucket_before = -1, -1
-        dropped_age_ns = 0
-        for record in self._points:
-            bucket = bucket_of(now_ns - at_ns_of(record), at_ns_of(record))
-            if bucket is None:
-                continue
-            if bucket == bucket_before:
-                dropped_age_ns = max(dropped_age_ns, decode(record).age_ns_max)
-                continue
-            bucket_before = bucket
-            if dropped_age_ns:
-                point = decode(record)
-                if point.age_ns_max < dropped_age_ns:
-                    record = encode(replace(point, age_ns_max=dropped_age_ns))
-                dropped_age_ns = 0
-            kept.append(record)
-        self._points = kept
-
-    def since(self, start_ns: int) -> list[Point]:
-        """The kept points from ``start_ns`` on, in order. If nothing has happened since then,
-        the only point follows from the last one."""
-        points = [decode(record) for record in self._points if at_ns_of(record) >= start_ns]
-        if points:
-            return points
-        last = decode(self.last)
-        return [later(last, max(last.at_ns, min(start_ns, self.seen_ns)))]
 
 
 class History:
     """The tracks of all subscriptions of one broker."""
 
     def __init__(self) -> None:
-        self._tracks: dict[Subscription, Track] = {}
+        self._tracks: dict[Subscription, ObservedTrack] = {}
         self._order: Chunks[Subscription] = Chunks()
         self._walk: Iterator[list[Subscription]] | None = None
         """The rest of those that are looked at for removed ones."""
@@ -160,7 +109,7 @@ class History:
         if track is None:
             self._made_count += 1
             point = point_now(subscription, keep=True)
-            track = self._tracks[subscription] = Track(point, self._made_count)
+            track = self._tracks[subscription] = ObservedTrack(point, self._made_count)
             track.chunk = self._order.add(subscription)
         else:
             before = track.signature
@@ -175,7 +124,7 @@ class History:
         track.signature = _signature(subscription)
         return True
 
-    def _is_its_round(self, track: Track, subscription: Subscription) -> bool:
+    def _is_its_round(self, track: ObservedTrack, subscription: Subscription) -> bool:
         if subscription.account.cell in HEALTHY_CELLS and not track.phase.has_backlog:
             self._healthy += 1
             parts = self._healthy_parts
@@ -184,11 +133,11 @@ class History:
             parts = self._troubled_parts
         return parts == 1 or (self._round + track.slot) % parts == 0
 
-    def track(self, subscription: Subscription) -> Track | None:
+    def track(self, subscription: Subscription) -> ObservedTrack | None:
         """The track of a subscription; None before the first round after its creation."""
         return self._tracks.get(subscription)
 
-    def tracks(self) -> Iterator[tuple[Subscription, Track]]:
+    def tracks(self) -> Iterator[tuple[Subscription, ObservedTrack]]:
         """All tracks, in no order."""
         return iter(self._tracks.items())
 

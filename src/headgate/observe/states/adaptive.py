@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from headgate.base.instants import iso_time
 from headgate.control.adaptive import DECISIONS_MAX, AdaptiveThrottle
 from headgate.engine.topic import Topic
+from headgate.explain.states import AdaptiveState, DecisionState
 from headgate.flow.adaptive.cycle import Decision, PublishLimit
 from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
-from headgate.observe.states.fields import AdaptiveState, DecisionState
 
 
 def adaptive_state(
@@ -39,12 +39,13 @@ def adaptive_state(
         effective_messages_per_s=sum(each.effective_rate for each in figures),
         memory_pressure=max(each.memory_pressure for each in figures),
         backlog_pressure=max(each.backlog_pressure for each in figures),
-        decisions=[_state(record.at_ms, topic, record.decision) for record, topic in last],
+        decisions=[decision_state(record.at_ms, topic, record.decision) for record, topic in last],
         sentence=_sentence(decision, known),
     )
 
 
-def _state(at_ms: int, topic: Topic, decision: Decision) -> DecisionState:
+def decision_state(at_ms: int, topic: Topic, decision: Decision) -> DecisionState:
+    """One decision about a topic."""
     return DecisionState(
         at=iso_time(at_ms),
         topic=topic.name.full,

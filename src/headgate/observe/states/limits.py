@@ -9,16 +9,16 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.limits.gate_node import GateStatistics
-from headgate.flow.limits.precedence import EffectiveLimit
-from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
-from headgate.flow.sentences.backlog import limit_text
-from headgate.observe.states.fields import (
+from headgate.explain.states import (
     BudgetState,
     LimitState,
     ThrottledAmount,
     WaitingSubscription,
 )
+from headgate.flow.limits.gate_node import GateStatistics
+from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
+from headgate.flow.sentences.backlog import limit_text
 from headgate.policy.current_limits import (
     PUBLISH_BROKER,
     PUBLISH_TOPIC,

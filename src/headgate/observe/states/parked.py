@@ -10,11 +10,11 @@ from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic
+from headgate.explain.states import LimitRef, ParkedState
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.sentences.backlog import limit_text
 from headgate.observe.history.parked import ParkedHistory
-from headgate.observe.states.fields import LimitRef, ParkedState
 from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC, CurrentPublishLimits
 
 

@@ -8,9 +8,9 @@ from headgate.base.texts import size_text, time_text
 from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
+from headgate.explain.states import QuotaState
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from headgate.flow.sentences.quota import quota_sentence
-from headgate.observe.states.fields import QuotaState
 
 LATELY_NS = S_PER_MINUTE * NS_PER_S
 """A quota that evicted, or released producers, within this time counts as reached: that is why the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.connection_admission import ConnectionAdmission
+from headgate.explain.states import StorageState
 from headgate.flow.sentences.disk import (
     MAKE_ROOM,
     commit_latency_sentence,
@@ -12,7 +13,6 @@ from headgate.flow.sentences.disk import (
 )
 from headgate.flow.sentences.disk_forecast import filling_sentence
 from headgate.flow.topic_growth import TopicGrowths
-from headgate.observe.states.fields import StorageState
 from headgate.observe.states.filling import filling_facts
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor

@@ -100,5 +100,5 @@ def test_a_step_is_some_pieces_at_the_rate(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_without_a_rate_a_step_is_one_piece_and_a_high_rate_gives_no_long_step() -> None:
     assert Step.at(0).pieces_max == Step.at(1_000).pieces_max == 1
-    assert Step.at(4 * MIB) == Step(4, 4 * MIB)
+    assert Step.at(MIB) == Step(4, MIB)
     assert Step.at(1 << 40).pieces_max == STEP_PIECES_MAX

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import weakref
@@ -10,11 +11,14 @@ import weakref
 import pytest
 
 from headgate.base.errors import StorageError
-from headgate.base.names import TopicName, parse_topic
+from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
+from headgate.base.units import MIB
 from headgate.broker.schemas import registry as registry_module
 from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
+from headgate.broker.work.scheduler import JobClass
 from headgate.metadata.errors import RefusalError
+from headgate.metadata.rows import SCHEMA_ROW_BYTES, TenantRow
 from headgate.schema.definition import Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.testing import World
@@ -104,6 +108,62 @@ async def test_the_bounds_of_versions_and_of_memory(world: World) -> None:
     assert 2_000_000 < world.broker.catalog.schema_bytes < 1 << 21
     with pytest.raises(IncompatibleSchemaError, match="a sixteenth of headgateSchemaMemoryMB=2"):
         await schemas.add(parse_topic("t0"), avro("b", doc="x" * 100_000))
+
+
+@played(settings={"headgateSchemaMemoryMB": "1"})
+async def test_definitions_without_bytes_and_deletions_are_bounded_too(world: World) -> None:
+    schemas, names = schemas_of(world), 1 * MIB // SCHEMA_ROW_BYTES
+    empty = Definition(SchemaType.STRING)
+    for count in range(names):
+        name = parse_topic(f"t{count}")
+        await schemas.add(name, empty)
+        if count % 2:
+            await schemas.delete(name, force=False)
+    with pytest.raises(IncompatibleSchemaError, match="all topics take"):
+        await schemas.add(parse_topic("one-more"), empty)
+    catalog, writer = world.broker.catalog, world.broker.writer
+    tenant = TenantRow(allowed_clusters=("standalone",), admin_roles=())
+    await writer.commit(catalog.plan_create_tenant("other", tenant))
+    await writer.commit(catalog.plan_create_namespace(NamespaceName("other", "ns")))
+    assert await schemas.add(parse_topic("other/ns/t"), empty) == 0  # another tenant's room
+    await schemas.delete(parse_topic("t1"), force=True)
+    await schemas.delete(parse_topic("t3"), force=True)
+    assert await schemas.add(parse_topic("one-more"), empty) == 0
+
+
+@played()
+async def test_a_tenant_with_many_checks_holds_up_no_other(world: World) -> None:
+    schemas = schemas_of(world)
+    ended: list[str] = []
+
+    async def check(topic: str) -> None:
+        with contextlib.suppress(InvalidSchemaError):
+            await schemas.find_version(parse_topic(topic), avro("a", doc="x" * 50_000))
+        ended.append(topic.partition("/")[0])
+
+    many = [asyncio.create_task(check(f"many/ns/t{number}")) for number in range(60)]
+    await asyncio.sleep(0)
+    await asyncio.gather(*(check(f"few/ns/t{number}") for number in range(3)))
+    assert ended.count("few") == 3
+    assert ended.count("many") < 10
+    await asyncio.gather(*many)
+
+
+@played()
+async def test_a_check_ends_with_its_client(world: World) -> None:
+    schemas, waiting = schemas_of(world), world.broker.work._jobs[JobClass.COMMAND]
+    fields = [f"field_{number}" for number in range(2_000)]
+    topic = await world.broker.registry.create(NAME)
+    await schemas.add(NAME, avro(*fields))
+    for number in range(20):
+        check = asyncio.create_task(schemas.check_consumer(topic, avro(*fields, doc=str(number))))
+        while not waiting:
+            await asyncio.sleep(0)
+        check.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert check.cancelled()
+        assert not waiting
 
 
 @played()

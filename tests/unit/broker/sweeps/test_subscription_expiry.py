@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
-from headgate.testing import World
+from headgate.testing import SimClient, World
 from tests.unit.broker.playing import TOPIC, played
 
 NAME = parse_topic(TOPIC)
@@ -137,3 +139,63 @@ async def test_the_row_goes_with_its_topic(world: World) -> None:
     assert world.broker.catalog.idle_subscriptions(TOPIC).since_ms
     await world.ask(world.broker.registry.delete(NAME, force=True))
     assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+
+
+async def leave_idle(world: World, *topics: str) -> SimClient:
+    """A subscription of each topic without a consumer, and a consumer that keeps the topic."""
+    client = await world.connect()
+    for topic in topics:
+        await (await client.subscribe(topic, "s")).close()
+        await client.subscribe(topic, "stays")
+    return client
+
+
+@played(limit_s=10_000)
+async def test_a_consumer_that_joins_while_the_sweep_stores_is_a_use(world: World) -> None:
+    client = await leave_idle(world, TOPIC)
+    await set_time(world, 600)
+    metadata = world.lanes[2]
+    metadata.freeze()
+    sweep = asyncio.ensure_future(world.broker.endings.subscriptions.expire())
+    await asyncio.sleep(0.1)
+    joining = asyncio.ensure_future(client.subscribe(TOPIC, "s"))
+    await asyncio.sleep(0.1)
+    assert not sweep.done()
+    metadata.thaw()
+    await sweep
+    await joining
+    world.crash()
+    await world.start()
+    assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+
+
+@pytest.mark.parametrize("leaves_again", [False, True])
+def test_a_consumer_that_joins_before_the_sweep_stores_is_a_use(*, leaves_again: bool) -> None:
+    @played(limit_s=10_000)
+    async def story(world: World) -> None:
+        client = await leave_idle(world, TOPIC, f"{TOPIC}-2")
+        await set_time(world, 600)
+        await asyncio.sleep(6 * 60)
+        assert world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+        await (await client.subscribe(TOPIC, "s")).close()
+        await asyncio.sleep(10)
+        engine = world.broker.engine
+        other = engine.topics[f"{TOPIC}-2"].subscriptions["s"]
+        other.idle_since_ms = engine.log_ms - 601 * 60_000
+        world.lanes[0].freeze()  # the deletion of the second topic's subscription waits
+        sweep = asyncio.ensure_future(world.broker.endings.subscriptions.expire())
+        await asyncio.sleep(0.1)
+        consumer = await client.subscribe(TOPIC, "s")
+        if leaves_again:
+            await consumer.close()
+        joined_ms = engine.log_ms
+        await asyncio.sleep(0.1)
+        assert not sweep.done()
+        world.lanes[0].thaw()
+        await sweep
+        world.crash()
+        await world.start()
+        found = world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+        assert found.get("s", joined_ms) >= joined_ms
+
+    story()

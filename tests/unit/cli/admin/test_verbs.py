@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from headgate.access.admin_api import AdminApi
+from headgate.access.client_config import ClientConfig
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.cli.admin.errors import NotConnectedError, RefusedError
 from headgate.cli.admin.output import as_lines
@@ -24,8 +26,6 @@ from headgate.cli.admin.verbs import (
     switch,
     target,
 )
-from headgate.cli.admin_client import AdminApi
-from headgate.cli.connection.client_config import ClientConfig
 from tests.unit.cli.admin.fake_server import FakeServer, Reply
 
 API = AdminApi(ClientConfig("http://b:1"), {}, print)

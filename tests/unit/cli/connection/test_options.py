@@ -10,8 +10,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.cli.admin_client import AdminApi
-from headgate.cli.connection.client_config import ADMIN_URL, ClientConfig
+from headgate.access.admin_api import AdminApi
+from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.cli.connection.options import access_options, api_options, warn
 from headgate.cli.group import main
 from tests.unit.cli.admin.fake_server import FakeServer, Reply

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.base.errors import InputError
-from headgate.cli.connection.client_config import ADMIN_URL, ClientConfig
 from headgate.cli.connection.sources import (
     CLIENT_CONF_BYTES_MAX,
     GivenOptions,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from headgate.access.admin_api import AdminApi
+from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.base.names import parse_topic
-from headgate.cli.admin_client import AdminApi
-from headgate.cli.connection.client_config import ADMIN_URL, ClientConfig
 from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
 from headgate.cli.group import main
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from headgate.access.client_config import ClientConfig
 from headgate.base.errors import InputError
-from headgate.cli.connection.client_config import ClientConfig
 from headgate.cli.pipeline.access import access_of
 from headgate.pipeline.access_options import NO_ACCESS, AccessOptions
 from pyspark_pulsar.access import Access

@@ -11,7 +11,7 @@ from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.verdict import Verdict
-from headgate.observe.explain.diagnosis import SubscriptionDiagnosis, diagnose
+from headgate.observe.explain.diagnosis import SubscriptionDiagnosis, diagnose_subscription
 from headgate.observe.explain.window import part_of
 from tests.unit.broker.virtual import VirtualBroker
 
@@ -50,14 +50,14 @@ def partitioned(broker: VirtualBroker, local: str, counts: list[int]) -> None:
 def judge(broker: VirtualBroker, *parts: Subscription) -> SubscriptionDiagnosis:
     """The judgement of a subscription, given as its parts."""
     known = [part_of(broker.observer.history, part) for part in parts]
-    return at_once(diagnose(broker.current_dispatch_limits, known))
+    return at_once(diagnose_subscription(broker.current_dispatch_limits, known))
 
 
 def verdict(broker: VirtualBroker, *parts: Subscription) -> Verdict:
     """The verdict on it, which is not settling any more."""
     found = judge(broker, *parts)
-    assert found.settled
-    return found.judgement.verdict
+    assert found.diagnosis.settled
+    return found.diagnosis.judgement.verdict
 
 
 def restarted(*, limit: int = 0, back_s: float = 3.0) -> tuple[VirtualBroker, Subscription]:

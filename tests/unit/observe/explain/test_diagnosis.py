@@ -6,9 +6,9 @@ import pytest
 
 from headgate.base.units import NS_PER_MINUTE
 from headgate.engine.subscription import Subscription
+from headgate.explain.diagnosis import SETTLED_NS, named_level
 from headgate.flow.account.verdict import Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level
-from headgate.observe.explain.diagnosis import SETTLED_NS, named_level
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import FAST, S, judge, restarted, verdict
 
@@ -49,7 +49,7 @@ def test_the_situations_of_the_demo(seconds: int) -> None:
         stopped_by = "the consumer's receiver queue was full"
     assert f" now ({stopped_by});" in judge(broker, slow).sentence
     for each in (slow, held, shared, second, alone):
-        assert judge(broker, each).judgement.confidence > 0.7
+        assert judge(broker, each).diagnosis.judgement.confidence > 0.7
 
 
 def test_held_by_the_broker_limit() -> None:
@@ -62,10 +62,10 @@ def test_held_by_the_broker_limit() -> None:
     broker.run(10)
     for subscription in subscriptions:
         found = judge(broker, subscription)
-        assert found.judgement.verdict is Verdict.THROTTLED_BROKER
-        assert found.limit_level is Level.BROKER
-        assert found.limit.limit is not None
-        assert found.limit.limit.messages == 100
+        assert found.diagnosis.judgement.verdict is Verdict.THROTTLED_BROKER
+        assert found.diagnosis.named_level is Level.BROKER
+        assert found.diagnosis.named_limit.limit is not None
+        assert found.diagnosis.named_limit.limit.messages == 100
         assert "the broker-wide limit of 100 msg/s (broker setting" in found.sentence
         assert "held 3 waiting subscriptions" in found.sentence
         assert found.sentence.endswith("so raise it above what all topics need together.")
@@ -104,17 +104,17 @@ def test_what_a_slow_broker_leaves_of_a_limit_is_its_own(
     assert sum(part.messages_sent for part in parts) / 60_000 == pytest.approx(used, abs=0.05)
     for each in (own, *parts):
         found = judge(broker, each)
-        shares = found.judgement.shares
+        shares = found.diagnosis.judgement.shares
         assert shares[Verdict.BROKER] == pytest.approx(meant, abs=0.05)
         limiter = Verdict.THROTTLED_SUBSCRIPTION if each is own else Verdict.THROTTLED_TOPIC
         assert shares[limiter] == pytest.approx(1 - meant, abs=0.05)
         if meant == 0.0:
             assert "the broker itself" not in found.sentence
         elif meant < used:
-            assert found.judgement.verdict is limiter
+            assert found.diagnosis.judgement.verdict is limiter
             assert "% of the time it was the broker itself that was behind" in found.sentence
         else:
-            assert found.judgement.verdict is Verdict.BROKER
+            assert found.diagnosis.judgement.verdict is Verdict.BROKER
             assert "; a limit held it for " in found.sentence
 
 
@@ -125,8 +125,8 @@ def test_a_slow_broker_takes_no_time_from_a_busy_consumer() -> None:
     broker.turn_ticks = 3
     broker.run(40)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.CONSUMER
-    assert found.judgement.shares[Verdict.BROKER] < 0.1
+    assert found.diagnosis.judgement.verdict is Verdict.CONSUMER
+    assert found.diagnosis.judgement.shares[Verdict.BROKER] < 0.1
 
 
 def test_after_a_burst_the_silence_is_the_limits() -> None:
@@ -154,11 +154,11 @@ def test_it_settles_within_three_seconds() -> None:
     broker.client(subscription, FAST)
     broker.run(1)
     young = judge(broker, subscription)
-    assert young.settled is False
+    assert young.diagnosis.settled is False
     assert young.sentence.startswith("settling: ")
     assert "a verdict needs 3 s" in young.sentence
     broker.run(SETTLED_NS / S + 1)
-    assert judge(broker, subscription).settled is True
+    assert judge(broker, subscription).diagnosis.settled is True
 
 
 def test_one_message_waits() -> None:
@@ -175,9 +175,9 @@ def test_before_the_first_round_the_present_is_all_there_is() -> None:
     subscription = broker.subscription(broker.topic("t"))
     found = judge(broker, subscription)
     assert broker.observer.history.track(subscription) is None
-    assert found.window.length_ns == 1
-    assert found.has_backlog is False
-    assert found.settled is False
+    assert found.diagnosis.window.length_ns == 1
+    assert found.diagnosis.has_backlog is False
+    assert found.diagnosis.settled is False
 
 
 def test_the_minute_before_the_trouble_is_no_evidence() -> None:
@@ -187,16 +187,16 @@ def test_the_minute_before_the_trouble_is_no_evidence() -> None:
     client = broker.client(subscription, FAST)
     broker.run(55)
     assert verdict(broker, subscription) is Verdict.NONE
-    assert judge(broker, subscription).backlog_since_ns is None
+    assert judge(broker, subscription).diagnosis.backlog_since_ns is None
     subscription.remove_consumer(client.consumer)
     broker.clients.clear()
     left_ns = broker.engine.now_ns
     broker.run(10)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.NO_CONSUMER
-    assert found.judgement.shares[Verdict.NO_CONSUMER] > 0.85
-    assert found.backlog_since_ns == pytest.approx(left_ns, abs=2 * S)
-    assert found.verdict_since_ns == pytest.approx(left_ns, abs=3 * S)
+    assert found.diagnosis.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.diagnosis.judgement.shares[Verdict.NO_CONSUMER] > 0.85
+    assert found.diagnosis.backlog_since_ns == pytest.approx(left_ns, abs=2 * S)
+    assert found.diagnosis.verdict_since_ns == pytest.approx(left_ns, abs=3 * S)
 
 
 def test_a_verdict_is_about_at_most_the_last_minute() -> None:
@@ -209,13 +209,13 @@ def test_a_verdict_is_about_at_most_the_last_minute() -> None:
     began_ns = broker.engine.now_ns
     broker.run(70)
     found = judge(broker, subscription)
-    assert found.window.length_ns <= NS_PER_MINUTE
-    assert found.judgement.verdict is Verdict.CONSUMER
+    assert found.diagnosis.window.length_ns <= NS_PER_MINUTE
+    assert found.diagnosis.judgement.verdict is Verdict.CONSUMER
     # The backlog is older than what is to blame for it now.
-    assert found.backlog_since_ns is not None
-    assert found.verdict_since_ns is not None
-    assert found.backlog_since_ns < began_ns - 80 * S
-    assert found.verdict_since_ns >= began_ns - 5 * S
+    assert found.diagnosis.backlog_since_ns is not None
+    assert found.diagnosis.verdict_since_ns is not None
+    assert found.diagnosis.backlog_since_ns < began_ns - 80 * S
+    assert found.diagnosis.verdict_since_ns >= began_ns - 5 * S
 
 
 def test_what_another_limit_did_is_no_evidence() -> None:
@@ -229,8 +229,8 @@ def test_what_another_limit_did_is_no_evidence() -> None:
     broker.limit_topic(topic, 1_000)
     broker.run(25)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.CONSUMER
-    assert found.window.length_ns < 27 * S
+    assert found.diagnosis.judgement.verdict is Verdict.CONSUMER
+    assert found.diagnosis.window.length_ns < 27 * S
 
 
 def test_a_limit_of_another_level_is_another_situation_however_soon() -> None:
@@ -249,15 +249,15 @@ def test_a_limit_of_another_level_is_another_situation_however_soon() -> None:
     assert judge(broker, subscription).sentence.startswith("settling: ")
     broker.run(3)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.THROTTLED_BROKER
-    assert found.judgement.confidence > 0.9
-    assert found.window.length_ns < 6 * S
+    assert found.diagnosis.judgement.verdict is Verdict.THROTTLED_BROKER
+    assert found.diagnosis.judgement.confidence > 0.9
+    assert found.diagnosis.window.length_ns < 6 * S
 
 
 def test_settling_says_how_old_and_how_long_watched() -> None:
     broker, subscription = restarted(back_s=2.2)
     found = judge(broker, subscription)
-    assert not found.settled
+    assert not found.diagnosis.settled
     assert found.sentence == (
         "settling: 64,531 messages wait, for at least 4 min, and are watched for 1 s; "
         "a verdict needs 3 s of history."
@@ -269,11 +269,11 @@ def test_a_broker_that_fetches_what_it_had_in_memory_is_not_blamed_at_once() -> 
     broker.turn_ticks = 10
     broker.run(6)
     early = judge(broker, subscription)
-    assert (early.judgement.verdict, early.settled) == (Verdict.BROKER, False)
+    assert (early.diagnosis.judgement.verdict, early.diagnosis.settled) == (Verdict.BROKER, False)
     assert early.sentence.endswith("a verdict needs 10 s of history.")
     broker.run(6)
     later = judge(broker, subscription)
-    assert (later.judgement.verdict, later.settled) == (Verdict.BROKER, True)
+    assert (later.diagnosis.judgement.verdict, later.diagnosis.settled) == (Verdict.BROKER, True)
 
 
 # -- over partitions ----------------------------------------------------------------------------
@@ -289,13 +289,15 @@ def test_partitions_are_judged_as_one() -> None:
         broker.client(parts[-1], FAST)
     broker.run(20)
     found = judge(broker, *parts)
-    assert found.judgement.verdict is Verdict.THROTTLED_TOPIC
-    assert found.window.gained("appended") == pytest.approx(
-        3 * 40 * found.window.length_ns / S, 0.1
+    assert found.diagnosis.judgement.verdict is Verdict.THROTTLED_TOPIC
+    assert found.diagnosis.window.gained("appended") == pytest.approx(
+        3 * 40 * found.diagnosis.window.length_ns / S, 0.1
     )
-    assert found.window.per_second("sent") == pytest.approx(30, rel=0.15)
-    assert sum(found.window.cells_ns) == 3 * found.window.length_ns
-    assert found.window.total_end("backlog") == sum(part.backlog_messages for part in parts)
+    assert found.diagnosis.window.per_second("sent") == pytest.approx(30, rel=0.15)
+    assert sum(found.diagnosis.window.cells_ns) == 3 * found.diagnosis.window.length_ns
+    assert found.diagnosis.window.total_end("backlog") == sum(
+        part.backlog_messages for part in parts
+    )
     assert "of 10 msg/s (topic policy) on each of 3 partitions held this" in found.sentence
     assert "; 40 msg/s are published to a partition on average" in found.sentence
 
@@ -307,8 +309,8 @@ def test_a_partition_without_trouble_does_not_hide_the_others() -> None:
     stuck = broker.subscription(broker.topic("t-partition-1", 10))
     broker.run(30)
     found = judge(broker, calm, stuck)
-    assert found.has_backlog is True
-    assert found.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.diagnosis.has_backlog is True
+    assert found.diagnosis.judgement.verdict is Verdict.NO_CONSUMER
 
 
 # -- what the consumer has demonstrated ----------------------------------------------------------
@@ -320,15 +322,17 @@ def test_a_consumer_proves_its_rate_while_nothing_throttles_it() -> None:
     subscription = broker.subscription(topic)
     broker.client(subscription, 100, queue=100)
     broker.run(30)
-    assert judge(broker, subscription).demonstrated_ack_per_s == pytest.approx(100, rel=0.1)
+    assert judge(broker, subscription).diagnosis.demonstrated_ack_per_s == pytest.approx(
+        100, rel=0.1
+    )
     broker.limits.messages[(topic.name.full, "s")] = 20
     broker.engine.reload_limits(topic)
     broker.run(30)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
-    assert found.demonstrated_ack_per_s == pytest.approx(100, rel=0.1)
+    assert found.diagnosis.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION
+    assert found.diagnosis.demonstrated_ack_per_s == pytest.approx(100, rel=0.1)
     # 300 a second are published: without the limit it would have grown all the same.
-    assert found.judgement.would_have_grown is True
+    assert found.diagnosis.judgement.would_have_grown is True
     assert "raising it helps only in part" in found.sentence
 
 
@@ -339,9 +343,9 @@ def test_who_never_had_enough_has_demonstrated_nothing() -> None:
     held = broker.subscription(broker.topic("b", 100), limit=10)
     broker.client(held, FAST)
     broker.run(30)
-    assert judge(broker, keeps_up).demonstrated_ack_per_s is None
-    assert judge(broker, held).demonstrated_ack_per_s is None
-    assert judge(broker, held).judgement.would_have_grown is None
+    assert judge(broker, keeps_up).diagnosis.demonstrated_ack_per_s is None
+    assert judge(broker, held).diagnosis.demonstrated_ack_per_s is None
+    assert judge(broker, held).diagnosis.judgement.would_have_grown is None
 
 
 # -- small parts --------------------------------------------------------------------------------
@@ -354,9 +358,9 @@ def test_the_level_that_a_judgement_names() -> None:
     slow = broker.subscription(broker.topic("b", 100))
     broker.client(slow, 10)
     broker.run(5)
-    assert named_level(judge(broker, held).judgement) is Level.SUBSCRIPTION
-    assert named_level(judge(broker, slow).judgement) is None
-    assert judge(broker, slow).limit.limit is None
+    assert named_level(judge(broker, held).diagnosis.judgement) is Level.SUBSCRIPTION
+    assert named_level(judge(broker, slow).diagnosis.judgement) is None
+    assert judge(broker, slow).diagnosis.named_limit.limit is None
 
 
 def test_who_has_come_by_now_is_not_said_to_be_missing() -> None:
@@ -366,8 +370,8 @@ def test_who_has_come_by_now_is_not_said_to_be_missing() -> None:
     broker.client(subscription, FAST)
     broker.run(20)
     found = judge(broker, subscription)
-    assert found.judgement.verdict is Verdict.NO_CONSUMER
-    assert found.judgement.confidence < 0.5
+    assert found.diagnosis.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.diagnosis.judgement.confidence < 0.5
     assert "no consumer was connected for most of the time, now one is, 2," in found.sentence
 
 
@@ -388,8 +392,8 @@ def test_a_limit_that_is_set_on_an_idle_backlog_begins_a_situation_once(
         broker.run(0.5)
     broker.run(12)
     found = judge(broker, subscription)
-    assert found.settled
-    assert found.judgement.verdict is Verdict.NO_CONSUMER
+    assert found.diagnosis.settled
+    assert found.diagnosis.judgement.verdict is Verdict.NO_CONSUMER
 
 
 def test_a_batch_that_counts_as_one_is_said() -> None:

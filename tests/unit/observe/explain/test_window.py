@@ -6,7 +6,8 @@ import pytest
 
 from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_MINUTE
-from headgate.observe.explain.window import part_of, parts_of, window
+from headgate.explain.window import window
+from headgate.observe.explain.window import part_of, parts_of
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import S
 

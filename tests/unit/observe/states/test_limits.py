@@ -8,8 +8,8 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.engine.engine import Engine
 from headgate.engine.engine_policies import EnginePolicies
+from headgate.explain.states import WaitingSubscription
 from headgate.flow.limits.precedence import RatePolicy
-from headgate.observe.states.fields import WaitingSubscription
 from headgate.observe.states.limits import (
     broker_limit,
     subscription_limit,

@@ -9,9 +9,9 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.sliced import at_once
 from headgate.engine.topic import Topic
+from headgate.explain.states import LimitRef, ParkedState
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import PublishRate
-from headgate.observe.states.fields import LimitRef, ParkedState
 from headgate.observe.states.parked import ParkedStates
 from headgate.observe.stats.fields import StatsOptions
 from headgate.testing import SimProducer, World

@@ -1,0 +1,184 @@
+"""Requests to the admin API of a running broker.
+
+Operators run the commands that use it during an incident, so it loads only the standard library's
+HTTP client.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from headgate.access.authentication import Say, authentication, certificate_paths
+from headgate.access.client_config import ClientConfig
+from headgate.access.refusals import REFUSALS, advice, scrubbed
+from headgate.access.tls import client_context, tls_failure
+from headgate.base.errors import HeadgateError, InputError
+
+JSON: Final = "application/json"
+
+_WITH_CONTENT: Final = ("POST", "PUT")
+
+
+class AdminUrlError(InputError):
+    """A text is not the URL of an admin API."""
+
+
+class UnreachableError(HeadgateError):
+    """The admin API does not answer in HTTP. The text is one sentence that begins with the URL."""
+
+
+class AccessRefusedError(HeadgateError):
+    """The broker refuses the credentials, or lacks any.
+
+    ``reason`` is the broker's, ``advice`` says what was sent. Neither has a secret.
+    """
+
+    def __init__(self, url: str, status: int, reason: str, advice: str) -> None:
+        super().__init__(f"{url} refuses the request (status {status}): {reason}. {advice}")
+        self.reason = reason
+        self.advice = advice
+
+
+class AdminApi:
+    """The admin API that a command talks to, with its credentials."""
+
+    def __init__(self, config: ClientConfig, environment: Mapping[str, str], say: Say) -> None:
+        """``environment`` has secrets that ``config`` names, ``say`` gets warnings.
+
+        Raises:
+            InputError: the credentials have another form than their plugin's.
+        """
+        self._config = config
+        self._authentication = authentication(config, environment, say)
+
+    @property
+    def url(self) -> str:
+        """Where the admin API is."""
+        return self._config.admin_url
+
+    @property
+    def url_origin(self) -> str:
+        """The option or key that names the URL."""
+        return self._config.url_origin
+
+    def ask(
+        self,
+        path: str,
+        *,
+        timeout_s: float,
+        method: str = "GET",
+        body: bytes = b"",
+        content_type: str = JSON,
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        """The reply to one request, and its body. Its status may be any but a refusal's.
+
+        A redirect is not followed, so credentials reach no other host.
+
+        Args:
+            path: encoded, from the first slash on, with its query; a path in the URL stands before
+                it.
+            timeout_s: longest wait in seconds, while connecting and while reading.
+            method: of HTTP.
+            body: sent with POST and PUT alone, as ``content_type``.
+            content_type: sent with POST and PUT, even without a body.
+
+        Raises:
+            InputError: a file of credentials or certificates cannot be used.
+            AdminUrlError: the URL is not allowed.
+            UnreachableError: the admin API does not answer.
+            AccessRefusedError: it refuses the credentials.
+            TokenUnavailableError: the issuer of tokens gives none.
+        """
+        connection, target = self._connection(timeout_s), self._prefix() + path
+        headers = self._authentication.headers()
+        if method in _WITH_CONTENT:
+            headers |= {"Content-Type": content_type}
+        try:
+            if method in _WITH_CONTENT:
+                connection.request(method, target, body, headers)
+            else:
+                connection.request(method, target, headers=headers)
+            reply = connection.getresponse()
+            data = reply.read()
+        except (OSError, UnicodeError, http.client.HTTPException) as error:
+            raise self._failure(error, timeout_s) from error
+        finally:
+            connection.close()
+        if reply.status in REFUSALS:
+            reason = scrubbed(reason_in(data) or reply.reason, self._authentication)
+            raise AccessRefusedError(
+                self.url, reply.status, reason,
+                advice(reply.status, reason, self._config, self._authentication),
+            )  # fmt: skip
+        return reply, data
+
+    def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        where = self._where()
+        host = where.hostname or ""
+        if where.scheme != "https":
+            return http.client.HTTPConnection(host, where.port, timeout=timeout_s)
+        config = self._config
+        context = client_context(
+            config.trust_path,
+            "--tls-trust-cert-path",
+            certificate=certificate_paths(config),
+            allow_insecure=config.allow_insecure,
+            verify_hostname=config.verify_hostname,
+        )
+        return http.client.HTTPSConnection(host, where.port, timeout=timeout_s, context=context)
+
+    def _prefix(self) -> str:
+        return self._where().path.rstrip("/")
+
+    def _where(self) -> SplitResult:
+        try:
+            return split_url(self.url)
+        except AdminUrlError as error:
+            raise AdminUrlError(f"{self.url_origin} is {error}") from error
+
+    def _failure(self, error: Exception, timeout_s: float) -> HeadgateError:
+        url = self.url
+        if isinstance(error, TimeoutError):
+            return UnreachableError(f"{url} did not answer within {timeout_s:g} s")
+        if isinstance(error, ConnectionRefusedError):
+            problem = "refuses the connection: is the broker running there?"
+            return UnreachableError(f"{url} {problem}")
+        if isinstance(error, UnicodeError | http.client.InvalidURL):
+            return AdminUrlError(f"{self.url_origin} is {_wrong(url)}")
+        if failure := tls_failure(error, "--tls-trust-cert-path"):
+            return UnreachableError(f"{url}: {failure}")
+        if isinstance(error, OSError):
+            return UnreachableError(f"{url} cannot be reached: {error.strerror or error}")
+        return UnreachableError(f"{url} does not speak HTTP ({type(error).__name__})")
+
+
+def split_url(url: str) -> SplitResult:
+    """``url`` taken apart; ``http`` if it has no scheme.
+
+    Raises:
+        AdminUrlError: it is no ``http`` or ``https`` URL with a host.
+    """
+    try:
+        where = urlsplit(url if "://" in url else f"http://{url}")
+        if where.scheme in ("http", "https") and where.hostname and where.port != 0:
+            return where
+    except ValueError:  # the port is no port, or a bracket is missing
+        pass
+    raise _wrong(url)
+
+
+def reason_in(body: bytes) -> str:
+    """The reason in an answer of the admin API; empty if it has none."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return ""
+    return str(answer.get("reason", "")) if isinstance(answer, dict) else ""
+
+
+def _wrong(url: str) -> AdminUrlError:
+    return AdminUrlError(f"{url!r}; use http://HOST:PORT of the admin API")

@@ -1,0 +1,71 @@
+"""A bounded number of pieces of work at a time, of which one owner gets only a part."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class FairSlots:
+    """Slots for work that is done at the same time. While owners wait they take turns, each with
+    its longest waiting work first; so the many that one owner sends hold up that owner alone."""
+
+    def __init__(self, slots_max: int, owner_slots_max: int) -> None:
+        """``owner_slots_max`` slots at most are one owner's."""
+        self._free = slots_max
+        self._owner_slots_max = owner_slots_max
+        self._used: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @asynccontextmanager
+    async def slot(self, owner: str) -> AsyncIterator[None]:
+        """Hold a slot within the context, after waiting for one."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(future)
+        self._grant()
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self._release(owner)
+            else:
+                self._forget(owner, future)
+            raise
+        try:
+            yield
+        finally:
+            self._release(owner)
+
+    def _release(self, owner: str) -> None:
+        self._free += 1
+        self._used[owner] -= 1
+        if not self._used[owner]:
+            del self._used[owner]
+        self._grant()
+
+    def _forget(self, owner: str, future: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(owner)
+        if waiting is not None and future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._waiting[owner]
+
+    def _grant(self) -> None:
+        while self._free:
+            owner = next(
+                (o for o in self._waiting if self._used.get(o, 0) < self._owner_slots_max), None
+            )
+            if owner is None:
+                return
+            waiting = self._waiting[owner]
+            future = waiting.popleft()
+            if waiting:
+                self._waiting.move_to_end(owner)
+            else:
+                del self._waiting[owner]
+            if not future.cancelled():
+                self._free -= 1
+                self._used[owner] += 1
+                future.set_result(None)

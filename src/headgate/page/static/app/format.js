@@ -1,0 +1,87 @@
+// Numbers, bytes, times and names as text. What is not known is an em dash, never a zero.
+
+export const UNKNOWN = "—";
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+
+export function count(value) {
+  return value == null ? UNKNOWN : whole.format(value);
+}
+
+export function rate(value) {
+  if (value == null) return UNKNOWN;
+  const size = Math.abs(value);
+  const digits = size >= 100 || size === 0 ? 0 : size >= 10 ? 1 : 2;
+  return new Intl.NumberFormat("en", { maximumFractionDigits: digits }).format(value);
+}
+
+// "+12/s", "−3.4/s", "0/s".
+export function growth(value) {
+  if (value == null) return UNKNOWN;
+  const text = rate(Math.abs(value));
+  return `${text === "0" ? "" : value < 0 ? "−" : "+"}${text}/s`;
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+export function bytes(value) {
+  if (value == null) return UNKNOWN;
+  let at = 0;
+  let left = Math.abs(value);
+  while (left >= 1024 && at < UNITS.length - 1) {
+    left /= 1024;
+    at += 1;
+  }
+  const digits = at === 0 || left >= 100 ? 0 : left >= 10 ? 1 : 2;
+  return `${value < 0 ? "−" : ""}${left.toFixed(digits)} ${UNITS[at]}`;
+}
+
+// The two largest units: "3 h 20 min", "45 s", "0.3 s".
+export function duration(seconds) {
+  if (seconds == null) return UNKNOWN;
+  if (seconds < 1) return `${Math.max(0, seconds).toFixed(1)} s`;
+  const all = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const first = all.findIndex(([, size]) => seconds >= size);
+  const [unit, size] = all[first];
+  let left = Math.floor(seconds / size);
+  const rest = all[first + 1];
+  if (!rest) return `${left} ${unit}`;
+  let more = Math.round((seconds - left * size) / rest[1]);
+  if (more * rest[1] >= size) {
+    left += 1;
+    more = 0;
+  }
+  return more ? `${left} ${unit} ${more} ${rest[0]}` : `${left} ${unit}`;
+}
+
+export function percent(share) {
+  return share == null ? UNKNOWN : `${Math.round(100 * share)} %`;
+}
+
+// "persistent://a/b/c" in its parts.
+export function topicParts(name) {
+  const [domain, rest = ""] = name.split("://");
+  const [tenant, namespace, ...local] = rest.split("/");
+  return { domain, tenant, namespace, local: local.join("/") };
+}
+
+export function shortTopic(name) {
+  const { tenant, namespace, local } = topicParts(name);
+  return `${tenant}/${namespace}/${local}`;
+}
+
+// The path of a topic's REST routes, each part encoded.
+export function topicPath(name) {
+  const { domain, tenant, namespace, local } = topicParts(name);
+  return [domain, tenant, namespace, local].map(encodeURIComponent).join("/");
+}
+
+// A verdict's sentence without the verdict, for where that stands beside it.
+export function withoutCause(sentence) {
+  const text = sentence.replace(/^[A-Z_]+: /, "");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+export function plural(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}

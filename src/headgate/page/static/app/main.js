@@ -1,0 +1,35 @@
+// The frame of the page: head, menu, how often to ask, and the view that the URL names.
+
+import { html, render, useEffect } from "../vendor/preact.js";
+import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
+import { VIEWS } from "./views/index.js";
+
+function Menu({ current }) {
+  return html`<nav aria-label="Views"><ul>${VIEWS.filter(({ name }) => name).map(({ path, name }) => html`
+    <li><a href=${link([path])} aria-current=${path === current ? "page" : null}>${name}</a></li>`)}</ul></nav>`;
+}
+
+function Pace({ query }) {
+  const isPaused = query.get("paused") === "1";
+  return html`<div class="pace">
+    <label>Every <select value=${String(intervalOf(query) || INTERVAL_S)} onChange=${(event) => setQuery("every", event.target.value)}>
+      ${INTERVALS_S.map((each) => html`<option value=${each}>${each} s</option>`)}</select></label>
+    <button type="button" aria-pressed=${isPaused} onClick=${() => setQuery("paused", isPaused ? "" : "1")}>
+      ${isPaused ? "Go on" : "Pause"}</button>
+  </div>`;
+}
+
+function Page() {
+  const { parts, query } = useRoute();
+  const current = VIEWS.find(({ path }) => path === parts[0]) ?? VIEWS[0];
+  useEffect(() => {
+    const about = parts.length > 1 ? parts.slice(1).join(" ") : current.name ?? "";
+    document.title = about ? `${about} · Headgate` : "Headgate";
+  }, [parts.join("\n")]);
+  const key = parts.join("\n") || current.path;
+  return html`<header><a class="brand" href=${link(["now"])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
+      <${Menu} current=${current.path} /><${Pace} query=${query} /></header>
+    <main id="content" tabindex="-1"><${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} /></main>`;
+}
+
+render(html`<${Page} />`, document.getElementById("app"));

@@ -1,0 +1,44 @@
+// Adaptive publish throttling: what the controller decided, by which signals, or what it would do.
+
+import { html } from "../../vendor/preact.js";
+import { UNKNOWN, bytes, count, percent, shortTopic, withoutCause } from "../format.js";
+import { Elsewhere, Figure, Figures, Freshness, Table } from "../parts.js";
+import { link, useAnswer } from "../state.js";
+
+const COUNT = 100;
+
+function Decisions({ report }) {
+  return html`<${Table} rows=${report.decisions} keyOf=${(each) => `${each.at} ${each.topic}`}
+    empty=${report.observeOnly ? "It would have slowed no topic." : "It has slowed no topic."}
+    detail=${(each) => withoutCause(each.sentence)}
+    columns=${[
+      { head: "When", cell: (each) => each.at.slice(0, 19).replace("T", " ") },
+      { head: "Topic", cell: (each) => html`<a class="name" href=${link(["topic", each.topic.replace(/-partition-\d+$/, "")])}>${shortTopic(each.topic)}</a>` },
+      { head: "Decision", cell: (each) => `${each.observeOnly ? "would be " : ""}${each.kind}` },
+      { head: "Rule", cell: (each) => [each.rule, each.memoryRule].filter(Boolean).join(", ").replaceAll("_", " ") },
+      { head: "Before", cell: (each) => each.before ?? UNKNOWN },
+      { head: "After", cell: (each) => each.after ?? "no limit" },
+    ]} />`;
+}
+
+export function Adaptive({ everyS }) {
+  const path = `admin/v2/headgate/adaptive?count=${COUNT}`;
+  const answer = useAnswer(path, everyS);
+  const report = answer.value;
+  return html`<section class=${answer.isStale ? "is-stale" : ""}>
+    <div class="title"><h1>Adaptive throttling</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+    ${report && !report.enabled && html`<p class="lead">It is switched off. With <code>adaptivePublisherThrottlingEnabled=true</code>
+      the broker slows producers before memory or a backlog quota is full; with <code>adaptivePublisherThrottlingObserveOnly=true</code>
+      it only says what it would do.</p>`}
+    ${report?.enabled && html`
+      ${report.observeOnly && html`<p class="notice calm">Observe-only: nothing is slowed. These are the decisions that it would carry out.</p>`}
+      <${Figures}>
+        <${Figure} name="Law" value=${report.law} />
+        <${Figure} name="Topics slowed now" value=${count(report.active)} />
+        <${Figure} name="Memory pressure" value=${percent(report.memoryPressure)} note=${`${bytes(report.memoryUsedBytes)} of ${bytes(report.memoryLimitBytes)}`} />
+        <${Figure} name="Last evaluation" value=${report.lastEvaluation ? report.lastEvaluation.slice(11, 19) : UNKNOWN} note=${report.failures ? `${count(report.failures)} failed` : null} />
+      <//>
+      <h2>Decisions</h2><${Decisions} report=${report} />`}
+    <${Elsewhere} path=${path} promql="headgate_adaptive_memory_limit_bytes" />
+  </section>`;
+}

@@ -1,0 +1,71 @@
+// One subscription: its consumers, where its time went, and what would happen without the limit.
+
+import { html } from "../../vendor/preact.js";
+import { UNKNOWN, bytes, count, duration, growth, percent, rate, shortTopic, topicPath, withoutCause } from "../format.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { link, useAnswer } from "../state.js";
+import { drainsInS, growthPerS, isInferred } from "./now.js";
+import { LimitsTable, statesOf } from "./topic.js";
+
+function Consumers({ stats, name }) {
+  const found = stats?.subscriptions?.[name]?.consumers;
+  if (!found) return html`<p class="muted">The consumers are not known.</p>`;
+  return html`<${Table} rows=${found} empty="No consumer is connected." keyOf=${(each) => `${each.consumerName} ${each.address}`}
+    columns=${[
+      { head: "Consumer", cell: (each) => html`<span class="name">${each.consumerName}</span> <small class="muted">${each.address ?? ""}</small>` },
+      { head: "Permits free", isNumber: true, cell: (each) => count(each.availablePermits) },
+      { head: "Unacknowledged", isNumber: true, cell: (each) => count(each.unackedMessages) },
+      { head: "Gets", isNumber: true, cell: (each) => `${rate(each.msgRateOut)} msg/s` },
+      { head: "Blocked", cell: (each) => (each.blockedConsumerOnUnackedMsgs ? "at its limit of unacknowledged messages" : "no") },
+      { head: "Connected since", cell: (each) => each.connectedSince ?? UNKNOWN },
+    ]} />`;
+}
+
+function withoutLimit(report) {
+  if (report.wouldHaveGrown == null || !report.limit) return null;
+  return report.wouldHaveGrown
+    ? `Without the limit of ${report.limit.text} the backlog would grow all the same: the consumers have shown ${rate(report.provenAckPerS)} msg/s.`
+    : `Without the limit of ${report.limit.text} the backlog would shrink: the consumers have shown ${rate(report.provenAckPerS)} msg/s.`;
+}
+
+export function Subscription({ parts, everyS }) {
+  const [, topic = "", name = ""] = parts;
+  const path = `admin/v2/headgate/explain/${topicPath(topic)}?timeline=true`;
+  const answer = useAnswer(topic && path, everyS);
+  const report = answer.value?.subscriptions.find((each) => each.subscription === name);
+  const kind = answer.value?.partitions ? "partitioned-stats?perPartition=false" : "stats";
+  const stats = useAnswer(topic && answer.value && `admin/v2/${topicPath(topic)}/${kind}`, everyS);
+  return html`<section class=${answer.isStale ? "is-stale" : ""}>
+    <div class="title"><h1 class="name">${name}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+    <p>of <a class="name" href=${link(["topic", topic])}>${shortTopic(topic)}</a></p>
+    ${answer.value && !report && html`<p class="notice" role="alert">The topic has no such subscription.</p>`}
+    ${report && html`
+      <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)}</p>
+      <${Figures}>
+        <${Figure} name="Messages waiting" value=${count(report.backlogMessages)} note=${report.delayedMessages ? `${count(report.delayedMessages)} not due yet` : null} />
+        <${Figure} name="Size" value=${bytes(report.backlogBytes)} />
+        <${Figure} name="Oldest" value=${duration(report.oldestAgeS)} />
+        <${Figure} name="Growth" value=${growth(growthPerS(report))} />
+        <${Figure} name="Empty in" value=${duration(drainsInS(report))} />
+        <${Figure} name="With consumers" value=${count(report.unackedMessages)} />
+        <${Figure} name="Permits free" value=${`${count(report.permits)} of ${count(report.permitsMax)}`} />
+        <${Figure} name="Confidence" value=${percent(report.confidence)} />
+      <//>
+      ${withoutLimit(report) && html`<p class="notice calm">${withoutLimit(report)}</p>`}
+      <h2>The last hour</h2>
+      <${Strip} timeline=${report.timeline} inferred=${isInferred(report)} width="720" height="18" />
+      <${Sparkline} values=${report.timeline?.backlog} label="Backlog over the last hour" width="720" height="80" />
+      <h2>Where the time went</h2>
+      ${[["Last minute", report.minute], ["Last hour", report.hour]].map(([title, window]) => window && html`
+        <p class="muted">${title}</p><${ShareBar} parts=${statesOf(window)} />
+        <p class="states">${statesOf(window).filter(({ share }) => share > 0.005).map(({ name: state, share, seconds }) => html`
+          <span>${state} ${percent(share)} <small class="muted">${duration(seconds)}</small></span>`)}</p>`)}
+      <h2>Consumers</h2>
+      <${Consumers} stats=${stats.value} name=${name} />
+      <h2>Limits of this subscription</h2>
+      <${LimitsTable} limits=${report.limits ?? []} empty="No limit of its own; those of its topic and broker apply." />`}
+    <${Legend} />
+    <${Elsewhere} path=${path} command="headgate explain ${topic}"
+      promql=${`rate(headgate_subscription_state_seconds_total{topic="${topic}", subscription="${name}"}[5m])`} />
+  </section>`;
+}

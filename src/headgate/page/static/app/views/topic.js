@@ -1,0 +1,113 @@
+// One topic: publishing and dispatching side by side, and the limits in force with where they are set.
+
+import { html } from "../../vendor/preact.js";
+import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, withoutCause } from "../format.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
+import { link, useAnswer } from "../state.js";
+import { isInferred } from "./now.js";
+
+const LEVELS = {
+  subscription: "Dispatch, subscription", topic: "Dispatch, topic", broker: "Dispatch, broker",
+  publish_topic: "Publish, topic", publish_broker: "Publish, broker",
+};
+
+const STATE_CAUSES = {
+  no_permits: "CONSUMER", awaiting_ack: "CONSUMER", unacked_limit: "CONSUMER", socket_full: "CONSUMER",
+  key_blocked: "CONSUMER", no_consumer: "NO_CONSUMER", caught_up: "NONE", not_due: "NONE",
+  throttled_subscription: "THROTTLED_SUBSCRIPTION", throttled_topic: "THROTTLED_TOPIC",
+  throttled_broker: "THROTTLED_BROKER",
+};
+
+export function statesOf(window) {
+  return (window?.states ?? []).map(({ state, consumer, dimension, share, seconds }) => ({
+    cause: consumer === "busy" ? "CONSUMER" : STATE_CAUSES[state] ?? "BROKER",
+    name: [state, dimension, consumer].filter(Boolean).join(" ").replaceAll("_", " "),
+    share,
+    seconds,
+  }));
+}
+
+function Subject({ limit }) {
+  const [topic, subscription] = limit.subject.split(" / ");
+  if (!topic) return "all topics";
+  const whole = topic.replace(/-partition-\d+$/, "");
+  const target = subscription ? ["subscription", whole, subscription] : ["topic", whole];
+  return html`<a class="name" href=${link(target)}>${shortTopic(topic)}${subscription ? ` / ${subscription}` : ""}</a>`;
+}
+
+export function LimitsTable({ limits, empty, withSubject }) {
+  const rows = limits.flatMap((limit) => (limit.budgets ?? []).map((budget) => ({ limit, budget })));
+  return html`<${Table} rows=${rows} empty=${empty} keyOf=${({ limit, budget }) => `${limit.level} ${limit.subject} ${budget.dimension}`}
+    columns=${[
+      { head: "Level", cell: ({ limit }) => LEVELS[limit.level] ?? limit.level },
+      ...(withSubject ? [{ head: "Of", cell: ({ limit }) => html`<${Subject} limit=${limit} />` }] : []),
+      { head: "Limit", isNumber: true, cell: ({ budget }) => limitText(budget) },
+      { head: "Used", cell: ({ budget }) => html`<${UseBar} use=${budget.limit ? budget.inWindow / budget.limit : null} />` },
+      { head: "Waiting", isNumber: true, cell: ({ limit }) => count(limit.waiters) },
+      { head: "Held for", isNumber: true, cell: ({ limit }) => duration(limit.waitingS) },
+      { head: "Set where", cell: ({ budget, limit }) => budget.source || limit.source || UNKNOWN },
+    ]} />`;
+}
+
+function Publishing({ publishing }) {
+  const parked = publishing.parked ?? [];
+  return html`<section class="half"><h2>Publishing</h2>
+    <p class="sentence">${publishing.sentence}</p>
+    <${Figures}>
+      <${Figure} name="Producers" value=${count(publishing.producers)} />
+      <${Figure} name="Messages" value=${`${rate(publishing.messagesPerS)}/s`} />
+      <${Figure} name="Bytes" value=${`${bytes(publishing.bytesPerS)}/s`} />
+    <//>
+    <${Table} rows=${parked} empty="No message of a producer has waited since the topic was loaded."
+      keyOf=${(each) => each.cause} columns=${[
+        { head: "Cause of waiting", cell: (each) => each.cause.replaceAll("_", " ") },
+        { head: "Messages now", isNumber: true, cell: (each) => count(each.messages) },
+        { head: "Last minute", isNumber: true, cell: (each) => duration(each.minuteS) },
+        { head: "Last hour", isNumber: true, cell: (each) => duration(each.hourS) },
+      ]} />
+  </section>`;
+}
+
+function Dispatching({ report }) {
+  return html`<section class="half"><h2>Dispatching</h2>
+    ${report.subscriptions.length === 0 && html`<p class="muted">This topic has no subscription.</p>`}
+    ${report.subscriptions.map((each) => html`<article class="card" key=${each.subscription}>
+      <h3><a class="name" href=${link(["subscription", report.topic, each.subscription])}>${each.subscription}</a>
+        <${Verdict} cause=${each.verdict} inferred=${isInferred(each)} /></h3>
+      <p class="sentence">${withoutCause(each.sentence)}</p>
+      <p>${count(each.backlogMessages)} messages, ${bytes(each.backlogBytes)}, oldest ${duration(each.oldestAgeS)},${" "}
+        ${plural(each.consumers, "consumer")}</p>
+      <${Strip} timeline=${each.timeline} inferred=${isInferred(each)} width="320" />
+      <p class="muted">The last minute by state</p>
+      <${ShareBar} parts=${statesOf(each.minute)} />
+    </article>`)}
+  </section>`;
+}
+
+export function Topic({ parts, everyS }) {
+  const name = parts[1] ?? "";
+  const path = `admin/v2/headgate/explain/${topicPath(name)}?timeline=true`;
+  const answer = useAnswer(name && path, everyS);
+  const report = answer.value;
+  return html`<section class=${answer.isStale ? "is-stale" : ""}>
+    <div class="title"><h1 class="name">${shortTopic(name)}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+    ${report && html`
+      ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
+      <p class="lead">${report.sentence}</p>
+      <div class="halves"><${Publishing} publishing=${report.publishing} /><${Dispatching} report=${report} /></div>
+      <h2>Limits in force</h2>
+      <${LimitsTable} limits=${[...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
+        empty="No limit is in force for this topic." />
+      <h2>Backlog quotas</h2>
+      <${Table} rows=${report.quotas} empty="No backlog quota is in force." keyOf=${(quota) => quota.type} columns=${[
+        { head: "Quota", cell: (quota) => `${quota.type}, ${quota.policy}` },
+        { head: "Limit", isNumber: true, cell: (quota) => (quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)) },
+        { head: "Used", cell: (quota) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
+        { head: "Breaks in", isNumber: true, cell: (quota) => duration(quota.secondsToBreach) },
+        { head: "Because of", cell: (quota) => quota.subscription ?? UNKNOWN },
+        { head: "Set where", cell: (quota) => quota.source },
+      ]} />`}
+    <${Legend} />
+    <${Elsewhere} path=${path} command="headgate explain ${name}" promql=${`pulsar_subscription_back_log{topic="${name}"}`} />
+  </section>`;
+}

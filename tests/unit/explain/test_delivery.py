@@ -1,0 +1,55 @@
+"""The fields of a subscription's report."""
+
+from __future__ import annotations
+
+from headgate.base.sliced import at_once
+from headgate.base.units import NS_PER_MINUTE, NS_PER_S
+from headgate.explain.delivery import Instant, SubscriptionNow, subscription_fields, window_report
+from headgate.explain.diagnosis import diagnose
+from headgate.explain.reports import SubscriptionReport
+from headgate.explain.window import window
+from headgate.flow.account.account import Cell
+from headgate.flow.limits.precedence import NO_LIMIT
+from tests.unit.explain.made_past import past
+from tests.unit.explain.made_points import START
+
+NOW = SubscriptionNow(
+    topic="persistent://a/b/t",
+    subscription="s",
+    partitions=0,
+    type="Shared",
+    consumers=1,
+    cell=Cell.TOPIC_MESSAGES_HUNGRY,
+    backlog_bytes=7,
+    permits=3,
+    permits_max=5,
+)
+
+
+def test_a_report_has_every_field() -> None:
+    parts = [past([Cell.TOPIC_MESSAGES_HUNGRY] * 20)]
+    found = at_once(diagnose(parts, [NO_LIMIT] * 3))
+    instant = Instant(START + 20 * NS_PER_S, 1_000_000)
+    report = SubscriptionReport(**subscription_fields(found, "Because.", NOW, instant))
+    assert (report.state, report.state_consumer) == ("throttled_topic", "hungry")
+    assert (report.backlog_messages, report.verdict) == (2_000, "THROTTLED_TOPIC")
+    assert report.known_since_s == 20
+    assert report.known_since == "1970-01-01T00:16:20.000Z"
+    assert report.limit is None
+
+
+def test_before_it_has_settled_a_report_says_so() -> None:
+    found = at_once(diagnose([past([Cell.NO_PERMITS] * 2)], [NO_LIMIT] * 3))
+    fields = subscription_fields(found, "", NOW, Instant(START, 0))
+    assert (fields["verdict"], fields["confidence_level"]) == ("SETTLING", "settling")
+    assert fields["verdict_since"] is fields["second"] is fields["would_have_grown"] is None
+
+
+def test_a_window_in_full() -> None:
+    seen = window([past([Cell.NO_PERMITS] * 5 + [Cell.DISPATCHING] * 15)], NS_PER_MINUTE)
+    report = window_report(seen)
+    assert [(state.state, state.seconds) for state in report.states] == [
+        ("dispatching", 15), ("no_permits", 5),
+    ]  # fmt: skip
+    assert report.appended == 2_000
+    assert report.appended_per_s == 100

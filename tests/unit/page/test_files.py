@@ -1,0 +1,54 @@
+"""The files of the page: small, complete, and those of the publishers unchanged."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from importlib import resources
+
+from headgate.page.files import INDEX, page_files
+
+SIZE_BYTES_MAX = 60 * 1024
+"""Of all files that a browser loads, compressed."""
+IMPORTED = re.compile(r"""(?:from|import)\s+["'](\.[^"']+)["']""")
+FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https?:)?//")
+"""An address of another host."""
+STATIC = resources.files("headgate.page") / "static"
+
+
+def test_what_a_browser_loads_is_small() -> None:
+    loaded = {name: file for name, file in page_files().items() if not name.endswith(".txt")}
+    assert INDEX in loaded
+    assert sum(len(file.compressed) for file in loaded.values()) < SIZE_BYTES_MAX
+    assert all(gzip.decompress(file.compressed) == file.body for file in loaded.values())
+
+
+def test_vendored_files_are_as_published() -> None:
+    sums = (STATIC / "vendor" / "SHA256SUMS.txt").read_text()
+    vendored = dict(reversed(line.split()) for line in sums.splitlines())
+    names = {name.removeprefix("vendor/") for name in page_files() if name.startswith("vendor/")}
+    assert set(vendored) == names - {"SHA256SUMS.txt", "LICENSES.txt"}
+    for name, digest in vendored.items():
+        body = (STATIC / "vendor" / name).read_bytes()
+        assert hashlib.sha256(body).hexdigest() == digest, name
+
+
+def test_modules_import_what_exists_and_nothing_of_another_host() -> None:
+    files = page_files()
+    for name, file in files.items():
+        text = file.body.decode()
+        if name.startswith("vendor/"):
+            continue
+        assert not FOREIGN.search(text), name
+        assert not re.search(r"\beval\(|innerHTML|new Function|style=\"", text), name
+        folder = name.rpartition("/")[0]
+        for target in IMPORTED.findall(text):
+            parts = [*folder.split("/"), *target.split("/")]
+            path: list[str] = []
+            for part in parts:
+                if part == "..":
+                    path.pop()
+                elif part not in (".", ""):
+                    path.append(part)
+            assert "/".join(path) in files, f"{name} imports {target}"
