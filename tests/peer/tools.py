@@ -134,6 +134,7 @@ def main(airflow: str, dagster: str, connect: str) -> int:
             "PYTHONPATH": os.pathsep.join((connect, str(ROOT / "src"), str(ROOT))),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_TESTING": "1",  # a free port for the server, in place of 15002
         }
         command = [sys.executable, "-m", "tests.peer.spark_connect", f"{folder}/airflow-tables"]
         run("Spark Connect", command, variables)
