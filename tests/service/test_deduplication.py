@@ -54,6 +54,7 @@ def test_numbered_messages_are_stored_once(make_broker: Callable[..., BrokerProc
     assert stats["headgate"]["duplicatesDropped"] == 51
     metrics = broker.get("/metrics")[1].decode()
     assert 'headgate_duplicates_dropped_messages_total{cluster="standalone"} 51' in metrics
+    assert 'topic="persistent://public/default/once"} 51' in metrics
 
 
 def test_a_client_that_is_cut_off_by_a_kill_stores_nothing_twice(

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 ATTRIBUTION_COLUMNS = (
     *("date", "hour", "minute", "cluster", "topic", "partition", "subscription", "incarnation"),
-    *("broker", "growth_messages", "backlog_messages", "residual_messages", "appended", "acked"),
-    "evicted",
+    *("broker", "growth_messages", "backlog_messages", "delayed_messages", "residual_messages"),
+    *("appended", "acked", "evicted", "expired"),
     *("from_ns", "to_ns", "oldest_age_max_ns", "share_none", "share_consumer"),
     *("share_no_consumer", "share_throttled_subscription", "share_throttled_topic"),
     *("share_throttled_broker", "share_broker", "verdict", "second", "bystander", "dimension"),
@@ -40,8 +40,9 @@ def _blamed() -> str:
         " + ".join([*plain, *busy]) + " as consumer",
         "coalesce(state_no_consumer_ns, 0) as no_consumer",
         "coalesce(state_transition_ns, 0) as transition_ns",
+        "coalesce(state_stuck_ns, 0) as stuck_ns",
         "transition_ns + coalesce(state_storage_ns, 0) + coalesce(state_dispatching_ns, 0)"
-        " as broker_ns",
+        " + stuck_ns as broker_ns",
     ]
     for level in levels:
         hungry = [_held(level, d, "hungry") for d in ("messages", "bytes")]
@@ -76,12 +77,16 @@ with counted as (
   select date, hour, minute, {_KEY}, broker, from_ns, to_ns, covered_ns,
     coalesce(evidence, 'measured') as evidence,
     from_ns // 3600000000000 as number,
-    coalesce(backlog_messages_start, 0) as b0, coalesce(backlog_messages, 0) as b1,
+    -- A delayed message is no backlog until it is due, and arrives then.
+    greatest(0, least(coalesce(delayed_start, 0), coalesce(backlog_messages_start, 0))) as d0,
+    greatest(0, least(coalesce(delayed, 0), coalesce(backlog_messages, 0))) as d1,
+    coalesce(backlog_messages_start, 0) - d0 as b0, coalesce(backlog_messages, 0) - d1 as b1,
     {_counts()},
     {_blamed()}
   from intervals where kind = 'subscription'
 ), minutes as (
-  select *, b1 - b0 as growth,
+  select *, b1 - b0 as growth, growth + d1 - d0 as whole_growth,
+    greatest(0, appended - d1 + d0) as arrived,
     nobody + consumer + no_consumer + broker_ns + by_subscription + by_topic + by_broker as total,
     -- What the account adds up to: it goes over rows that were lost, as the amounts do.
     greatest(1, case when total > 0 then total else covered_ns end) as window_ns,
@@ -93,7 +98,8 @@ with counted as (
   where (covered_ns > 0 or total > 0) and b0 > 0 and b1 > 0 and oldest_age_max_ns >= 2000000000
     and evicted + expired = 0
     and nobody + no_consumer + subscription_messages + subscription_bytes + topic_messages
-      + topic_bytes + broker_messages + broker_bytes + transition_ns <= 0.05 * window_ns
+      + topic_bytes + broker_messages + broker_bytes + transition_ns + stuck_ns
+      <= 0.05 * window_ns
   union all
   select distinct {_KEY}, from_ns // 60000000000, null from minutes
 ), proven as (
@@ -113,7 +119,7 @@ with counted as (
       when by_broker then 'THROTTLED_BROKER' else 'BROKER' end as first,
     evicted + expired = 0 and (oldest_age_max_ns <= 250000000 or (oldest_age_max_ns < 2000000000
       and (window_ns > 20000000000
-        or growth <= greatest(1.0, appended * 250000000.0 / window_ns)))) as healthy
+        or growth <= greatest(1.0, arrived * 250000000.0 / window_ns)))) as healthy
   from minutes
 ), seconds as (
   select *,
@@ -162,14 +168,15 @@ with counted as (
 ), judged as (
   select *, covered_ns / (to_ns - from_ns) as covered_share,
     case evidence when 'measured' then
-      growth - (appended + rewound - acked - skipped - expired - evicted) end as residual,
+      whole_growth - (appended + rewound - acked - skipped - expired - evicted) end as residual,
     least(1.0, covered_share) * (1.0 - least(1.0, coalesce(abs(residual), 0) / greatest(1,
-      abs(growth), appended + rewound + acked + skipped + expired + evicted))) as sure,
+      abs(whole_growth), appended + rewound + acked + skipped + expired + evicted))) as sure,
     case evidence when 'inferred' then 0.6 else 1.0 end as certainty
   from limiters
 )
 select date, hour, minute, j.cluster, j.topic, j."partition", j.subscription, j.incarnation,
-  broker, growth, b1, residual, appended, acked, evicted, from_ns, to_ns, oldest_age_max_ns,
+  broker, growth, b1, d1, residual, appended, acked, evicted, expired, from_ns, to_ns,
+  oldest_age_max_ns,
   case when total = 0 then 1.0 else nobody / total end,
   {_shares()},
   case when healthy then 'NONE' when stands_by then 'CONSUMER' else first end,
@@ -179,7 +186,7 @@ select date, hour, minute, j.cluster, j.topic, j."partition", j.subscription, j.
   p.rate,
   case when not healthy and not stands_by and starts_with(first, 'THROTTLED')
       and p.rate is not null
-    then appended * 1e9 / window_ns > greatest(p.rate, acked * 1e9 / window_ns) end,
+    then arrived * 1e9 / window_ns > greatest(p.rate, acked * 1e9 / window_ns) end,
   certainty * sure * case
     when healthy then greatest(0.0, least(1.0, 1.0 - oldest_age_max_ns / 2e9))
     when stands_by then case when msgs_out = 0 then 0.0 else least(1.0, handed / msgs_out) end

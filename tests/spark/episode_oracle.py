@@ -81,8 +81,10 @@ create table minutes as
 with judged as (
   select a.cluster, a.topic, a.subscription, a.minute, a.from_ns, a.to_ns, a.verdict,
     a.growth_messages as growth, a.backlog_messages as backlog, a.oldest_age_max_ns as oldest,
-    i.skipped > 0 and i.skipped + a.acked >= a.backlog_messages - a.growth_messages as skips,
-    coalesce(i.evicted, 0) > 0 or coalesce(a.oldest_age_max_ns, 0) >= 10000000000
+    -- What is skipped counts delayed messages, and a backlog does not.
+    i.skipped > 0 and i.skipped + a.acked >= i.backlog_messages_start as skips,
+    coalesce(i.evicted, 0) + coalesce(i.expired, 0) > 0 or
+      coalesce(a.oldest_age_max_ns, 0) >= 10000000000
       or a.backlog_messages > a.acked * 10e9 / (a.to_ns - a.from_ns) as is_substantial,
     a.from_ns // 60000000000 as n, coalesce(i.evidence, 'measured') as evidence,
     {", ".join(f"{_blamed(b)} as blame_{b.lower()}_ns" for b in BLAMES)}
@@ -182,7 +184,7 @@ select cluster, split_part(topic, '/', 3) || '/' || split_part(topic, '/', 4) as
   count(*) filter (kind = 'topic'), count(*) filter (kind = 'subscription'),
   sum(msgs_in)::bigint, coalesce(sum(bytes_in), 0)::bigint,
   coalesce(sum(msgs_out) filter (kind = 'topic'), 0)::bigint,
-  coalesce(sum(backlog_messages), 0)::bigint,
+  coalesce(sum(greatest(coalesce(backlog_messages, 0) - coalesce(delayed, 0), 0)), 0)::bigint,
   coalesce(sum(backlog_bytes) filter (kind = 'topic'), 0)::bigint,
   (coalesce(sum(eviction_size_messages), 0) + coalesce(sum(eviction_time_messages), 0))::bigint,
   {", ".join(f"coalesce(sum(parked_{cause}_ns), 0) / 1e9" for cause in PARK_CAUSES)},

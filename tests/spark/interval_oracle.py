@@ -26,7 +26,7 @@ _NET = (
     " - coalesce(expired, 0) - coalesce(evicted, 0))"
 )
 _STARTS = {
-    Kind.SUBSCRIPTION: ("backlog_messages", "backlog_bytes", "unacked"),
+    Kind.SUBSCRIPTION: ("backlog_messages", "backlog_bytes", "unacked", "delayed"),
     Kind.TOPIC: ("backlog_bytes",),
     Kind.LIMITER: (),
 }
@@ -140,7 +140,9 @@ def _level_at(name: str, pick: str, instant: str) -> str:
 
 
 def _moving(name: str, instant: str) -> str:
-    return f"s_{name} + floor(({name} - s_{name}) * (({instant} - f) / (t - f)))::bigint"
+    # What the row before lacks was 0 there.
+    before = f"coalesce(s_{name}, 0)"
+    return f"{before} + floor(({name} - {before}) * (({instant} - f) / (t - f)))::bigint"
 
 
 def _start(name: str, kind: Kind) -> str:

@@ -38,11 +38,12 @@ with topics as (
     list_reverse_sort(list_filter([{_HELD}], lambda each: each.ns > 0)) as held,
     coalesce(parked_topic_rate_messages, 0) + coalesce(parked_broker_rate_messages, 0)
       + coalesce(parked_adaptive_messages, 0) + coalesce(parked_backlog_quota_messages, 0)
-      + coalesce(parked_pending_limit_messages, 0) as waiting
+      + coalesce(parked_pending_limit_messages, 0) + coalesce(parked_disk_full_messages, 0)
+      as waiting
   from intervals where kind = 'topic'
 )
 select {values_of(PUBLISH_COLUMNS, _PUBLISH_VALUES)} from topics
-where msgs_in > 0 or len(held) > 0 or waiting > 0
+where msgs_in > 0 or bytes_in > 0 or len(held) > 0 or waiting > 0 or duplicates_dropped > 0
 order by all
 """
 

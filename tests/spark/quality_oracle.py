@@ -84,9 +84,10 @@ def _sum_query(table: Table, rule: Sum) -> str:
 
 def _agreement_query(table: Table, rule: Agreement) -> str:
     kinds = " or ".join(f"kind = '{kind}'" for kind in rule.of_kinds) or "true"
+    own = " + ".join(f'coalesce(sum("{name}"), 0)' for name in rule.columns)
     return (
         f"select hour, 1, (o.total <> t.total)::int from "
-        f'(select hour, coalesce(sum("{rule.column}"), 0) as total from {table.name} group by hour)'
+        f"(select hour, {own} as total from {table.name} group by hour)"
         f' as o join (select hour, coalesce(sum("{rule.of_column}") filter ({kinds}), 0) as total'
         f" from {rule.of_table} group by hour) as t using (hour)"
     )

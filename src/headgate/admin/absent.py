@@ -141,10 +141,6 @@ ABSENT: Final = (
         "Such pauses are not supported: the broker stores every acknowledgement",
     ),
     AbsentFamily(
-        "labels on /metrics by namespace", (f"{_N}/allowedTopicPropertiesForMetrics",),
-        "Not supported for a namespace: the setting allowedTopicPropertiesForMetrics holds for all",
-    ),
-    AbsentFamily(
         "backlogs of topics that are not loaded", (f"{_T}/backlog",),
         "Estimates of backlogs are not supported: all topics are loaded, and their stats are exact",
     ),

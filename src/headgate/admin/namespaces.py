@@ -15,6 +15,7 @@ from headgate.admin.forced_deletion import (
     delete_namespace_with_topics,
 )
 from headgate.admin.json_pieces import pieces_of
+from headgate.admin.metric_policies import stored_keys
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.permissions import AuthPolicies, auth_policies_of, new_grants
@@ -101,6 +102,7 @@ class PoliciesBody(Struct):
     subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
     persistence: Persistence | None = None
     encryption_required: bool = False
+    allowed_topic_property_keys_for_metrics: tuple[str, ...] | None = None
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -151,6 +153,9 @@ async def create_namespace(call: Call) -> Reply:
         subscription_types_enabled=body.subscription_types_enabled,
         persistence=body.persistence,
         encryption_required=body.encryption_required,
+        allowed_topic_property_keys_for_metrics=stored_keys(
+            body.allowed_topic_property_keys_for_metrics
+        ),
     )
     bundles = _bundles(body.bundles)
     await call.facade.commit(
@@ -215,6 +220,7 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         "delayed_delivery_policies": policies.delayed_delivery,
         "inactive_topic_policies": policies.inactive_topic_policies,
         **{field: getattr(policies, field) for field in COUNT_NAMES},
+        "allowed_topic_property_keys_for_metrics": policies.allowed_topic_property_keys_for_metrics,
     }
     view |= {field: policy for field, policy in others.items() if policy is not None}
     view |= {"deleted": row.deleted, "encryption_required": policies.encryption_required}

@@ -146,7 +146,7 @@ async def post_version(call: Call) -> Reply:
 
 
 def _existing(call: Call, version: int | None = None) -> SchemaRow:
-    row = call.facade.catalog.schema(topic_name(call), version)
+    row = call.facade.schema(topic_name(call), version)
     if row is None:
         raise not_found("Schema not found")
     return row

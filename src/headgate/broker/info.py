@@ -52,3 +52,5 @@ class BrokerCounts:
     """Commands and requests that a client was not allowed to send."""
     delays_ignored: int = 0
     """Messages that asked for delayed delivery and were delivered at once."""
+    delays_refused: int = 0
+    """Messages that asked for a longer delay than is allowed."""

@@ -53,16 +53,21 @@ class DelaySchedule:
         """What their indexes may take together."""
 
     @property
+    def held_bytes(self) -> int:
+        """What the indexes of all subscriptions take, about."""
+        return self.entries * INDEXED_BYTES
+
+    @property
     def is_full(self) -> bool:
         """Whether only subscriptions with few entries may put more aside."""
-        return self.entries * INDEXED_BYTES >= self.memory_bytes_max
+        return self.held_bytes >= self.memory_bytes_max
 
     def has_room_for(self, entries: int) -> bool:
         """Whether a subscription that has put so many entries aside may put one more aside."""
         if not self.is_full:
             return True
         is_small = entries * INDEXED_BYTES < SMALL_SHARE * self.memory_bytes_max
-        return is_small and self.entries * INDEXED_BYTES < 2 * self.memory_bytes_max
+        return is_small and self.held_bytes < 2 * self.memory_bytes_max
 
     def stall(self, subscription: DelayedSubscription) -> None:
         """Call ``has_room`` of a subscription when entries may be put aside again."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
     from headgate.flow.adaptive.cycle import Decision
+    from headgate.flow.expiry import MessageTtl
     from headgate.flow.quota.backlog_quota import Quota
 
 
@@ -45,6 +46,9 @@ class Observer(Protocol):
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
         """A quota took messages from subscriptions of a topic."""
 
+    def expired(self, subscription: Subscription, ttl: MessageTtl, messages: int, /) -> None:
+        """A TTL expired messages of a subscription, at least one."""
+
     def decided(self, topic: Topic, decision: Decision, /) -> None:
         """The adaptive controller started, changed or ended a limit, or would have."""
 
@@ -67,5 +71,7 @@ class NoObserver:
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None: ...
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None: ...
+
+    def expired(self, subscription: Subscription, ttl: MessageTtl, messages: int, /) -> None: ...
 
     def decided(self, topic: Topic, decision: Decision, /) -> None: ...

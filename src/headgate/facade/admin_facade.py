@@ -43,6 +43,7 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
 )
+from headgate.metadata.rows import SchemaRow
 from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
@@ -206,6 +207,9 @@ class AdminFacade:
 
     def namespace_schema_rules(self, namespace: NamespaceName) -> SchemaRules:
         return self._policies.schemas.of_namespace(namespace)
+
+    def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
+        return self._broker.schemas.get(topic, version)
 
     async def add_schema(self, topic: TopicName, schema: Definition) -> int:
         with schema_refusals():

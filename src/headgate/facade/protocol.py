@@ -37,6 +37,7 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
 )
+from headgate.metadata.rows import SchemaRow
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.policy.access_law import Decision
 from headgate.policy.expiry_table import ExpiryTable
@@ -258,8 +259,11 @@ class Facade(Protocol):
     ) -> Any:
         """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON."""
 
-    # Schemas. They are read from the catalog; a topic need not exist to have one. The methods that
-    # take a definition raise RefusalError 422 if it is not well formed.
+    # Schemas. A topic need not exist to have one. The methods that take a definition raise
+    # RefusalError 422 if it is not well formed.
+
+    def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
+        """A version of a topic's schema, by default the latest; None if it does not exist."""
 
     async def add_schema(self, topic: TopicName, schema: Definition) -> int:
         """Add a version to a topic's schema, unless it has that definition; returns its number.

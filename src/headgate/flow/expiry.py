@@ -65,5 +65,5 @@ def next_expiry_look_ms(
 
 
 def ttl_text(ttl: MessageTtl) -> str:
-    """``the message TTL of 60 s (topic policy)``."""
-    return f"the message TTL of {ttl.ttl_s:,} s ({ttl.source})"
+    """``the message TTL of 60 s (topic policy)``; an empty source is left out."""
+    return f"the message TTL of {ttl.ttl_s:,} s" + f" ({ttl.source})" * bool(ttl.source)

@@ -283,6 +283,8 @@ class NamespacePolicies(CommonPolicies, frozen=True, kw_only=True, omit_defaults
     auto_topic_creation: AutoTopicCreation | None = None
     encryption_required: bool = False
     """Whether producers must encrypt messages."""
+    allowed_topic_property_keys_for_metrics: tuple[str, ...] | None = None
+    """The properties of its topics that become labels on /metrics; None: the broker's setting."""
 
 
 class TopicPolicies(CommonPolicies, frozen=True, kw_only=True, omit_defaults=True):

@@ -445,11 +445,11 @@ class Settings(SubscriptionSettings):
     )
     exposeCustomTopicMetricLabelsEnabled: bool = setting(
         False,
-        "Properties of topics that allowedTopicPropertiesForMetrics names are labels of the "
+        "Properties of topics that allowedTopicPropertyKeysForMetrics names are labels of the "
         "topics' series on /metrics, and attributes by OpenTelemetry.",
         dynamic=True,
     )
-    allowedTopicPropertiesForMetrics: str = setting(
+    allowedTopicPropertyKeysForMetrics: str = setting(
         "",
         "The properties of topics that become labels, with commas between them. Choose those that "
         "have few values.",

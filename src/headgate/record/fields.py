@@ -20,11 +20,19 @@ from typing import Final
 
 from headgate.base.park_cause import ParkCause
 
-MAJOR_VERSION: Final = 1
-"""Grows only when an old reader would misread a new record; such records are quarantined."""
+MAJOR_VERSION: Final = 2
+"""The highest version that this release reads. It grows only when an old reader would misread a new
+record; such records are quarantined."""
+
+MEASURED_VERSION: Final = 1
+"""Version of records whose broker measured the account of time. Those of an inferred account have
+:data:`MAJOR_VERSION`, because a reader of version 1 would take them for measured."""
 
 MESSAGE_BYTES_MAX: Final = 1_048_576
 """Largest encoded batch; a window with more rows is split over several messages."""
+
+UNKNOWN_INCARNATION: Final = 0
+"""Incarnation of a topic whose cluster does not tell it."""
 
 FULL_PERIOD_NS: Final = 60_000_000_000
 """At every multiple of this wall-clock time a broker sends a row for every subject."""
@@ -95,12 +103,12 @@ _SPAN_FIELDS: Final = (
 STATE_NAMES: Final = (
     "transition", "caught_up", "awaiting_ack", "no_consumer", "unacked_limit", "no_permits",
     "socket_full", "key_blocked", "throttled_subscription", "throttled_topic", "throttled_broker",
-    "storage", "dispatching", "not_due",
+    "storage", "dispatching", "not_due", "stuck",
 )
-"""The states of a subscription. All but the last stand in the order in which the broker checks
-them; ``not_due`` comes after ``caught_up``."""
+"""The states of a subscription. All but the last two stand in the order in which the broker
+checks them; ``not_due`` comes after ``caught_up``, and ``stuck`` is only inferred."""
 
-_LATE_STATES: Final = ("not_due",)
+_LATE_STATES: Final = ("not_due", "stuck")
 """Plain states that came after the throttled cells."""
 
 _THROTTLED_STATES: Final = ("throttled_subscription", "throttled_topic", "throttled_broker")
@@ -223,6 +231,11 @@ TOPIC_FIELDS: Final = (
     Field(24, "producers", _I, _LEVEL, "1", "Connected producers."),
     Field(25, "duplicates_dropped", _I, _CUM, "messages", "Messages that deduplication did not"
           " store, because they had been stored before; null if the topic never had it."),
+    Field(26, "delays_ignored", _I, _CUM, "messages", "Messages that asked to be delivered later"
+          " and were delivered at once, because delayed delivery was off."),
+    Field(27, "delays_refused", _I, _CUM, "messages", "Messages that were refused, because they"
+          " asked for a longer delay than is allowed."),
+    Field(28, "producers_waiting", _I, _LEVEL, "1", "Producers that wait for exclusive access."),
     *_quota_fields(),
     *_parked_fields(),
     Field(80, "publish_limit_messages_per_s", _D, _LEVEL, "messages/s",
@@ -302,6 +315,9 @@ SUBSCRIPTION_FIELDS: Final = (
           " null while none did."),
     Field(28, "evicted_by_limit", _I, _LEVEL, "", "Its limit then, in bytes or ns."),
     Field(29, "evicted_by_source", _S, _LEVEL, "", "Where it was set: topic, namespace or broker."),
+    Field(30, "expired_by_ttl_ns", _I, _LEVEL, "ns", "The TTL that expired messages last; null"
+          " while none did, or if a request expired them."),
+    Field(31, "expired_by_source", _S, _LEVEL, "", "Where it was set: topic, namespace or broker."),
     *_throttled_fields(),
     *_dispatch_limit_fields(),
     *_state_fields(),
@@ -330,7 +346,7 @@ LIMITER_FIELDS: Final = (
 EVENT_FIELDS: Final = (
     Field(1, "time_ns", _I, _SPAN, "ns", "When it happened."),
     Field(2, "event", _S, _ID, "", "limit_changed, throttle_began, throttle_ended, quota_exceeded,"
-          " quota_released, eviction, controller_decision, admin_change or restart."),
+          " quota_released, eviction, expiry, controller_decision, admin_change or restart."),
     Field(3, "topic", _S, _ID, "", "The topic concerned; null for the whole broker."),
     Field(4, "subscription", _S, _ID, "", "The subscription concerned, if it is one."),
     Field(5, "incarnation", _I, _ID, "", "Incarnation of the subject."),
@@ -355,6 +371,7 @@ EVENT_NAMES: Final = (
     "quota_exceeded",
     "quota_released",
     "eviction",
+    "expiry",
     "controller_decision",
     "admin_change",
     "restart",

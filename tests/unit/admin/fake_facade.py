@@ -266,6 +266,9 @@ class FakeFacade:
     def namespace_schema_rules(self, namespace: NamespaceName) -> SchemaRules:
         return self._policies.schemas.of_namespace(namespace)
 
+    def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
+        return self.catalog.schema(topic, version)
+
     async def add_schema(self, topic: TopicName, schema: Definition) -> int:
         if (found := await self.schema_version(topic, schema)) >= 0:
             return found

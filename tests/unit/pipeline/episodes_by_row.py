@@ -10,12 +10,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.account.verdict import Verdict
+from headgate.flow.account.verdict import INFERRED, MEASURED, Verdict
 from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_sentence
 from headgate.pipeline.kernels.episodes import NewestMinutes
+from headgate.pipeline.kernels.sentences import evicted_by_text, expired_by_text
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_partition
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,
@@ -25,6 +25,7 @@ from headgate.pipeline.tables.episodes import (
     QUIET_MINUTES_MAX,
     SUBSTANTIAL_NS,
 )
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY
 from headgate.pipeline.time_span import minute_text, since_epoch_us
 
 _NO_CAUSE: Final = BLAME_COLUMNS[BLAMES.index(Verdict.NONE.value)]
@@ -113,7 +114,11 @@ def _islands(minutes: Sequence[Minute]) -> list[_Island]:
 
 
 def _is_substantial(minute: Minute) -> bool:
-    if minute["evicted"] or (minute["oldest_age_max_ns"] or 0) >= SUBSTANTIAL_NS:
+    if (
+        minute["evicted"]
+        or minute["expired"]
+        or (minute["oldest_age_max_ns"] or 0) >= SUBSTANTIAL_NS
+    ):
         return True
     length_ns = minute["to_ns"] - minute["from_ns"]
     return bool(minute["backlog_messages"] * length_ns > minute["acked"] * SUBSTANTIAL_NS)
@@ -126,7 +131,9 @@ def _was_skipped(minute: Minute) -> bool:
     the minute's end then is another one.
     """
     skipped = minute["skipped"] or 0
-    return skipped > 0 and skipped + minute["acked"] >= _backlog_start(minute)
+    # What is skipped counts delayed messages, too.
+    start = minute["backlog_messages_start"] or 0
+    return skipped > 0 and skipped + minute["acked"] >= start
 
 
 def _backlog_start(minute: Minute) -> int:
@@ -174,6 +181,7 @@ def _segment(
         "growth_messages": minutes[-1]["backlog_messages"] - _backlog_start(minutes[0]),
         "oldest_age_max_ns": max(minute["oldest_age_max_ns"] or 0 for minute in minutes),
         **_blame_columns(minutes),
+        **_lost_columns(minutes),
         "completeness": min(1.0, covered_ns / (end_ns - start_ns)),
         "evidence": _evidence(minutes),
     }
@@ -206,6 +214,16 @@ def _blame_columns(minutes: Sequence[Minute]) -> Blame:
     return total
 
 
+def _lost_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Lost messages, and what took them in the last row in which some were."""
+    found: dict[str, Any] = {}
+    for lost, causes in (("evicted", EVICTED_BY), ("expired", EXPIRED_BY)):
+        there = [row for row in rows if row[lost]]
+        found[lost] = sum(row[lost] for row in there)
+        found |= {name: there[-1][name] if there else None for name in causes}
+    return found
+
+
 def _evidence(rows: Sequence[Mapping[str, Any]]) -> str:
     return INFERRED if any(row["evidence"] == INFERRED for row in rows) else MEASURED
 
@@ -231,6 +249,10 @@ def _judged(figures: dict[str, Any], start_ns: int, end_ns: int, ending: Ending)
         share=0.0 if cause is None else blame[cause] / total_ns,
         second=second,
         second_share=0.0 if second is None else blame[second] / total_ns,
+        evicted=figures["evicted"],
+        evicted_by=evicted_by_text(figures),
+        expired=figures["expired"],
+        expired_by=expired_by_text(figures),
     )
     return {
         **figures,
@@ -279,6 +301,7 @@ def _joined(segments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "continues_after": last["continues_after"],
         "is_open": last["is_open"],
         **{name: sum(segment[name] for segment in segments) for name in summed},
+        **_lost_columns(segments),
         "peak_backlog_messages": peak["peak_backlog_messages"],
         "peak_minute": peak["peak_minute"],
         "oldest_age_max_ns": max(segment["oldest_age_max_ns"] for segment in segments),

@@ -52,6 +52,12 @@ class Situation:
     """Where its limits are set; the level's policy if it is empty."""
     evicted: int = 0
     """Messages a second that a size quota of 1 MiB takes."""
+    delayed: int = 0
+    """Messages a second that are published with a delay and never due."""
+    expired: int = 0
+    """Messages a second that a TTL of 60 s takes."""
+    duplicates: int = 0
+    """Messages a second that deduplication drops."""
 
 
 HUNGRY = {
@@ -203,6 +209,42 @@ STORY = (
     Situation(
         _NS + "drains", "s", "CONSUMER", 100, 300, 300, {"no_permits": 0.97, "storage": 0.03}
     ),
+    # Nothing that grows is due.
+    Situation(
+        _NS + "not-due",
+        "s",
+        "NONE",
+        400,
+        100,
+        100,
+        {"not_due": 0.9, "awaiting_ack": 0.1},
+        oldest_grows=False,
+        delayed=300,
+    ),
+    # A part of what nobody takes is due.
+    Situation(
+        _NS + "some-due",
+        "s",
+        "NO_CONSUMER",
+        400,
+        0,
+        0,
+        {"no_consumer": 1.0},
+        consumers=0,
+        delayed=300,
+    ),
+    Situation(
+        _NS + "expires",
+        "s",
+        "NO_CONSUMER",
+        400,
+        0,
+        0,
+        {"no_consumer": 1.0},
+        consumers=0,
+        expired=390,
+        duplicates=7,
+    ),
 )
 """Every verdict, ties, bystanders and both units; every subscription changes in every window."""
 
@@ -291,7 +333,8 @@ class Broker:
         }
 
     def _backlog(self, index: int, s: Situation) -> int:
-        return self._at_boot[index] + (s.published - s.acked - s.evicted) * self._elapsed_s
+        growth = s.published - s.acked - s.evicted - s.expired
+        return self._at_boot[index] + growth * self._elapsed_s
 
     def _subscription(self, index: int, s: Situation) -> dict[str, Any]:
         seconds = self._elapsed_s
@@ -313,14 +356,16 @@ class Broker:
             "skipped": 0,
             "rewound": 0,
             "redelivered": 0,
-            "expired": 0,
+            "expired": s.expired * seconds,
+            "expired_by_ttl_ns": 60 * S if s.expired else None,
+            "expired_by_source": "topic policy" if s.expired else None,
             "evicted": s.evicted * seconds,
             "evicted_by": "size" if s.evicted else None,
             "evicted_by_limit": MIB if s.evicted else None,
             "evicted_by_source": "topic policy" if s.evicted else None,
             "backlog_messages": backlog,
             "backlog_bytes": 100 * backlog,
-            "delayed": 0,
+            "delayed": s.delayed * seconds if s.delayed else None,
             "unacked": max(0, s.delivered - s.acked - s.evicted) * seconds,
             "permits": 500,
             "state": max(s.cells, key=lambda cell: s.cells[cell]),
@@ -342,6 +387,7 @@ class Broker:
             "topic": s.topic,
             "msgs_in": s.published * seconds,
             "bytes_in": 100 * s.published * seconds,
+            "duplicates_dropped": s.duplicates * seconds if s.duplicates else None,
             "parked_topic_rate_ns": 0,
             "backlog_bytes": 0,
             "producers": 1,

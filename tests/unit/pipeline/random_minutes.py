@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
-from headgate.pipeline.kernels.account_windows import EVICTED_BY
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY
 from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.play import T0, S
 
@@ -37,6 +37,9 @@ QUOTA = st.sampled_from(
         ("size", 1 << 20, None),
         ("time", 30 * S, "namespace policy a/b"),
     ]
+)
+TTL = st.sampled_from(
+    [*[(None, None)] * 3, (60 * S, "topic policy"), (3_600 * S, None), (60 * S, "namespace a/b")]
 )
 CELLS = st.dictionaries(
     st.sampled_from(STATE_FIELD_NAMES),
@@ -73,10 +76,12 @@ def minute(draw: st.DrawFn, number: int) -> dict[str, Any]:
         "consumers": draw(st.sampled_from([None, 0, 1])),
         **draw(CELLS),
         **dict(zip(EVICTED_BY, draw(QUOTA), strict=True)),
+        **dict(zip(EXPIRED_BY, draw(TTL), strict=True)),
     }
     for name in (
         *("appended", "rewound", "acked", "skipped", "expired", "evicted", "msgs_out", "bytes_out"),
-        *("backlog_messages_start", "backlog_messages", "delayed", "unacked_start", "unacked"),
+        *("backlog_messages_start", "backlog_messages", "delayed_start", "delayed"),
+        *("unacked_start", "unacked"),
     ):
         row[name] = draw(COUNTS)
     for level in ("subscription", "topic", "broker"):

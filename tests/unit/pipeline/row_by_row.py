@@ -18,8 +18,11 @@ from headgate.flow.account.demonstrated import (
     demonstrated_ack_per_s,
     hungry_share,
     stopped_by,
+    stuck_share,
 )
 from headgate.flow.account.verdict import (
+    INFERRED,
+    MEASURED,
     THROTTLED,
     Evidence,
     Judgement,
@@ -32,13 +35,16 @@ from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, sentence
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
 
 NS_PER_S: Final = 1_000_000_000
 
 Minute = Mapping[str, Any]
 """One row of ``intervals``."""
+
+START: Final = "_start"
+END: Final = ""
+"""Ends of the names of levels at both ends of a minute."""
 
 SOLE_SHARE_MIN: Final = 0.9
 """Who was delivered this part of a topic's limit shares it with nobody: two get a half each."""
@@ -57,14 +63,24 @@ def proven_rate_per_s(minutes: Sequence[Minute]) -> float | None:
 
 
 def _interval(minute: Minute) -> Interval:
-    backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
+    backlog = min(_whole_backlog(minute, at) - _not_due(minute, at) for at in (START, END))
     return Interval(
         covered_ns=_accounted_ns(minute),
         cells_ns=_cells(minute),
         acked=minute["acked"] or 0,
-        evicted=minute["evicted"] or 0,
+        evicted=(minute["evicted"] or 0) + (minute["expired"] or 0),
         oldest_age_ns=(minute["oldest_age_max_ns"] or 0) if backlog > 0 else 0,
     )
+
+
+def _whole_backlog(minute: Minute, at: str) -> int:
+    """What is not acknowledged at an end of a minute, also what is not due."""
+    return minute["backlog_messages" + at] or 0
+
+
+def _not_due(minute: Minute, at: str) -> int:
+    """The delayed messages of that."""
+    return min(max(0, _whole_backlog(minute, at)), minute["delayed" + at] or 0)
 
 
 def judge_minutes(
@@ -81,8 +97,8 @@ def judge_minutes(
     cells = [_cells(minute) for minute in minutes]
     total_cells = [sum(column) for column in zip(*cells, strict=True)]
     held = _minutes_of_limits(minutes, cells)
-    start = first["backlog_messages_start"] or 0
-    end = last["backlog_messages"] or 0
+    start, end = _whole_backlog(first, START), _whole_backlog(last, END)
+    delayed_start, delayed = _not_due(first, START), _not_due(last, END)
     span_ns = last["to_ns"] - first["from_ns"]
     net = sum(sums[name] for name in _GAINS) - sum(sums[name] for name in _LOSSES)
     residual = end - start - net
@@ -96,10 +112,10 @@ def judge_minutes(
     evidence = Evidence(
         window_ns=max(1, sum(total_cells) or sums["covered_ns"]),
         cells_ns=total_cells,
-        backlog_start=start,
-        backlog_end=end,
+        backlog_start=start - delayed_start,
+        backlog_end=end - delayed,
         oldest_age_ns_max=oldest,
-        appended=sums["appended"],
+        appended=max(0, sums["appended"] - delayed + delayed_start),
         delivered=sums["msgs_out"],
         acked=sums["acked"],
         unacked_start=first["unacked_start"] or 0,
@@ -116,12 +132,14 @@ def judge_minutes(
     facts = _circumstances(evidence, judgement, minutes, cells, held, topic_waiters)
     return {
         **_columns(judgement),
-        "growth_messages": end - start,
-        "backlog_messages": end,
+        "growth_messages": end - delayed - start + delayed_start,
+        "backlog_messages": end - delayed,
+        "delayed_messages": delayed,
         "residual_messages": None if inferred else residual,
         "appended": sums["appended"],
         "acked": sums["acked"],
         "evicted": sums["evicted"],
+        "expired": sums["expired"],
         "from_ns": first["from_ns"],
         "to_ns": last["to_ns"],
         "oldest_age_max_ns": oldest,
@@ -233,8 +251,8 @@ def _circumstances(
     at_end = None if level is None else _limit(last, level)
     changed = level is not None and _setting(last, level) != _setting(held[level], level)
     return Circumstances(
-        backlog=max(evidence.backlog_end - (last["delayed"] or 0), 0),
-        delayed=last["delayed"] or 0,
+        backlog=max(evidence.backlog_end, 0),
+        delayed=_not_due(last, END),
         limit=limit,
         limit_source=(
             "" if level is None else held[level][f"limit_{level.name.lower()}_source"] or ""
@@ -244,7 +262,7 @@ def _circumstances(
         waiting_subscriptions=_waiting(judgement, held, minutes, topic_waiters),
         permits=last["permits"] if last["consumers"] else None,
         hungry_share=hungry_share(evidence.cells_ns, level),
-        appended_per_s=evidence.appended / window_s,
+        appended_per_s=sum(minute["appended"] or 0 for minute in minutes) / window_s,
         delivered_per_s=evidence.delivered / window_s,
         acked_per_s=evidence.acked / window_s,
         bytes_per_message=(
@@ -253,10 +271,22 @@ def _circumstances(
         since_s=_since_s(judgement.verdict, held, minutes, cells),
         silent_s=_silent_s(minutes),
         stopped_by=stopped_by(evidence.cells_ns),
+        stuck_share=stuck_share(evidence.cells_ns),
         evicted=sum(minute["evicted"] or 0 for minute in minutes),
         evicted_by=_evicted_by(minutes),
         expired=sum(minute["expired"] or 0 for minute in minutes),
+        expired_by=_expired_by(minutes),
     )
+
+
+def _expired_by(minutes: Sequence[Minute]) -> str:
+    """The TTL of the last minute in which messages expired."""
+    expiring = [minute for minute in minutes if minute["expired"]]
+    if not expiring or expiring[-1]["expired_by_ttl_ns"] is None:
+        return ""
+    source = expiring[-1]["expired_by_source"]
+    text = f"the message TTL of {expiring[-1]['expired_by_ttl_ns'] // NS_PER_S:,} s"
+    return f"{text} ({source})" if source else text
 
 
 def _evicted_by(minutes: Sequence[Minute]) -> str:

@@ -26,7 +26,7 @@ DYNAMIC = {
     "httpRequestsMaxPerSecond",
     "headgateMetricsSubjectsMax",
     "exposeCustomTopicMetricLabelsEnabled",
-    "allowedTopicPropertiesForMetrics",
+    "allowedTopicPropertyKeysForMetrics",
     "metricsServletTimeoutMs",
     "adaptivePublisherThrottlingBacklogHighWatermarkPct",
     "adaptivePublisherThrottlingBacklogLowWatermarkPct",

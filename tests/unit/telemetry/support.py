@@ -60,6 +60,8 @@ def read_page(text: str) -> tuple[dict[str, str], list[Sample]]:
         families = [name, f"{name}_total", f"{name}_created"]
         if kind == "histogram":
             families += [f"{name}_bucket", f"{name}_count", f"{name}_sum"]
+        if kind == "summary":
+            families += [f"{name}_count", f"{name}_sum"]
         assert match["name"] in families, f"{match['name']} stands in the block of {name}"
     return types, samples
 

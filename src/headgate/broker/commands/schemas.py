@@ -56,7 +56,7 @@ class SchemaCommands:
         name, version = parse_topic(request.topic), None
         if request.HasField("schema_version"):
             version = _version_in(request.schema_version)
-        row = self._catalog.schema(name, version)
+        row = self._schemas.get(name, version)
         if row is None:
             raise RefusalError(404, "Topic not found or no-schema")
         # The name is the topic's, as in Pulsar: clients call one definition differently.

@@ -17,6 +17,7 @@ them.
 from __future__ import annotations
 
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.broker.connection.ordered_refusals import OrderedRefusals
 from headgate.broker.connection.refusals import RefusalLogger
 from headgate.broker.info import BrokerCounts
@@ -38,6 +39,11 @@ class DelayedSends:
         self._counts = counts
         self.refusals = OrderedRefusals(connection)
 
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
+        self.refusals.forget_connection()
+
     def admit(
         self, producer: Producer, topic: Topic, sequence_id: int, messages: int, delay_ms: int
     ) -> bool:
@@ -51,8 +57,10 @@ class DelayedSends:
             refusal_logger.delay_ignored(address, producer.name, topic.name)
         elif 0 < policy.delay_max_ms < delay_ms:
             reason = f"Exceeds max allowed delivery delay of {policy.delay_max_ms} milliseconds"
-            topic.delays_refused += 1
-            if topic.delays_refused == 1:  # most clients send it again in a new connection
+            is_first = not topic.delays_refused
+            topic.delays_refused += messages
+            self._counts.delays_refused += messages
+            if is_first:  # most clients send it again in a new connection
                 refusal_logger.refused(
                     address,
                     CommandType.SEND,

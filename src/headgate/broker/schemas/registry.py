@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import ref
@@ -20,6 +21,7 @@ from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
 from headgate.broker.schemas.fair_slots import FairSlots
+from headgate.broker.schemas.figures import SchemaFigures, SchemaOperation
 from headgate.broker.schemas.schema_room import SchemaUse, check_room
 from headgate.broker.schemas.version_index import VersionIndex, definition_of
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
@@ -50,6 +52,9 @@ CHECKS_MAX: Final = 4
 TENANT_CHECKS_MAX: Final = 2
 """Definitions that are read at the same time, of all tenants and of one: one definition takes about
 twenty times its size."""
+
+WHY_CHARACTERS_MAX: Final = 500
+"""A result that is kept has names of a client in it, of any length."""
 
 VERDICTS_MAX: Final = 1_024
 """Comparisons whose result is kept, so that crowds that reconnect are compared once."""
@@ -95,6 +100,7 @@ class SchemaRegistry:
         self._work = host.work
         self._begin_turn = host.begin_turn
         self._engine = host.engine
+        self.figures = SchemaFigures(lambda name: host.catalog.namespace(name) is not None)
         self._index = VersionIndex(host.catalog)
         self._changes = KeyedMutex()
         self._checks = FairSlots(CHECKS_MAX, TENANT_CHECKS_MAX)
@@ -130,6 +136,7 @@ class SchemaRegistry:
         name = topic.name
         if schema.type == SchemaType.AUTO_CONSUME:
             return
+        _check_size(schema)
         if self._catalog.schema(name) is None and _is_idle(topic):
             await self._add_by_client(name, schema)
             return
@@ -153,7 +160,28 @@ class SchemaRegistry:
     async def _add_by_client(self, name: TopicName, schema: Definition) -> int:
         rules = self._rules.of_topic(name)
         add = partial(self._add, name, schema, may_add=rules.auto_update, needs_topic=True)
-        return await self._changes.run_alone(self._catalog.own_name(name), add)
+        return await self._change(name, SchemaOperation.PUT, add)
+
+    async def _change(
+        self,
+        name: TopicName,
+        operation: SchemaOperation,
+        change: Callable[[], Coroutine[Any, Any, int]],
+    ) -> int:
+        """Run a change of a topic's schema alone, and count it."""
+        began_ns, namespace = self._engine.now_ns, name.namespace
+        try:
+            version = await self._changes.run_alone(self._catalog.own_name(name), change)
+        except HeadgateError:
+            self.figures.failed(namespace, operation)
+            raise
+        self.figures.done(namespace, operation, self._engine.now_ns - began_ns)
+        return version
+
+    def get(self, name: TopicName, version: int | None = None) -> SchemaRow | None:
+        """A version of a topic's schema, by default the latest; None if it does not exist."""
+        self.figures.done(name.namespace, SchemaOperation.GET, 0)
+        return self._catalog.schema(name, version)
 
     # -- the admin API ---------------------------------------------------------------------
 
@@ -167,14 +195,16 @@ class SchemaRegistry:
             StorageError: it could not be stored.
         """
         add = partial(self._add, name, schema, may_add=True, needs_topic=False)
-        return await self._changes.run_alone(self._catalog.own_name(name), add)
+        return await self._change(name, SchemaOperation.PUT, add)
 
     async def find_version(self, name: TopicName, schema: Definition) -> int:
         """The version of a definition, or :data:`UNKNOWN_VERSION`.
 
         Raises:
+            IncompatibleSchemaError: it is too large.
             InvalidSchemaError: the definition is not well formed.
         """
+        _check_size(schema)
         found = await self._in_slices(name, self._index.find(name, schema))
         return UNKNOWN_VERSION if found is None else found
 
@@ -200,7 +230,7 @@ class SchemaRegistry:
             StorageError: it could not be stored.
         """
         delete = partial(self._delete, name, force=force)
-        return await self._changes.run_alone(self._catalog.own_name(name), delete)
+        return await self._change(name, SchemaOperation.DELETE, delete)
 
     async def _delete(self, name: TopicName, *, force: bool) -> int:
         await self._writer.when_earlier_done()
@@ -225,10 +255,6 @@ class SchemaRegistry:
     ) -> int:
         """The version of a definition; a new one is added. Runs alone for its topic."""
         size_bytes = schema.size_bytes
-        if size_bytes > DEFINITION_BYTES_MAX:
-            raise IncompatibleSchemaError(
-                f"The schema has {size_bytes} bytes: {DEFINITION_BYTES_MAX} are allowed"
-            )
         for _ in range(TRIES):
             latest = self._catalog.latest_schema(name)
             version = await self.find_version(name, schema)
@@ -312,6 +338,20 @@ class SchemaRegistry:
         """
         if not present:
             return ""
+        why = await self._comparison(name, schema, present, strategy, is_valid=is_valid)
+        self.figures.compared(name.namespace, is_compatible=not why)
+        return why
+
+    async def _comparison(
+        self,
+        name: TopicName,
+        schema: Definition,
+        present: list[SchemaRow],
+        strategy: CompatibilityStrategy,
+        *,
+        is_valid: bool,
+    ) -> str:
+        """:meth:`_verdict` with at least one version."""
         key = (self._catalog.own_name(name), strategy.value, _digest(schema))
         known = self._verdicts.get(key)
         if known is not None and known[0]() is present[-1]:
@@ -321,6 +361,7 @@ class SchemaRegistry:
         if not is_valid:
             await self._in_slices(name, check_definition(schema))
         why = await self._in_slices(name, incompatibility(stored, schema, strategy))
+        why = why[:WHY_CHARACTERS_MAX]
         self._verdicts[key] = (ref(present[-1]), why)
         if len(self._verdicts) > VERDICTS_MAX:
             self._verdicts.popitem(last=False)
@@ -349,6 +390,14 @@ class SchemaRegistry:
         if errors:
             raise errors[0]
         return results[0]
+
+
+def _check_size(schema: Definition) -> None:
+    size_bytes = schema.size_bytes
+    if size_bytes > DEFINITION_BYTES_MAX:
+        raise IncompatibleSchemaError(
+            f"The schema has {size_bytes} bytes: {DEFINITION_BYTES_MAX} are allowed"
+        )
 
 
 def _digest(schema: Definition) -> bytes:

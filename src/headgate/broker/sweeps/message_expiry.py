@@ -145,7 +145,10 @@ class MessageExpiry:
             if oldest is None or oldest.acks.mark_delete + 1 >= end or oldest.fenced:
                 break  # a subscription that moves now has its turn at the next look
             held = await self._subscriptions.load_passed(oldest, end - 1)
-            has_expired |= oldest.expire_to(end, ttl) > 0
+            expired = oldest.expire_to(end, ttl)
+            if expired:
+                has_expired = True
+                self._engine.observer.expired(oldest, ttl, expired)
             del held
             if pace.spent(SUBSCRIPTION_EXPIRED):
                 await pace.give_way()

@@ -224,5 +224,11 @@ GROUP: Final = VerbGroup(
         *_policy("persistence", "persistence", PERSISTENCE_OPTIONS, persistence_body,
                  "how messages of a namespace are stored"),
         *producer_policies.NAMESPACE_VERBS,
+        *_policy(
+            "allowed-topic-property-keys-for-metrics", "allowedTopicPropertyKeysForMetrics",
+            (option("--keys -k", "keys", names, "Names of properties; a,b.", required=True),),
+            lambda values: values["keys"],
+            "which properties of the topics of a namespace are labels on /metrics",
+        ),
     ),
 )  # fmt: skip

@@ -67,9 +67,10 @@ def add_parked(page: Page, side: Report, *, partitioned: bool) -> None:
         rows.append(("last hour", ", ".join(hour)))
     if side["delaysIgnored"]:
         delayed = count_text(side["delaysIgnored"], "message")
-        rows.append(
-            ("delays", f"{delayed} with a delay, delivered at once: delays are unsupported")
-        )
+        rows.append(("delays", f"{delayed} with a delay, delivered at once: delays are off"))
+    if side["delaysRefused"]:
+        refused = count_text(side["delaysRefused"], "message")
+        rows.append(("too long", f"{refused} refused, with a longer delay than is allowed"))
     if side["duplicatesDropped"]:
         dropped = count_text(side["duplicatesDropped"], "message")
         rows.append(("duplicates", f"{dropped} dropped, which were stored before"))

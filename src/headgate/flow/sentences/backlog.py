@@ -12,6 +12,7 @@ from headgate.base.texts import duration, number, percent
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import CLOSE_SHARE, THROTTLED, Judgement, Verdict
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
+from headgate.flow.sentences.lost import evicted_text, expired_text, unacknowledged_text
 
 NOTHING_PER_S = 0.05
 """The sentence calls a rate below this "nothing"."""
@@ -41,7 +42,8 @@ class Circumstances:
     If ``batches_count_as_one``, limits in messages count a batch as one. Rates are messages a
     second; ``bytes_per_message`` is a mean. The situation has lasted for ``since_s`` seconds, or
     longer if ``since_at_least``. Nothing was acknowledged in the last ``silent_s`` seconds.
-    ``stopped_by`` is the label of the consumer state that took the most time. A backlog quota
+    ``stopped_by`` is the label of the consumer state that took the most time; the dispatcher was
+    stuck for ``stuck_share`` of it. A backlog quota
     evicted ``evicted`` messages before they were acknowledged, in the judged time; ``evicted_by``
     is the last one that did (:func:`headgate.flow.sentences.quota.quota_text`). ``expired``
     messages reached their age before they were acknowledged; ``expired_by`` is the last TTL that
@@ -68,6 +70,7 @@ class Circumstances:
     since_at_least: bool = False
     silent_s: float | None = None
     stopped_by: str = ""
+    stuck_share: float = 0.0
     evicted: int = 0
     evicted_by: str = ""
     expired: int = 0
@@ -136,12 +139,13 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
         text = _broker(judgement, circumstances)
     else:
         text = _throttled(judgement, circumstances)
-    if circumstances.evicted and verdict is not Verdict.CONSUMER:
-        were = "it was" if circumstances.evicted == 1 else "they were"
-        text += f"; {_evicted(circumstances)} before {were} acknowledged"
-    if circumstances.expired:
-        were = "it was" if circumstances.expired == 1 else "they were"
-        text += f"; {_expired(circumstances)} before {were} acknowledged"
+    evicted, expired = circumstances.evicted, circumstances.expired
+    if evicted and verdict is not Verdict.CONSUMER:
+        lost = evicted_text(evicted, circumstances.evicted_by)
+        text += f"; {lost} {unacknowledged_text(evicted)}"
+    if expired:
+        lost = expired_text(expired, circumstances.expired_by)
+        text += f"; {lost} {unacknowledged_text(expired)}"
     if circumstances.delayed:
         text += f"; {_delayed(circumstances.delayed)}"
     if judgement.second is not None and not judgement.bystander:
@@ -156,18 +160,6 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
 
 def _delayed(count: int) -> str:
     return "1 message is not due yet" if count == 1 else f"{count:,} messages are not due yet"
-
-
-def _evicted(facts: Circumstances) -> str:
-    """``the size quota of 1 MiB (topic policy) evicted 1,200 messages``."""
-    what = "1 message" if facts.evicted == 1 else f"{facts.evicted:,} messages"
-    return f"{facts.evicted_by or 'a backlog quota'} evicted {what}"
-
-
-def _expired(facts: Circumstances) -> str:
-    """``the message TTL of 60 s (topic policy) expired 1,200 messages``."""
-    what = "1 message" if facts.expired == 1 else f"{facts.expired:,} messages"
-    return f"{facts.expired_by} expired {what}" if facts.expired_by else f"{what} expired"
 
 
 def _since(facts: Circumstances) -> str:
@@ -290,7 +282,8 @@ def _too_late(facts: Circumstances) -> tuple[str, str]:
     mean that the consumer acknowledges few messages.
     """
     them = "it" if facts.evicted == 1 else "them"
-    text = f"{_evicted(facts)} before the consumer acknowledged {them}"
+    text = f"{evicted_text(facts.evicted, facts.evicted_by)} before the consumer"
+    text += f" acknowledged {them}"
     handed, published = facts.delivered_per_s, facts.appended_per_s
     if handed is not None and handed < NOTHING_PER_S:
         return (
@@ -342,12 +335,26 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
 
 
 def _broker(judgement: Judgement, facts: Circumstances) -> str:
+    if facts.stuck_share > _MOST * judgement.shares[Verdict.BROKER]:
+        return _stuck(facts)
     text = f"the broker itself took most of the time{_since(facts)}"
     text += " (seeking, failing over, reading from disk or sending)"
     held = sum(judgement.shares[limiter] for limiter in THROTTLED)
     if held < CLOSE_SHARE:
         return f"{text}, not a limit or a consumer"
     return f"{text}; a limit held it for {percent(held)}, and raising it would not help the rest"
+
+
+def _stuck(facts: Circumstances) -> str:
+    """Messages wait for a consumer that has room, and nothing is scheduled to send them."""
+    permits = "permits"
+    if facts.permits is not None:
+        of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
+        permits = f"{facts.permits:,}{of} permits"
+    return (
+        f"the dispatcher is stuck{_since(facts)}: the consumer has {permits} free"
+        f"{_backlog(facts)}, and the broker sends nothing; unload the topic"
+    )
 
 
 def _amount_at_end(judgement: Judgement, facts: Circumstances) -> int | None:

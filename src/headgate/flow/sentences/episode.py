@@ -11,6 +11,7 @@ from typing import Final
 
 from headgate.base.texts import duration, percent
 from headgate.flow.account.verdict import Verdict
+from headgate.flow.sentences.lost import evicted_text, expired_text, unacknowledged_text
 
 _BLAMED: Final = {
     Verdict.CONSUMER: "the consumer",
@@ -41,7 +42,10 @@ class EpisodeFacts:
     """One backlog from ``since`` to ``until``, ``seconds`` later; largest at ``peak_at``.
 
     Instants are formatted texts. If ``begins_before``, the backlog existed before ``since``.
-    ``cause`` and ``second`` are to blame for ``share`` and ``second_share`` of the time.
+    ``cause`` and ``second`` are to blame for ``share`` and ``second_share`` of the time. Backlog
+    quotas evicted ``evicted`` messages, ``evicted_by`` last
+    (:func:`headgate.flow.sentences.quota.quota_text`), and ``expired`` reached their age, by the
+    TTL ``expired_by`` last (:func:`headgate.flow.expiry.ttl_text`).
     """
 
     since: str
@@ -55,6 +59,10 @@ class EpisodeFacts:
     share: float = 0.0
     second: Verdict | None = None
     second_share: float = 0.0
+    evicted: int = 0
+    evicted_by: str = ""
+    expired: int = 0
+    expired_by: str = ""
 
 
 def episode_sentence(facts: EpisodeFacts) -> str:
@@ -75,6 +83,12 @@ def episode_sentence(facts: EpisodeFacts) -> str:
         text += f"; {_BLAMED[facts.cause]} is to blame for {percent(facts.share)} of the time"
         if facts.second is not None:
             text += f", {_BLAMED[facts.second]} for {percent(facts.second_share)}"
+    if facts.evicted:
+        lost = evicted_text(facts.evicted, facts.evicted_by)
+        text += f"; {lost} {unacknowledged_text(facts.evicted)}"
+    if facts.expired:
+        lost = expired_text(facts.expired, facts.expired_by)
+        text += f"; {lost} {unacknowledged_text(facts.expired)}"
     if facts.ending is Ending.SKIPPED:
         text += "; it ended when the waiting messages were skipped"
     elif facts.ending is Ending.UNSEEN:

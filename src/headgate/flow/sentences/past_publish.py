@@ -42,11 +42,12 @@ class PastParkSummary:
 
 
 def past_publish_sentence(
-    causes: Sequence[PastParkSummary], *, range_s: float | None = None
+    causes: Sequence[PastParkSummary], *, range_s: float | None = None, duplicates: int = 0
 ) -> str:
     """What held publishing, without line break and full stop.
 
-    ``range_s`` is the length of the interval in seconds, None if it is one minute.
+    ``range_s`` is the length of the interval in seconds, None if it is one minute. Deduplication
+    dropped ``duplicates`` messages in it.
     """
     shown = [park for park in causes if park.seconds >= SHOWN_S_MIN]
     shown.sort(key=lambda park: (-park.seconds, park.cause))
@@ -67,6 +68,9 @@ def past_publish_sentence(
     if waiting:
         who = "1 message waits" if waiting == 1 else f"{waiting:,} messages wait"
         text += f"; {who} at {'its' if range_s is None else 'their'} end"
+    if duplicates:
+        what = "1 message" if duplicates == 1 else f"{duplicates:,} messages"
+        text += f"; deduplication dropped {what} that had been stored before"
     return text
 
 

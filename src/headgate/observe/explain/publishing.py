@@ -65,6 +65,7 @@ class PublishingReports:
                 topic.access.waiting_count for topic in topics if topic.access is not None
             ),
             delays_ignored=sum(topic.delays_ignored for topic in topics),
+            delays_refused=sum(topic.delays_refused for topic in topics),
             duplicates_dropped=sum(topic.publishing.duplicates_dropped for topic in topics),
             sentence=_sentence(parked, topics),
             last_publish=iso_time(last_ms) if last_ms else None,

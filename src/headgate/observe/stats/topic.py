@@ -142,6 +142,8 @@ class TopicStatsReader:
             "storage": _storage_fields(topic),
             "publishesPending": topic.publishing.pending_count,
             "duplicatesDropped": topic.publishing.duplicates_dropped,
+            "delaysIgnored": topic.delays_ignored,
+            "delaysRefused": topic.delays_refused,
             "terminated": topic.terminated,
             "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
             "publishLimits": limits_view(

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.array_types import Codes, Doubles, Flags, Longs
 from headgate.pipeline.kernels.verdict_arrays import (
@@ -25,16 +26,12 @@ from headgate.pipeline.kernels.verdict_arrays import (
     JudgementArrays,
 )
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
 
 GAINS: Final = ("appended", "rewound")
 LOSSES: Final = ("acked", "skipped", "expired", "evicted")
 SUMMED: Final = (*GAINS, *LOSSES, "msgs_out", "bytes_out", "covered_ns")
 """Columns of ``intervals`` that a window sums, besides those of the account."""
-
-EVICTED_BY: Final = ("evicted_by", "evicted_by_limit", "evicted_by_source")
-"""Columns of ``intervals`` about the quota that evicted last."""
 
 LIMIT_PARTS: Final = ("messages", "bytes", "period_ns")
 LIMIT_COLUMNS: Final = tuple(
@@ -76,11 +73,13 @@ class AccountWindows:
     sums: Mapping[str, Longs]
     cells_ns: Longs
     backlog_start: Longs
+    """Messages that are not acknowledged, delayed ones included."""
     backlog_end: Longs
+    delayed_start: Longs
+    """Delayed messages of these that are not due; 0 if it is not known."""
+    delayed_end: Longs
     unacked_start: Longs
     unacked_end: Longs
-    delayed_end: Longs
-    """Messages that are not due at the end; 0 if it is not known."""
     oldest_age_max_ns: Longs
     limits: LimitArrays
     demonstrated_per_s: Doubles
@@ -95,6 +94,19 @@ class AccountWindows:
         """The share of each window that rows cover, 0 to 1."""
         return np.minimum(1.0, self.sums["covered_ns"] / (self.to_ns - self.from_ns))
 
+    def deliverable_start(self) -> Longs:
+        """The backlog at the start without what is not due."""
+        return self.backlog_start - self.delayed_start
+
+    def deliverable_end(self) -> Longs:
+        """The backlog at the end without what is not due."""
+        return self.backlog_end - self.delayed_end
+
+    def arrived(self) -> Longs:
+        """Messages that may be delivered since: published ones, and delayed ones when due."""
+        held = self.delayed_end - self.delayed_start
+        return np.asarray(np.maximum(0, self.sums["appended"] - held), dtype=np.int64)
+
     def residual(self) -> Longs:
         """Growth that the counted amounts do not explain, in messages."""
         net = sum(self.sums[name] for name in GAINS) - sum(self.sums[name] for name in LOSSES)
@@ -102,6 +114,9 @@ class AccountWindows:
 
     def evidence(self) -> EvidenceArrays:
         """The input of the verdict law; unexplained growth reduces its completeness.
+
+        A delayed message is no backlog until it is due, and arrives when it is. All other counts
+        include it, so what is unexplained follows from the whole backlog.
 
         Inferred amounts are the exception: they were derived from the growth. They also differ from
         it if messages come in batches, because a backlog counts a batch as one.
@@ -115,10 +130,10 @@ class AccountWindows:
         return EvidenceArrays(
             window_ns=self.accounted_ns(),
             cells_ns=self.cells_ns,
-            backlog_start=self.backlog_start,
-            backlog_end=self.backlog_end,
+            backlog_start=self.deliverable_start(),
+            backlog_end=self.deliverable_end(),
             oldest_age_ns_max=self.oldest_age_max_ns,
-            appended=self.sums["appended"],
+            appended=self.arrived(),
             delivered=self.sums["msgs_out"],
             acked=self.sums["acked"],
             unacked_start=self.unacked_start,
@@ -184,18 +199,26 @@ def demonstrated_of(table: pa.Table) -> Doubles:
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
+def not_due(table: pa.Table, name: str, backlog: Longs) -> Longs:
+    """A column of delayed messages that are not due, at most ``backlog``: the counters of another
+    cluster, which are read one after the other, may say more."""
+    return np.asarray(np.clip(longs(table, name), 0, np.maximum(backlog, 0)), dtype=np.int64)
+
+
 def minute_windows(table: pa.Table) -> AccountWindows:
     """Every row of ``intervals`` as a window of its own."""
+    start, end = longs(table, "backlog_messages_start"), longs(table, "backlog_messages")
     return AccountWindows(
         from_ns=longs(table, "from_ns"),
         to_ns=longs(table, "to_ns"),
         sums={name: longs(table, name) for name in SUMMED},
         cells_ns=cells_of(table),
-        backlog_start=longs(table, "backlog_messages_start"),
-        backlog_end=longs(table, "backlog_messages"),
+        backlog_start=start,
+        backlog_end=end,
+        delayed_start=not_due(table, "delayed_start", start),
+        delayed_end=not_due(table, "delayed", end),
         unacked_start=longs(table, "unacked_start"),
         unacked_end=longs(table, "unacked"),
-        delayed_end=longs(table, "delayed"),
         oldest_age_max_ns=longs(table, "oldest_age_max_ns"),
         limits=limits_of(table),
         demonstrated_per_s=demonstrated_of(table),
@@ -210,11 +233,13 @@ def judgement_columns(windows: AccountWindows, judged: JudgementArrays) -> dict[
     grown = judged.would_have_grown
     return {
         "growth_messages": pa.array(judged.growth),
-        "backlog_messages": pa.array(windows.backlog_end),
+        "backlog_messages": pa.array(windows.deliverable_end()),
+        "delayed_messages": pa.array(windows.delayed_end),
         "residual_messages": pa.array(windows.residual(), mask=windows.is_inferred),
         "appended": pa.array(windows.sums["appended"]),
         "acked": pa.array(windows.sums["acked"]),
         "evicted": pa.array(windows.sums["evicted"]),
+        "expired": pa.array(windows.sums["expired"]),
         "from_ns": pa.array(windows.from_ns),
         "to_ns": pa.array(windows.to_ns),
         "oldest_age_max_ns": pa.array(windows.oldest_age_max_ns),

@@ -15,7 +15,6 @@ import pyarrow as pa
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.account_windows import (
-    EVICTED_BY,
     GAINS,
     LIMIT_COLUMNS,
     LOSSES,
@@ -41,6 +40,7 @@ from headgate.pipeline.kernels.verdict_arrays import (
 from headgate.pipeline.tables.arrow_types import arrow_schema, conform, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, JUDGEMENT_COLUMNS
 from headgate.pipeline.tables.columns import ColumnType, TableColumn
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY
 from headgate.record.fields import STATE_FIELD_NAMES
 
 INPUT_COLUMNS: Final = (
@@ -59,13 +59,15 @@ INPUT_COLUMNS: Final = (
     "bytes_out",
     "backlog_messages_start",
     "backlog_messages",
+    "delayed_start",
+    "delayed",
     "unacked_start",
     "unacked",
-    "delayed",
     "oldest_age_max_ns",
     "permits",
     "consumers",
     *EVICTED_BY,
+    *EXPIRED_BY,
     *LIMIT_COLUMNS,
     *STATE_FIELD_NAMES,
 )
@@ -131,6 +133,7 @@ def _minute_circumstances(
         ),
         permits=permits_of(table),
         evicted_by=table.select(EVICTED_BY),
+        expired_by=table.select(EXPIRED_BY),
         since_s=np.where(most == judged.verdict, span_s, np.nan),
         silent_s=np.where(windows.sums["acked"] == 0, span_s, 0.0),
         waiting=waiters_of_blamed_limit(table, judged, _is_sole(windows, judged)),

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.account.verdict import Verdict
+from headgate.flow.account.verdict import INFERRED, MEASURED, Verdict
 from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_sentence
 from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.column_values import quotients, texts_by_code
+from headgate.pipeline.kernels.sentences import evicted_by_text, expired_by_text, texts_of_lost
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.episodes import BLAME_COLUMNS
 from headgate.pipeline.time_span import minute_text
 
@@ -44,6 +44,13 @@ def first_of_largest(values: Longs, begins: Longs) -> Longs:
     return np.asarray(np.minimum.reduceat(places, begins), dtype=np.int64)
 
 
+def last_positive(values: Longs, begins: Longs) -> pa.Array:
+    """By group: the place of its last value above 0; null without one."""
+    places = np.where(values > 0, np.arange(len(values)), -1)
+    last = np.maximum.reduceat(places, begins)
+    return pa.array(last, pa.int64(), mask=last < 0)
+
+
 @dataclass(frozen=True, slots=True)
 class EpisodeFigures:
     """Figures of n episodes or segments."""
@@ -64,6 +71,14 @@ class EpisodeFigures:
     """Time by cause, [BLAMES, n]."""
     covered_ns: Doubles
     """Time that was sampled."""
+    evicted: Longs
+    """Messages that quotas evicted."""
+    evicted_by: pa.Table
+    """The quota that evicted last, with ``EVICTED_BY``; null without one."""
+    expired: Longs
+    """Messages that expired."""
+    expired_by: pa.Table
+    """The TTL that expired some last, with ``EXPIRED_BY``; null without one."""
     is_inferred: Flags
     """Whether a minute is inferred from counters."""
 
@@ -81,6 +96,10 @@ class EpisodeFigures:
             "growth_messages": pa.array(self.growth),
             "oldest_age_max_ns": pa.array(self.oldest_age_ns_max),
             **dict(zip(BLAME_COLUMNS, map(pa.array, self.blame_ns), strict=True)),
+            "evicted": pa.array(self.evicted),
+            **{name: self.evicted_by.column(name) for name in self.evicted_by.column_names},
+            "expired": pa.array(self.expired),
+            **{name: self.expired_by.column(name) for name in self.expired_by.column_names},
             "cause": texts_by_code(BLAMES, causes[0]),
             "second_cause": texts_by_code(BLAMES, causes[1]),
             "completeness": pa.array(completeness),
@@ -108,9 +127,11 @@ class EpisodeFigures:
         second_share = quotients(self.blame_ns[second, rows], total_ns)
         peak_ns = self.peak_minute.cast(pa.int64()).to_numpy() * NS_PER_US
         seconds = quotients(self.end_ns - self.start_ns, np.full_like(rows, NS_PER_S))
+        evicted_by = texts_of_lost(self.evicted_by, self.evicted, rows, evicted_by_text)
+        expired_by = texts_of_lost(self.expired_by, self.expired, rows, expired_by_text)
         facts = (
             self.start_ns, self.end_ns, seconds, self.peak, peak_ns, self.before, cause, share,
-            second, second_share,
+            second, second_share, self.evicted, self.expired,
         )  # fmt: skip
         return [
             episode_sentence(
@@ -126,9 +147,13 @@ class EpisodeFigures:
                     share=0.0 if first < 0 else of_first,
                     second=None if other < 0 else _VERDICTS[other],
                     second_share=0.0 if other < 0 else of_other,
+                    evicted=evicted,
+                    evicted_by=quota,
+                    expired=expired,
+                    expired_by=ttl,
                 )
             )
-            for ending, (
+            for ending, quota, ttl, (
                 since_ns,
                 until_ns,
                 length_s,
@@ -139,5 +164,13 @@ class EpisodeFigures:
                 of_first,
                 other,
                 of_other,
-            ) in zip(endings, zip(*(each.tolist() for each in facts), strict=True), strict=True)
+                evicted,
+                expired,
+            ) in zip(
+                endings,
+                evicted_by,
+                expired_by,
+                zip(*(each.tolist() for each in facts), strict=True),
+                strict=True,
+            )
         ]

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.flow.account.verdict import Verdict
+from headgate.flow.account.verdict import INFERRED, Verdict
 from headgate.flow.sentences.episode import Ending
 from headgate.pipeline.kernels.account_windows import inferred_rows, longs
 from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
@@ -32,6 +32,7 @@ from headgate.pipeline.kernels.episode_figures import (
     EpisodeFigures,
     first_of_largest,
     group_begins,
+    last_positive,
 )
 from headgate.pipeline.tables.arrow_types import (
     arrow_schema,
@@ -41,7 +42,6 @@ from headgate.pipeline.tables.arrow_types import (
     table_arrow_schema,
 )
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
-from headgate.pipeline.tables.bronze import INFERRED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,
@@ -51,6 +51,7 @@ from headgate.pipeline.tables.episodes import (
     QUIET_MINUTES_MAX,
     SUBSTANTIAL_NS,
 )
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY
 
 SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "minute")
 """Order of the input."""
@@ -74,8 +75,14 @@ JUDGED_COLUMNS: Final = (
 )
 """Columns of ``attribution`` that the kernel needs."""
 
-INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, "skipped")
-"""Those, and the skipped messages of the same minute from ``intervals``."""
+MINUTE_FIGURES: Final = (
+    "skipped", "backlog_messages_start", "expired", *EVICTED_BY, *EXPIRED_BY,
+)  # fmt: skip
+"""Columns of ``intervals`` of the same minute. The backlog in it counts delayed messages, as what
+is skipped does."""
+
+INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, *MINUTE_FIGURES)
+"""All columns of the input."""
 
 SEGMENT_ORDER: Final = (*ATTRIBUTION_KEY, "segment_start_ns")
 """Order of the input of :func:`joined_table`."""
@@ -180,8 +187,8 @@ def _minutes(table: pa.Table) -> _Minutes:
         has_backlog=~_equals(table, "verdict", Verdict.NONE.value),
         backlog=backlog,
         backlog_start=start,
-        is_substantial=(longs(table, "evicted") != 0) | old | slow,
-        was_skipped=(skipped > 0) & (skipped + acked >= start),
+        is_substantial=(longs(table, "evicted") + longs(table, "expired") != 0) | old | slow,
+        was_skipped=(skipped > 0) & (skipped + acked >= longs(table, "backlog_messages_start")),
     )
 
 
@@ -320,6 +327,8 @@ def _figures(
     covered_ns = doubles(table, "completeness")[members] * length_ns
     growth = minutes.backlog[members[last]] - minutes.backlog_start[members[begins]]
     oldest = longs(table, "oldest_age_max_ns")[members]
+    evicted, expired = longs(table, "evicted")[members], longs(table, "expired")[members]
+    inside = table.select((*EVICTED_BY, *EXPIRED_BY)).take(pa.array(members))
     return EpisodeFigures(
         start_ns=start_ns,
         end_ns=end_ns,
@@ -331,6 +340,10 @@ def _figures(
         oldest_age_ns_max=np.maximum.reduceat(oldest, begins),
         blame_ns=np.add.reduceat(_blame_ns(table, members, covered_ns), begins, axis=1),
         covered_ns=np.add.reduceat(covered_ns, begins),
+        evicted=np.add.reduceat(evicted, begins),
+        evicted_by=inside.select(EVICTED_BY).take(last_positive(evicted, begins)),
+        expired=np.add.reduceat(expired, begins),
+        expired_by=inside.select(EXPIRED_BY).take(last_positive(expired, begins)),
         is_inferred=np.logical_or.reduceat(inferred_rows(table)[members], begins),
     )
 
@@ -376,6 +389,7 @@ def joined_table(table: pa.Table) -> pa.Table:
     peak = first_of_largest(backlog, begins)
     covered_ns = doubles(table, "completeness") * (end_ns - start_ns)
     inferred = _equals(table, "evidence", INFERRED)
+    evicted, expired = longs(table, "evicted"), longs(table, "expired")
     blame_ns = np.stack([longs(table, name) for name in BLAME_COLUMNS])
     figures = EpisodeFigures(
         start_ns=start_ns[begins],
@@ -388,6 +402,10 @@ def joined_table(table: pa.Table) -> pa.Table:
         oldest_age_ns_max=np.maximum.reduceat(longs(table, "oldest_age_max_ns"), begins),
         blame_ns=np.add.reduceat(blame_ns, begins, axis=1),
         covered_ns=np.add.reduceat(covered_ns, begins),
+        evicted=np.add.reduceat(evicted, begins),
+        evicted_by=table.select(EVICTED_BY).take(last_positive(evicted, begins)),
+        expired=np.add.reduceat(expired, begins),
+        expired_by=table.select(EXPIRED_BY).take(last_positive(expired, begins)),
         is_inferred=np.logical_or.reduceat(inferred, begins),
     )
     last = table.select((*ATTRIBUTION_KEY, "ending", "is_open")).take(pa.array(ends))

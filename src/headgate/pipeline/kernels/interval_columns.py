@@ -183,10 +183,12 @@ def _levels(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, 
         if name not in level_columns(chunk.kind) or _absent(chunk, name):
             continue
         at_start, at_end = _level_ends(chunk, rows, pieces, name)
-        columns[name] = pa.array(_level_at(pieces, cuts, at_start, at_end, cuts.group_last, 1))
-        columns[f"{name}_start"] = pa.array(
-            _level_at(pieces, cuts, at_start, at_end, cuts.group_first, 0)
-        )
+        for column, which, side in (
+            (name, cuts.group_last, 1),
+            (f"{name}_start", cuts.group_first, 0),
+        ):
+            values = _level_at(pieces, cuts, at_start, at_end, which, side)
+            columns[column] = pa.array(values, mask=_unknown(chunk, pieces, cuts, name, which))
         if name == "backlog_bytes":
             columns["backlog_bytes_max"] = _largest_level(pieces, cuts, at_start, at_end)
     if "oldest_age_ns" in level_columns(chunk.kind) and not _absent(chunk, "oldest_age_ns"):
@@ -196,6 +198,13 @@ def _levels(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, 
 
 def _absent(chunk: Chunk, name: str) -> bool:
     return bool(chunk.table.column(name).null_count == chunk.table.num_rows)
+
+
+def _unknown(chunk: Chunk, pieces: Pieces, cuts: _Cuts, name: str, which: Longs) -> Flags | None:
+    """Of some cuts: whether the row that ends the piece lacks a level; None if none does. A level
+    that only the row before lacks was 0 there."""
+    valid = chunk.valid(name)
+    return None if valid is None else ~valid[pieces.source_row[cuts.piece[which]]]
 
 
 def _level_ends(chunk: Chunk, rows: Rows, pieces: Pieces, name: str) -> tuple[Longs, Longs]:

@@ -1,9 +1,9 @@
 """Runs of minutes: partial sums of a range that need no shuffle.
 
 A *run* is a sequence of consecutive minutes of one subscription under the same limits, with the
-same last eviction. It has what the sum over a range needs: amounts, seconds, levels at both ends,
-and how many of its minutes blame each cause. The minutes of a run are consecutive, so a range has
-the same result however its rows are batched. Better sorted input only gives fewer runs.
+same last eviction and expiry. It has what the sum over a range needs: amounts, seconds, levels at
+both ends, and how many of its minutes blame each cause. The minutes of a run are consecutive, so a
+range has the same result however its rows are batched. Better sorted input only gives fewer runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.account_windows import (
-    EVICTED_BY,
     LIMIT_COLUMNS,
     LIMIT_PARTS,
     SUMMED,
@@ -34,13 +33,13 @@ from headgate.pipeline.kernels.verdict_arrays import VERDICTS, blame_shares, win
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, conform
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, MINUTE_NS, ColumnType, TableColumn
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY, INTERVALS
 from headgate.record.fields import STATE_FIELD_NAMES
 
 LAST_COLUMNS: Final = (
     "to_ns", "backlog_messages", "delayed", "unacked", "permits", "consumers", "broker",
 )  # fmt: skip
-FIRST_COLUMNS: Final = ("from_ns", "backlog_messages_start", "unacked_start")
+FIRST_COLUMNS: Final = ("from_ns", "backlog_messages_start", "delayed_start", "unacked_start")
 VOTE_COLUMNS: Final = tuple(f"voted_{verdict.value.lower()}_ns" for verdict in VERDICTS)
 """Accounted time of the minutes that blame each cause."""
 HELD_FIRST_COLUMNS: Final = tuple(f"held_first_{level.name.lower()}_ns" for level in Level)
@@ -53,7 +52,8 @@ FIRST_LIMIT_COLUMNS: Final = tuple(
 RUN_COLUMNS: Final = (
     *(INTERVALS.column(name) for name in (*ATTRIBUTION_KEY, *FIRST_COLUMNS, *LAST_COLUMNS)),
     *(INTERVALS.column(name) for name in (*SUMMED, *STATE_FIELD_NAMES)),
-    *(INTERVALS.column(name) for name in (*EVICTED_BY, *LIMIT_COLUMNS, "oldest_age_max_ns")),
+    *(INTERVALS.column(name) for name in (*EVICTED_BY, *EXPIRED_BY, *LIMIT_COLUMNS)),
+    INTERVALS.column("oldest_age_max_ns"),
     TableColumn("is_inferred", ColumnType.BOOLEAN, "Whether one of its minutes is inferred."),
     TableColumn("minutes", LONG, "Number of its minutes."),
     *(TableColumn(name, LONG) for name in VOTE_COLUMNS),
@@ -107,7 +107,7 @@ def minute_runs(table: pa.Table) -> pa.Table:
             strict=True,
         )
     )
-    kept = [*ATTRIBUTION_KEY, *LAST_COLUMNS, *EVICTED_BY, *LIMIT_COLUMNS]
+    kept = [*ATTRIBUTION_KEY, *LAST_COLUMNS, *EVICTED_BY, *EXPIRED_BY, *LIMIT_COLUMNS]
     ends = table.select(kept).take(pa.array(last))
     begins = table.select(FIRST_COLUMNS).take(pa.array(first))
     summed = {name: np.add.reduceat(longs(table, name), first) for name in SUMMED}
@@ -134,7 +134,7 @@ def minute_runs(table: pa.Table) -> pa.Table:
 
 
 def _run_starts(table: pa.Table) -> Flags:
-    starts = changes(table, (*ATTRIBUTION_KEY, *EVICTED_BY))
+    starts = changes(table, (*ATTRIBUTION_KEY, *EVICTED_BY, *EXPIRED_BY))
     minute = table.column("minute").cast(pa.int64()).to_numpy()
     starts[1:] |= minute[1:] != minute[:-1] + MINUTE_NS // 1_000
     limits = limits_of(table)

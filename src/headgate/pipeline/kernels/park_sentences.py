@@ -89,12 +89,12 @@ class Spans:
 
 
 def park_sentences(
-    table: pa.Table, spans: Spans, held_ns: Longs, range_s: Doubles | None
+    table: pa.Table, spans: Spans, held_ns: Longs, duplicates: Longs, range_s: Doubles | None
 ) -> list[str]:
     """One sentence for each group.
 
-    ``held_ns``, [ParkCause, n], is the time in which each cause parked. ``range_s`` is the length
-    of each group, None for groups of one minute.
+    ``held_ns``, [ParkCause, n], is the time in which each cause parked. ``duplicates`` were dropped
+    in each group. ``range_s`` is the length of each group, None for groups of one minute.
     """
     last = spans.last
     messages = np.zeros_like(held_ns)
@@ -102,7 +102,7 @@ def park_sentences(
         if cause is not ParkCause.MEMORY:
             messages[cause] = longs(table, f"parked_{cause.label}_messages")[last]
     texts = [past_publish_sentence([])] * len(spans)
-    told = np.flatnonzero(((held_ns > 0) | (messages > 0)).any(axis=0))
+    told = np.flatnonzero(((held_ns > 0) | (messages > 0)).any(axis=0) | (duplicates > 0))
     summaries: dict[int, list[PastParkSummary]] = {place: [] for place in told.tolist()}
     for cause in ParkCause:
         there = np.flatnonzero((held_ns[cause] > 0) | (messages[cause] > 0))
@@ -113,7 +113,8 @@ def park_sentences(
             summaries[place].append(PastParkSummary(cause, held_s, count, *said))
     for place, parks in summaries.items():
         length_s = None if range_s is None else float(range_s[place])
-        texts[place] = past_publish_sentence(parks, range_s=length_s)
+        dropped = int(duplicates[place])
+        texts[place] = past_publish_sentence(parks, range_s=length_s, duplicates=dropped)
     return texts
 
 

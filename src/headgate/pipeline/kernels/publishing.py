@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.pipeline.kernels.account_windows import inferred_rows, longs
 from headgate.pipeline.kernels.array_types import Flags, Longs
 from headgate.pipeline.kernels.column_values import (
@@ -35,13 +36,12 @@ from headgate.pipeline.tables.arrow_types import (
     partition_columns,
     table_arrow_schema,
 )
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION, PUBLISH_LEVELS
 from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
 
-_SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in")
+_SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in", "duplicates_dropped")
 _PARKED_NS: Final = tuple(f"parked_{cause.label}_ns" for cause in ParkCause)
 _WAITING: Final = tuple(name for name in PARKED_FIELD_NAMES if name not in _PARKED_NS)
 
@@ -78,8 +78,8 @@ _LABELS: Final = tuple(cause.label for cause in ParkCause)
 def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     """One row for each topic and minute of some hours (numbers since the epoch).
 
-    A minute without a published or parked message has no row. ``table`` has all minutes of each
-    topic in those hours, and the one before each hour.
+    A minute without a published, parked or dropped message has no row. ``table`` has all minutes of
+    each topic in those hours, and the one before each hour.
     """
     schema = table_arrow_schema(PUBLISH_ATTRIBUTION)
     rows = np.flatnonzero(_has_row(table) & hour_rows(table, hours))
@@ -117,9 +117,13 @@ def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Tab
 
 
 def _has_row(table: pa.Table) -> Flags:
-    """Which minutes have a row."""
+    """Which minutes have a row.
+
+    A message between two looks at a cluster is cut at the minute between them: there may be bytes
+    without a message.
+    """
     mask = np.zeros(table.num_rows, dtype=np.bool_)
-    for name in ("msgs_in", *PARKED_FIELD_NAMES):
+    for name in ("msgs_in", "bytes_in", "duplicates_dropped", *PARKED_FIELD_NAMES):
         mask |= longs(table, name) > 0
     return mask
 
@@ -148,6 +152,7 @@ def _park_columns(table: pa.Table, spans: Spans, *, is_range: bool) -> dict[str,
     covered_ns, _ = sums.pop("covered_ns")
     inferred = np.logical_or.reduceat(inferred_rows(table)[spans.rows], spans.begins)
     range_s = (to_ns - from_ns) / NS_PER_S if is_range else None
+    sentences = park_sentences(table, spans, held_ns, sums["duplicates_dropped"][0], range_s)
     return {
         "completeness": pa.array(np.minimum(1.0, quotients(covered_ns, to_ns - from_ns))),
         "from_ns": pa.array(from_ns),
@@ -158,7 +163,7 @@ def _park_columns(table: pa.Table, spans: Spans, *, is_range: bool) -> dict[str,
         "second_cause": texts_by_code(_LABELS, causes[1]),
         "held_share": nullable(np.where(base_ns != 0, share, np.nan)),
         "evidence": texts_by_code((MEASURED, INFERRED), inferred.astype(np.int64)),
-        "sentence": pa.array(park_sentences(table, spans, held_ns, range_s), pa.string()),
+        "sentence": pa.array(sentences, pa.string()),
     }
 
 

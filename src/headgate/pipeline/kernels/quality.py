@@ -107,24 +107,24 @@ def _agreement(
         for file in files.get(rule.of_table, ())
         if not rule.of_kinds or file.kind in rule.of_kinds
     ]
-    own = _total(files[table.name], rule.column)
+    own = _total(files[table.name], *rule.columns)
     other = _total(others, rule.of_column)
     if own is None or other is None:
         return None, ""
     of = rule.of_table + (f" (kind {', '.join(rule.of_kinds)})" if rule.of_kinds else "")
-    begin = f"The sum of {rule.column} over the hour is {own:,} in {table.name}"
+    begin = f"The sum of {' and '.join(rule.columns)} over the hour is {own:,} in {table.name}"
     if own == other:
         return CheckResult(1), f"{begin} and in {of}."
     sentence = f"{begin} and {other:,} in {of}."
-    return CheckResult(1, 1, (rule.column,)), sentence
+    return CheckResult(1, 1, rule.columns), sentence
 
 
-def _total(files: Iterable[CheckedFile], column: str) -> int | None:
+def _total(files: Iterable[CheckedFile], *columns: str) -> int | None:
     total = 0
     for file in files:
-        if file.checks is None or column not in file.checks.totals:
+        if file.checks is None or not file.checks.totals.keys() >= {*columns}:
             return None
-        total += file.checks.totals[column]
+        total += sum(file.checks.totals[column] for column in columns)
     return total
 
 

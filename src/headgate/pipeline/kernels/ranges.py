@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.account_windows import (
-    EVICTED_BY,
     LIMIT_PARTS,
     SUMMED,
     AccountWindows,
@@ -27,6 +26,7 @@ from headgate.pipeline.kernels.account_windows import (
     demonstrated_of,
     limits_of,
     longs,
+    not_due,
 )
 from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.minute_runs import (
@@ -40,6 +40,7 @@ from headgate.pipeline.kernels.topic_waiters import WAITERS
 from headgate.pipeline.kernels.verdict_arrays import LEVEL_CODES, NO_CODE, JudgementArrays
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY
 
 SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "from_ns")
 
@@ -104,16 +105,19 @@ def range_windows(runs: pa.Table) -> Ranges:
     amounts = np.array([[limit.amounts for limit in of_level] for of_level in throttling], np.int64)
     votes = np.stack([longs(runs, name) for name in VOTE_COLUMNS])
     minutes = np.add.reduceat(longs(runs, "minutes"), begins)
+    backlog_start = longs(runs, "backlog_messages_start")
+    backlog = longs(runs, "backlog_messages")
     windows = AccountWindows(
         from_ns=longs(runs, "from_ns")[begins],
         to_ns=longs(runs, "to_ns")[ends],
         sums={name: np.add.reduceat(longs(runs, name), begins) for name in SUMMED},
         cells_ns=np.add.reduceat(cells_of(runs), begins, axis=1),
-        backlog_start=longs(runs, "backlog_messages_start")[begins],
-        backlog_end=longs(runs, "backlog_messages")[ends],
+        backlog_start=backlog_start[begins],
+        backlog_end=backlog[ends],
+        delayed_start=not_due(runs, "delayed_start", backlog_start)[begins],
+        delayed_end=not_due(runs, "delayed", backlog)[ends],
         unacked_start=longs(runs, "unacked_start")[begins],
         unacked_end=longs(runs, "unacked")[ends],
-        delayed_end=longs(runs, "delayed")[ends],
         oldest_age_max_ns=np.maximum.reduceat(longs(runs, "oldest_age_max_ns"), begins),
         limits=LimitArrays(*np.moveaxis(amounts, 2, 0)),
         demonstrated_per_s=demonstrated_of(runs)[begins],
@@ -158,7 +162,8 @@ def range_circumstances(ranges: Ranges, judged: JudgementArrays) -> Circumstance
             for level, at in zip(Level, places, strict=True)
         ),
         permits=permits_of(runs).take(last),
-        evicted_by=_evicted_by(ranges),
+        evicted_by=_last_with(ranges, "evicted", EVICTED_BY),
+        expired_by=_last_with(ranges, "expired", EXPIRED_BY),
         since_s=np.array(
             [_since_s(ranges, streaks, i, judged.verdict[i], level_codes[i]) for i in windows]
         ),
@@ -169,12 +174,13 @@ def range_circumstances(ranges: Ranges, judged: JudgementArrays) -> Circumstance
     )
 
 
-def _evicted_by(ranges: Ranges) -> pa.Table:
-    """The quota that evicted in the last run of each range in which one did."""
-    did = longs(ranges.runs, "evicted") > 0
+def _last_with(ranges: Ranges, lost: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of the last run of each range in which messages were ``lost``: what took
+    them."""
+    did = longs(ranges.runs, lost) > 0
     place = np.maximum.accumulate(np.where(did, np.arange(len(did)), 0))[ranges.ends]
-    # If none evicted in the range, the row is arbitrary and not used.
-    return ranges.runs.select(EVICTED_BY).take(pa.array(place))
+    # If none was lost in the range, the row is arbitrary and not used.
+    return ranges.runs.select(columns).take(pa.array(place))
 
 
 def permits_of(table: pa.Table) -> pa.Array:

@@ -35,7 +35,7 @@ _TOPIC_MINUTE: Final = ("cluster", "topic", "minute")
 TOPIC_INPUT: Final = (*_TOPIC_MINUTE, *AMOUNTS, "oldest_age_max_ns", *EVICTION_FIELDS, *_PARKED)
 """Columns of ``intervals`` that are read of topics."""
 
-SUBSCRIPTION_INPUT: Final = (*_TOPIC_MINUTE, "backlog_messages")
+SUBSCRIPTION_INPUT: Final = (*_TOPIC_MINUTE, "backlog_messages", "delayed")
 """Columns of ``intervals`` that are read of subscriptions."""
 
 JUDGED_INPUT: Final = (*_TOPIC_MINUTE, *BLAME_INPUT, *WEIGHT_INPUT)
@@ -66,7 +66,11 @@ ROLLUP_COLUMNS: Final = (
         for cause in PARK_CAUSES
     ),
     TableColumn("subscriptions", LONG, "Subscriptions."),
-    TableColumn("backlog_messages", LONG, "Backlog at the minute's end."),
+    TableColumn(
+        "backlog_messages",
+        LONG,
+        "Backlog at the minute's end, without delayed messages that are not due.",
+    ),
     *(
         TableColumn(name, DOUBLE, f"Time with {blame} to blame. [s]")
         for name, blame in zip(_BLAMED, BLAMES, strict=True)
@@ -96,7 +100,10 @@ def topic_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
 
 def subscription_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
     """The key and the summands of :data:`SUBSCRIPTION_SUMS`, from :data:`SUBSCRIPTION_INPUT`."""
-    return _keyed(rows, ("backlog_messages",), {})
+    waiting = pc.subtract(
+        pc.fill_null(rows.column("backlog_messages"), 0), pc.fill_null(rows.column("delayed"), 0)
+    )
+    return _keyed(rows, (), {"backlog_messages": pc.max_element_wise(waiting, 0)})
 
 
 def judged_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ other sentence has its own figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account.account import LABELS
+from headgate.flow.account.account import LABELS, Cell
 from headgate.flow.account.demonstrated import CONSUMER_STATES
 from headgate.flow.account.verdict import Judgement, Verdict
+from headgate.flow.expiry import MessageTtl, ttl_text
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, sentence
 from headgate.flow.sentences.quota import quota_text
@@ -54,15 +55,16 @@ class CircumstanceArrays:
     ``sources``: by level, the sources of the limits that throttled. ``at_end`` and ``changed``
     ([Level, n]): the limits in force at the end, and whether they differ; None for windows of a
     minute. ``permits``: null if no consumer is connected. ``evicted_by``: the quota that evicted
-    last, with the columns ``account_windows.EVICTED_BY``. ``since_s``: how long the verdict has
-    been the same, NaN if it is another at the end. ``silent_s``: time without an acknowledgement at
-    the end. ``waiting``: how many subscriptions waited for the blamed topic limit, 0 if there is
-    none or it is not known.
+    last, with the columns ``tables.intervals.EVICTED_BY``; ``expired_by``: the TTL that expired
+    messages last, with ``EXPIRED_BY``. ``since_s``: how long the verdict has been the same, NaN if
+    it is another at the end. ``silent_s``: time without an acknowledgement at the end. ``waiting``:
+    how many subscriptions waited for the blamed topic limit, 0 if there is none or it is not known.
     """
 
     sources: tuple[pa.Array, ...]
     permits: pa.Array
     evicted_by: pa.Table
+    expired_by: pa.Table
     since_s: Doubles
     silent_s: Doubles
     waiting: Longs
@@ -157,7 +159,7 @@ def _circumstances(
     delivered = windows.sums["msgs_out"][rows]
     size = windows.sums["bytes_out"][rows] / np.maximum(delivered, 1)
     columns: dict[str, list[Any]] = {
-        "backlog": np.maximum(windows.backlog_end - windows.delayed_end, 0)[rows].tolist(),
+        "backlog": np.maximum(windows.deliverable_end(), 0)[rows].tolist(),
         "delayed": windows.delayed_end[rows].tolist(),
         "limit": limits,
         "limit_source": _sources(facts.sources, levels, rows),
@@ -173,22 +175,29 @@ def _circumstances(
         "since_s": _optional(facts.since_s[rows]),
         "silent_s": facts.silent_s[rows].tolist(),
         "stopped_by": _stopped_by(windows.cells_ns[:, rows]),
+        "stuck_share": _stuck_share(windows.cells_ns[:, rows]).tolist(),
         "evicted": windows.sums["evicted"][rows].tolist(),
         "expired": windows.sums["expired"][rows].tolist(),
-        "evicted_by": _evicted_by(facts.evicted_by, windows.sums["evicted"], rows),
+        "evicted_by": texts_of_lost(
+            facts.evicted_by, windows.sums["evicted"], rows, evicted_by_text
+        ),
+        "expired_by": texts_of_lost(
+            facts.expired_by, windows.sums["expired"], rows, expired_by_text
+        ),
     }
     for values in zip(*columns.values(), strict=True):
         yield Circumstances(**dict(zip(columns, values, strict=True)))
 
 
-def _evicted_by(quotas: pa.Table, evicted: Longs, rows: Longs) -> list[str]:
-    """By row: the text of the quota that evicted; empty if none did, or it is not known."""
+def texts_of_lost(
+    causes: pa.Table, lost: Longs, rows: Longs, text_of: Callable[[Mapping[str, Any]], str]
+) -> list[str]:
+    """By row: the text of what took messages; empty if none was ``lost``, or it is not known."""
     texts = np.full(len(rows), "", object)
-    places = np.flatnonzero(evicted[rows] > 0)
-    for place, quota in zip(
-        places.tolist(), quotas.take(pa.array(rows[places])).to_pylist(), strict=True
-    ):
-        texts[place] = evicted_by_text(quota)
+    places = np.flatnonzero(lost[rows] > 0)
+    taken = causes.take(pa.array(rows[places])).to_pylist()
+    for place, cause in zip(places.tolist(), taken, strict=True):
+        texts[place] = text_of(cause)
     return texts.tolist()
 
 
@@ -199,6 +208,14 @@ def evicted_by_text(quota: Mapping[str, Any]) -> str:
         return ""
     scale = 1 if kind == "size" else NS_PER_S
     return quota_text(kind, limit / scale, quota["evicted_by_source"] or "")
+
+
+def expired_by_text(cause: Mapping[str, Any]) -> str:
+    """The text of the TTL in the columns ``EXPIRED_BY`` of a row; empty without one."""
+    ttl_ns = cause["expired_by_ttl_ns"]
+    if ttl_ns is None:
+        return ""
+    return ttl_text(MessageTtl(ttl_ns // NS_PER_S, cause["expired_by_source"] or ""))
 
 
 def _optional(values: Doubles) -> list[float | None]:
@@ -238,6 +255,12 @@ def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
     total = cells_ns.sum(axis=0)
     share = hungry[levels, np.arange(len(levels))] / np.maximum(total, 1)
     return np.where((levels != NO_CODE) & (total > 0), share, np.nan)
+
+
+def _stuck_share(cells_ns: Longs) -> Doubles:
+    """The same as ``headgate.flow.account.demonstrated.stuck_share``."""
+    share: Doubles = cells_ns[Cell.STUCK] / np.maximum(cells_ns.sum(axis=0), 1)
+    return share
 
 
 def _stopped_by(cells_ns: Longs) -> list[str]:

@@ -20,6 +20,8 @@ _RATE_COLUMNS: Final = (
     "expired",
     "backlog_messages_start",
     "backlog_messages",
+    "delayed_start",
+    "delayed",
     "oldest_age_max_ns",
     *STATE_FIELD_NAMES,
 )
@@ -54,7 +56,10 @@ def _demonstrated_rate_per_s(minutes: pa.Table) -> float | None:
 
 def _interval(minute: dict[str, Any]) -> Interval:
     cells_ns = [minute[name] or 0 for name in STATE_FIELD_NAMES]
-    backlog = min(minute["backlog_messages_start"] or 0, minute["backlog_messages"] or 0)
+    backlog = min(
+        (minute["backlog_messages_start"] or 0) - (minute["delayed_start"] or 0),
+        (minute["backlog_messages"] or 0) - (minute["delayed"] or 0),
+    )
     return Interval(
         covered_ns=sum(cells_ns) or minute["covered_ns"],
         cells_ns=cells_ns,

@@ -18,7 +18,7 @@ from headgate.pipeline.sql.columns import with_companions
 from headgate.pipeline.sql.dialect import Dialect
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, BLAMES
 from headgate.pipeline.tables.episodes import BLAME_COLUMNS, EPISODE_COLUMNS, EPISODES
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY, INTERVALS
 from headgate.record.fields import PARK_CAUSES
 
 _TIMESTAMP: Final = re.compile(r"\{timestamp:(\w+)\}")
@@ -64,8 +64,22 @@ def _cause(most: str, but: str = "") -> str:
     return f"CASE WHEN {most} = 0 THEN NULL {cases} END"
 
 
-_SUMMED: Final = ("minutes", "growth_messages", *BLAME_COLUMNS)
+_LOST: Final = {"evicted": EVICTED_BY, "expired": EXPIRED_BY}
+"""Columns with lost messages, and what took them last."""
+_SUMMED: Final = ("minutes", "growth_messages", *BLAME_COLUMNS, *_LOST)
 _BLAMED: Final = " + ".join(name for _, name in _CAUSES)
+
+
+def _from_last(lost: str) -> str:
+    """Segments of an episode, from the last one in which messages were lost."""
+    last = f"CASE WHEN {lost} > 0 THEN 0 ELSE 1 END, segment_start_ns DESC"
+    return f"row_number() OVER (PARTITION BY {_KEY}, number ORDER BY {last}) AS from_{lost}"
+
+
+def _of_last(lost: str, name: str) -> str:
+    """A column of that segment; null if no message was lost."""
+    return f"max(CASE WHEN from_{lost} = 1 AND {lost} > 0 THEN {name} END) AS {name}"
+
 
 BACKLOG_EPISODES: Final = View(
     "backlog_episodes",
@@ -86,7 +100,8 @@ WITH segments AS (
     row_number() OVER (PARTITION BY {_KEY}, number ORDER BY segment_start_ns) AS from_first,
     row_number() OVER (PARTITION BY {_KEY}, number ORDER BY segment_start_ns DESC) AS from_last,
     row_number() OVER (PARTITION BY {_KEY}, number
-      ORDER BY peak_backlog_messages DESC, segment_start_ns) AS from_peak
+      ORDER BY peak_backlog_messages DESC, segment_start_ns) AS from_peak,
+    {", ".join(_from_last(lost) for lost in _LOST)}
   FROM numbered
 ), joined AS (
   SELECT {_KEY},
@@ -102,6 +117,7 @@ WITH segments AS (
     max(CASE WHEN from_peak = 1 THEN peak_minute END) AS peak_minute,
     max(oldest_age_max_ns) AS oldest_age_max_ns,
     {", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in _SUMMED)},
+    {", ".join(_of_last(lost, name) for lost, names in _LOST.items() for name in names)},
     sum(completeness * (segment_end_ns - segment_start_ns)) AS covered_ns,
     CASE WHEN bool_or(evidence = 'inferred') THEN 'inferred' ELSE 'measured' END AS evidence
   FROM ranked
@@ -120,6 +136,9 @@ SELECT {_KEY},
   cause,
   CASE WHEN second_ns > 0 AND second_ns >= {SECOND_SHARE_MIN:e} * ({_BLAMED})
     THEN {_cause("second_ns", "cause")} END AS second_cause,
+  coalesce(evicted, 0) AS evicted, {", ".join(EVICTED_BY)},
+  coalesce(expired, 0) AS expired, expired_by_ttl_ns, expired_by_ttl_ns / 1e9 AS expired_by_ttl_s,
+  expired_by_source,
   least(1e0, covered_ns / (last_ns - episode_start_ns)) AS completeness,
   evidence
 FROM seconded
@@ -168,7 +187,8 @@ WITH topics AS (
   FROM topics GROUP BY {_ROLLUP_KEY}
 ), subscription_sums AS (
   SELECT cluster, {_NAMESPACE}, minute, count(*) AS subscriptions,
-    CAST(sum(backlog_messages) AS BIGINT) AS backlog_messages
+    CAST(sum(greatest(coalesce(backlog_messages, 0) - coalesce(delayed, 0), 0)) AS BIGINT)
+      AS backlog_messages
   FROM {INTERVALS.name} WHERE kind = 'subscription' GROUP BY ALL
 ), judged AS (
   SELECT cluster, {_NAMESPACE}, minute,

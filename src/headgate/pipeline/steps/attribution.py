@@ -44,7 +44,8 @@ from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 
 _DEMONSTRATING: Final = (
-    "oldest_age_max_ns", "backlog_messages_start", "backlog_messages", "acked",
+    "oldest_age_max_ns", "backlog_messages_start", "backlog_messages", "delayed_start", "delayed",
+    "acked",
 )  # fmt: skip
 
 MINUTE_COLUMNS: Final = tuple(
@@ -148,8 +149,8 @@ def _demonstrating(minutes: DataFrame) -> DataFrame:
         (_or_zero("oldest_age_max_ns") >= YOUNG_NS)
         & (accounted_ns > 0)
         & (_or_zero("evicted", "expired") == 0)
-        & (_or_zero("backlog_messages_start") > 0)
-        & (_or_zero("backlog_messages") > 0)
+        & (_or_zero("backlog_messages_start") > _or_zero("delayed_start"))
+        & (_or_zero("backlog_messages") > _or_zero("delayed"))
         & (_or_zero(*held) <= HELD_SHARE_MAX * accounted_ns)
     ).select(
         *ATTRIBUTION_KEY,

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.pipeline.kernels.episodes import (
     INPUT_COLUMNS,
     JUDGED_COLUMNS,
+    MINUTE_FIGURES,
     SORT_COLUMNS,
     NewestMinutes,
     episodes_table,
@@ -25,12 +26,11 @@ from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
 
 _KEY: Final = (*ATTRIBUTION_KEY, "minute")
-_FIGURES: Final = ("skipped",)
 
 VERDICT_COLUMNS: Final = tuple(dict.fromkeys(("minute", *HOUR_COLUMNS, *JUDGED_COLUMNS)))
 """Columns of ``attribution`` that :func:`episodes` reads."""
 
-MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *HOUR_COLUMNS, *_KEY, *_FIGURES)))
+MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *HOUR_COLUMNS, *_KEY, *MINUTE_FIGURES)))
 """Columns of ``intervals`` that :func:`episodes` reads."""
 
 
@@ -45,10 +45,10 @@ def episodes(
         | (F.minute("minute") < EDGE_MINUTES)
         | (F.minute("minute") >= 60 - EDGE_MINUTES)
     )
-    skipped = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(
-        *_KEY, *_FIGURES
+    figures = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(
+        *_KEY, *MINUTE_FIGURES
     )
-    rows = left_join(judged.where(near).select(*JUDGED_COLUMNS), skipped, _KEY)
+    rows = left_join(judged.where(near).select(*JUDGED_COLUMNS), figures, _KEY)
     kernel = partial(episodes_table, hours=frozenset(hours), newest=newest)
     return per_key(
         rows.select(*INPUT_COLUMNS), ATTRIBUTION_KEY, SORT_COLUMNS, kernel, table_schema(EPISODES)

@@ -47,7 +47,20 @@ JUDGEMENT_COLUMNS: Final = (
     TableColumn(
         "growth_messages", LONG, "Backlog at the end less backlog at the start.", "messages"
     ),
-    TableColumn("backlog_messages", LONG, "Backlog at the end.", "messages", least=0),
+    TableColumn(
+        "backlog_messages",
+        LONG,
+        "Backlog at the end, without delayed messages that are not due.",
+        "messages",
+        least=0,
+    ),
+    TableColumn(
+        "delayed_messages",
+        LONG,
+        "Delayed messages that are not due at the end; null in rows of earlier versions.",
+        "messages",
+        least=0,
+    ),
     TableColumn(
         "residual_messages",
         LONG,
@@ -61,6 +74,14 @@ JUDGEMENT_COLUMNS: Final = (
         LONG,
         "Messages that a backlog quota evicted before they were acknowledged; null in rows of"
         " earlier"
+        " versions.",
+        "messages",
+        least=0,
+    ),
+    TableColumn(
+        "expired",
+        LONG,
+        "Messages that expired by their age before they were acknowledged; null in rows of earlier"
         " versions.",
         "messages",
         least=0,
@@ -161,8 +182,17 @@ ATTRIBUTION: Final = Table(
         Sum("shares_add_up", SHARE_COLUMNS, 1.0, tolerance=1e-6),
         Sum("from_before_to", ("from_ns",), "to_ns", is_at_most=True),
     ),
-    agreements=tuple(
-        Agreement(name, INTERVALS.name, name, (Kind.SUBSCRIPTION.value,))
-        for name in ("appended", "acked", "backlog_messages")
+    agreements=(
+        *(
+            Agreement(name, INTERVALS.name, name, (Kind.SUBSCRIPTION.value,))
+            for name in ("appended", "acked")
+        ),
+        Agreement(
+            "backlog_messages",
+            INTERVALS.name,
+            "backlog_messages",
+            (Kind.SUBSCRIPTION.value,),
+            ("delayed_messages",),
+        ),
     ),
 )

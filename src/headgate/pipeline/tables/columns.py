@@ -102,7 +102,7 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A column whose sum over an hour must equal that of a column of another table."""
+    """Columns whose sum over an hour must equal that of a column of another table."""
 
     column: str
     of_table: str
@@ -110,6 +110,13 @@ class Agreement:
     of_column: str
     of_kinds: tuple[str, ...] = ()
     """Of the other table: the kinds that are summed; empty: all."""
+    more: tuple[str, ...] = ()
+    """Further columns, whose sums are added to that of ``column``."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are summed."""
+        return (self.column, *self.more)
 
 
 @dataclass(frozen=True, slots=True)

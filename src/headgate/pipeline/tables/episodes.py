@@ -21,7 +21,7 @@ from headgate.pipeline.tables.columns import (
     TableColumn,
     required,
 )
-from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY, INTERVALS
 
 QUIET_MINUTES_MAX: Final = 2
 """Longest pause without a backlog, or without telemetry, that an episode bridges.
@@ -36,9 +36,9 @@ EPISODE_MINUTES_MIN: Final = 3
 """Fewest minutes with a backlog, consecutive or bridged, that always are an episode.
 
 Fewer minutes are an episode only if one of them is *substantial*: a backlog quota evicted messages
-in it, or the oldest message waited for ``SUBSTANTIAL_NS``, or the backlog at its end needs that
-time at the minute's acknowledgement rate. A healthy subscription that falls two seconds behind in
-its busiest minute is no incident.
+in it, or a TTL or a request expired some, or the oldest message waited for ``SUBSTANTIAL_NS``, or
+the backlog at its end needs that time at the minute's acknowledgement rate. A healthy subscription
+that falls two seconds behind in its busiest minute is no incident.
 """
 
 SUBSTANTIAL_NS: Final = 10 * NS_PER_S
@@ -111,6 +111,22 @@ _FIGURES: Final = (
         values=BLAMES,
     ),
     TableColumn(
+        "evicted",
+        LONG,
+        "Messages that backlog quotas evicted before they were acknowledged.",
+        "messages",
+        least=0,
+    ),
+    *(INTERVALS.column(name) for name in EVICTED_BY),
+    TableColumn(
+        "expired",
+        LONG,
+        "Messages that expired by their age before they were acknowledged.",
+        "messages",
+        least=0,
+    ),
+    *(INTERVALS.column(name) for name in EXPIRED_BY),
+    TableColumn(
         "completeness", DOUBLE, "Share of the time that was sampled.", SHARE, least=0, most=1
     ),
     TableColumn(
@@ -122,7 +138,8 @@ _FIGURES: Final = (
     TableColumn(
         "sentence",
         STRING,
-        "The episode in words: since when, how large, the cause, and whether it is over.",
+        "The episode in words: since when, how large, the cause, what was lost, and whether it is"
+        " over.",
     ),
 )
 

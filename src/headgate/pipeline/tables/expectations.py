@@ -75,7 +75,7 @@ def range_text(column: TableColumn) -> str:
 
 def totals_of(table: Table, tables: tuple[Table, ...]) -> tuple[str, ...]:
     """The columns of a table whose sums agree with others' or others' with them."""
-    own = [each.column for each in table.agreements]
+    own = [name for each in table.agreements for name in each.columns]
     others = [
         each.of_column
         for other in tables
@@ -105,8 +105,8 @@ def _of_agreement(each: Agreement) -> Expectation:
     return Expectation(
         f"{each.column}_agrees",
         Rule.AGREEMENT,
-        (each.column,),
-        f"the sum of {each.column} over an hour is that of {of}",
+        each.columns,
+        f"the sum of {_listed(each.columns)} over an hour is that of {of}",
         agreement=each,
     )
 

@@ -44,7 +44,13 @@ KEY_COLUMNS: Final = (
 )
 """The subject of a row of ``intervals``; columns that its kind lacks are null."""
 
-START_LEVELS: Final = ("backlog_messages", "backlog_bytes", "unacked")
+EVICTED_BY: Final = ("evicted_by", "evicted_by_limit", "evicted_by_source")
+"""Columns about the quota that evicted last."""
+
+EXPIRED_BY: Final = ("expired_by_ttl_ns", "expired_by_source")
+"""Columns about the TTL that expired messages last."""
+
+START_LEVELS: Final = ("backlog_messages", "backlog_bytes", "unacked", "delayed")
 """Levels with a second column, ``*_start``, for the value at the minute's start."""
 
 

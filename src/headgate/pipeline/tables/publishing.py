@@ -58,6 +58,14 @@ PARK_COLUMNS: Final = (
     ),
     TableColumn("msgs_in", LONG, "Messages appended.", "messages", least=0),
     TableColumn("bytes_in", LONG, "Bytes appended, metadata included.", "bytes", least=0),
+    TableColumn(
+        "duplicates_dropped",
+        LONG,
+        "Messages that deduplication did not store, because they had been stored before; null if"
+        " the topic never had it.",
+        "messages",
+        least=0,
+    ),
     TableColumn("producers", LONG, "Connected producers at the end.", least=0),
     *(_parked_column(name) for name in PARKED_FIELD_NAMES),
     *(INTERVALS.column(name) for name in PUBLISH_LEVELS),
@@ -96,16 +104,17 @@ PUBLISH_ATTRIBUTION: Final = Table(
     ),
     ("date", "hour"),
     ("minute",),
-    meaning="One row for each topic and minute in which messages were published or waited.",
+    meaning="One row for each topic and minute in which messages were published, waited or were"
+    " dropped as duplicates.",
     key=(*TOPIC_KEY, "minute"),
     follows_from=(INTERVALS.name,),
     sums=(Sum("from_before_to", ("from_ns",), "to_ns", is_at_most=True),),
     agreements=tuple(
         Agreement(name, INTERVALS.name, name, (Kind.TOPIC.value,))
-        for name in ("msgs_in", "bytes_in")
+        for name in ("msgs_in", "bytes_in", "duplicates_dropped")
     ),
 )
-"""One row for each topic and minute with a published or held message."""
+"""One row for each topic and minute with a published, held or dropped message."""
 
 LIMITER_KEY: Final = ("cluster", "level", "subject", "dimension", "incarnation")
 

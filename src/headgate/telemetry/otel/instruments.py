@@ -32,6 +32,7 @@ from headgate.telemetry.prometheus.series import (
     storage,
     subscriptions,
     tls,
+    topics,
 )
 from headgate.telemetry.prometheus.series.definition import SUBSCRIPTION_LABELS, Series
 from headgate.telemetry.prometheus.values import Number, topic_backlog_age_s
@@ -143,6 +144,12 @@ CONNECTION_INSTRUMENTS: Final = (
                readings.connections_limited, (readings.RATE_LIMIT_OPERATION,)),
     _ours(broker.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
           lambda of: of.counts.delays_ignored),
+    _ours(broker.DELAYS_REFUSED_SERIES, COUNTER, "{message}",
+          lambda of: of.counts.delays_refused),
+    _ours(broker.DELAYED_INDEX_SERIES, UP_DOWN_COUNTER, "By",
+          lambda of: of.engine.delays.held_bytes),
+    _ours(broker.PARTIALS_SERIES, UP_DOWN_COUNTER, "By",
+          lambda of: of.engine.partials.held_bytes),
     _ours(broker.UNAUTHORIZED_SERIES, COUNTER, "{request}",
           lambda of: of.counts.unauthorized),
     _ours(broker.DUPLICATES_SERIES, COUNTER, "{message}",
@@ -287,6 +294,8 @@ TOPIC_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.topic.storage.entry.incoming.count", COUNTER, "{entry}",
                "Entries read from disk since the topic was loaded.",
                lambda topic: topic.entries_read),
+    _ours(topics.TOPIC_DUPLICATES_SERIES, COUNTER, "{message}",
+          lambda topic: topic.publishing.duplicates_if_any),
     _ours(quotas.EVICTED_MESSAGES_SERIES, COUNTER, "{message}", readings.evicted_messages),
     _ours(quotas.EVICTED_BYTES_SERIES, COUNTER, "By", readings.evicted_bytes),
     _ours(quotas.BREACH_SERIES, GAUGE, "s", readings.seconds_to_breach),

@@ -126,7 +126,7 @@ Subject = tuple[Iterable[Readable], Attributes, int]
 def _subjects(broker: Broker) -> Iterator[Subject]:
     """The subjects that are live when their turn comes."""
     yield _of_broker(broker), {}, broker.started_ms
-    labels = PropertyLabels(broker.settings, broker.catalog.topic_properties)
+    labels = PropertyLabels(broker.settings, broker.catalog)
     for topic in broker.engine.live_topics():
         named = _of_topic(topic, labels)
         yield _readables_of_topic(broker, topic), named, topic.loaded_ms

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.sliced import Sliced, at_once
+from headgate.base.texts import label_value
 from headgate.base.units import NS_PER_S, safe_sum
 from headgate.base.work_units import SLICE_UNITS
 from headgate.broker.damage import damage_counts
@@ -27,9 +28,10 @@ from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.left_out_evictions import Acts, LeftOutEvictions
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
-from headgate.telemetry.prometheus.page import Page, escape, number
+from headgate.telemetry.prometheus.page import Page, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
+from headgate.telemetry.prometheus.schema_lines import SchemaLines
 from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
 from headgate.telemetry.prometheus.series.authentication import AUTHENTICATION_SERIES
 from headgate.telemetry.prometheus.series.broker import (
@@ -54,7 +56,11 @@ from headgate.telemetry.prometheus.series.subscriptions import (
     STATE_SERIES,
     SUBSCRIPTION_SERIES,
 )
-from headgate.telemetry.prometheus.series.topics import LEFT_OUT_SERIES, TOPIC_SERIES
+from headgate.telemetry.prometheus.series.topics import (
+    LEFT_OUT_SERIES,
+    TOPIC_DUPLICATES_SERIES,
+    TOPIC_SERIES,
+)
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 from headgate.telemetry.prometheus.shown_topics import Shown, TopicChoice
 from headgate.telemetry.prometheus.storage_lines import StorageLines
@@ -121,9 +127,9 @@ class _Renderer:
         """Evictions of topics with series of their own, by namespace and name."""
         self._page = Page()
         self._totals = Totals()
-        self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
+        self._cluster = f'{{cluster="{label_value(broker.settings.clusterName)}"'
         self._splits_partitions = broker.settings.splitTopicAndPartitionLabelInPrometheus
-        self._property_labels = PropertyLabels(broker.settings, broker.catalog.topic_properties)
+        self._property_labels = PropertyLabels(broker.settings, broker.catalog)
         lines_of = self._page.lines_of
         self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
         self._subscription_lines = [(s.name, lines_of(s)) for s in SUBSCRIPTION_SERIES]
@@ -213,15 +219,15 @@ class _Renderer:
             self._page.lines_named(name).append(line)
 
     def _namespace_labels(self, namespace: str) -> str:
-        return f'{self._cluster},namespace="{escape(namespace)}"'
+        return f'{self._cluster},namespace="{label_value(namespace)}"'
 
     def _topic_labels(self, name: TopicName) -> str:
         labels = self._property_labels.of(name).items()
-        own = "".join(f',{label}="{escape(value)}"' for label, value in labels)
+        own = "".join(f',{label}="{label_value(value)}"' for label, value in labels)
         if not self._splits_partitions:
-            return f',topic="{escape(name.full)}"{own}'
+            return f',topic="{label_value(name.full)}"{own}'
         topic = name.full if name.partition < 0 else name.full.rpartition(PARTITION_SUFFIX)[0]
-        return f',topic="{escape(topic)}",partition="{name.partition}"{own}'
+        return f',topic="{label_value(topic)}",partition="{name.partition}"{own}'
 
     def _broker_samples(self) -> None:
         broker, engine, cluster = self._broker, self._broker.engine, self._cluster
@@ -239,19 +245,20 @@ class _Renderer:
         )
         storage.add_broker(cluster, engine.now_ns)
         TlsLines(broker.tls, self._page.lines_of).add_broker(cluster)
+        SchemaLines(broker.schemas.figures, self._page.lines_of).add(self._namespace_labels)
         for kind, size_bytes in broker.client_memory.by_kind().items():
             labels = f'{cluster},kind="{kind}"'
             self._figures((CLIENT_MEMORY_BYTES_SERIES,), (size_bytes,), labels)
         self._figures(CLIENT_MEMORY_SERIES, broker.client_memory.figures(), cluster)
         if broker.authentication is not None:
             for (method, result), count in broker.authentication.counts.items():
-                labels = f'{cluster},method="{escape(method)}",result="{result}"'
+                labels = f'{cluster},method="{label_value(method)}",result="{result}"'
                 self._figures((AUTHENTICATION_SERIES,), (count,), labels)
         if broker.adaptive is not None:
             self._figures(ADAPTIVE_SERIES, broker_figures(broker.adaptive), cluster)
         totals, info = self._totals, broker.info
-        version = f',version="{escape(info.version)}",commit=""'
-        host = escape(info.broker_id.rpartition(":")[0])
+        version = f',version="{label_value(info.version)}",commit=""'
+        host = label_value(info.broker_id.rpartition(":")[0])
         connections = f',broker="{host}",metric="broker_connection"'
         own_labels: dict[str, tuple[str, ...]] = {
             "version": (version,),
@@ -263,7 +270,7 @@ class _Renderer:
             broker.counts,
             broker.connections,
             broker.counts.lookups_pending,
-            broker.engine.duplicates_dropped,
+            engine,
             totals,
         )
         for series, values in zip(BROKER_SERIES, figures, strict=True):
@@ -292,6 +299,8 @@ class _Renderer:
             values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
                 lines.append(series + end + number(value))
+            if (dropped := topic.publishing.duplicates_if_any) is not None:
+                self._figures((TOPIC_DUPLICATES_SERIES,), (dropped,), labels)
             self._limit(labels, "topic", self._broker.current_dispatch_limits.of_topic(topic))
             self._limit(labels, PUBLISH_TOPIC, self._broker.current_publish_limits.of_topic(topic))
             self._quotas.add_topic(topic, labels)
@@ -308,7 +317,7 @@ class _Renderer:
 
     def _subscription(self, subscription: Subscription, topic_labels: str) -> None:
         now_ns = self._broker.engine.now_ns
-        labels = f'{topic_labels},subscription="{escape(subscription.name)}"'
+        labels = f'{topic_labels},subscription="{label_value(subscription.name)}"'
         end = labels + "} "
         values = subscription_values(subscription)
         for (series, lines), value in zip(self._subscription_lines, values, strict=True):
@@ -317,7 +326,7 @@ class _Renderer:
             self._age_lines.append(BACKLOG_AGE_SERIES.name + end + number(age_s))
         subscription.count_throttling()
         events = subscription.gate.throttled_events
-        tenant = f',tenant="{escape(subscription.topic.name.namespace.tenant)}"}} '
+        tenant = f',tenant="{label_value(subscription.topic.name.namespace.tenant)}"}} '
         held_back = subscription.throttled_dispatch.counts
         for dimension, (series, lines) in enumerate(self._held_back_lines):
             amount = safe_sum(*(level[dimension] for level in held_back))
@@ -342,5 +351,5 @@ class _Renderer:
                 self._limit_lines.append(
                     f'{LIMIT_SERIES.name}{labels},limiter="{limiter}"'
                     f',dimension="{_DIMENSIONS[dimension]}"'
-                    f',source="{escape(effective.source_of(dimension))}"}} {number(rate)}'
+                    f',source="{label_value(effective.source_of(dimension))}"}} {number(rate)}'
                 )

@@ -19,6 +19,7 @@ from headgate.engine.dispatch_shared import SharedDispatcher
 if TYPE_CHECKING:
     from headgate.broker.connection.connection import Connection
     from headgate.broker.info import BrokerCounts
+    from headgate.engine.engine import Engine
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
 
@@ -52,7 +53,7 @@ def broker_values(
     counts: BrokerCounts,
     connections: Collection[Connection],
     lookups_pending: int,
-    duplicates_dropped: int,
+    engine: Engine,
     totals: Totals,
 ) -> list[tuple[Number, ...]]:
     """Values of :data:`BROKER_SERIES`: one of each, or one for each value of a series' own label
@@ -85,8 +86,11 @@ def broker_values(
         (counts.connections_failed,),
         (counts.connections_closed,),
         (counts.delays_ignored,),
+        (counts.delays_refused,),
         (counts.unauthorized,),
-        (duplicates_dropped,),
+        (engine.duplicates_dropped,),
+        (engine.delays.held_bytes,),
+        (engine.partials.held_bytes,),
     ]
 
 

@@ -19,12 +19,14 @@ from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import Decision
+from headgate.flow.expiry import MessageTtl
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.quota.backlog_quota import Quota
 from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.record.fields import Kind
 from headgate.telemetry.records.controller_events import ControllerEvents
 from headgate.telemetry.records.events import EventLog
+from headgate.telemetry.records.expiry_events import ExpiryEvents
 from headgate.telemetry.records.limit_events import LimitEvents, LimitLookups
 from headgate.telemetry.records.limiter_tracks import LimiterTracks
 from headgate.telemetry.records.limiters import LimiterTrack, Waiter, subject_of, topic_of
@@ -69,6 +71,7 @@ class Sampler:
         self._limits = LimitEvents(engine, limits, self._limiters, self.events, names)
         self._throttling = ThrottleEvents(self.events, names)
         self._quotas = QuotaEvents(self.events, names)
+        self._expiry = ExpiryEvents(self.events, names)
         self._controller = ControllerEvents(self.events, names)
         self._engine.observer = self
         for topic in self._engine.live_topics():
@@ -103,6 +106,7 @@ class Sampler:
         if topic.publishing.gate is not None:
             self._limiters.end(topic.publishing.gate, at_ns)
         self._quotas.topic_unloaded(topic)
+        self._expiry.topic_unloaded(topic)
         self._controller.topic_unloaded(topic)
         self._rows.add_last(Kind.TOPIC, track.row(Instant.end(at_ns)))
         del self._topics[topic]
@@ -170,6 +174,10 @@ class Sampler:
         if topic in self._topics:
             self._quotas.evicted(topic, eviction, self._clock.wall_ns())
 
+    def expired(self, subscription: Subscription, ttl: MessageTtl, messages: int, /) -> None:
+        if subscription.topic in self._topics:
+            self._expiry.expired(subscription, ttl, messages, self._clock.wall_ns())
+
     def decided(self, topic: Topic, decision: Decision, /) -> None:
         if topic in self._topics:
             self._controller.decided(topic, decision, self._clock.wall_ns())
@@ -229,6 +237,7 @@ class Sampler:
             await self._give_way()
         rest = self._rows.take(MESSAGE_ROWS)
         self._quotas.end_window()
+        self._expiry.end_window(full=at.full)
         self._controller.end_window()
         left = self.events.count  # those that come during a pause are for the next window
         while left > 0 and (events := self.events.take(min(left, MESSAGE_ROWS))) is not None:

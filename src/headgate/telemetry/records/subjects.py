@@ -19,6 +19,7 @@ from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
+from headgate.telemetry.records.expiry_events import expired_by_values
 from headgate.telemetry.records.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.records.names import PLAIN, Names
 from headgate.telemetry.records.publishing import (
@@ -47,7 +48,8 @@ SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", 
 TOPIC_COLUMNS: Final = (
     "topic", "partition", "incarnation", *SPAN_COLUMNS, "oldest_age_ns", "oldest_subscription",
     *BREACH_COLUMNS, "msgs_in", "bytes_in", "msgs_out", "bytes_out", "storage_bytes",
-    "backlog_bytes", "producers", "duplicates_dropped", *LIMIT_COLUMNS, *COUNT_COLUMNS,
+    "backlog_bytes", "producers", "duplicates_dropped", "delays_ignored", "delays_refused",
+    "producers_waiting", *LIMIT_COLUMNS, *COUNT_COLUMNS,
     *PARKED_COLUMNS, *PUBLISH_COLUMNS,
 )  # fmt: skip
 
@@ -55,6 +57,7 @@ SUBSCRIPTION_COLUMNS: Final = (
     "topic", "partition", "incarnation", "subscription", *SPAN_COLUMNS, "oldest_age_ns", "state",
     "type", "consumers", "appended", "msgs_out", "bytes_out", "acked", "skipped", "rewound",
     "redelivered", "expired", "evicted", "evicted_by", "evicted_by_limit", "evicted_by_source",
+    "expired_by_ttl_ns", "expired_by_source",
     "backlog_messages", "backlog_bytes", "delayed", "unacked", "permits",
     *(f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
     *(f"throttled_{reason}_{unit}" for reason in THROTTLE_REASONS for unit in DIMENSIONS),
@@ -160,6 +163,9 @@ class TopicTrack:
             backlog_bytes,
             len(topic.producers),
             topic.publishing.duplicates_if_any,
+            topic.delays_ignored,
+            topic.delays_refused,
+            0 if topic.access is None else topic.access.waiting_count,
             *self.quota_limits,
             *count_values(topic),
             *parked_values(topic),
@@ -316,6 +322,7 @@ class SubscriptionTrack:
             subscription.expired_messages,
             subscription.evicted_messages,
             *evicted_by_values(subscription.evicted_by, self.topic.names),
+            *expired_by_values(subscription.expired_by, self.topic.names),
             subscription.backlog_messages,
             subscription.backlog_bytes,
             None if subscription.dispatcher.delayed is None else subscription.delayed_messages,

@@ -107,6 +107,11 @@ async def test_the_longest_delay_is_allowed(world: World) -> None:
     await producer.send(b"x", delay_ms=HOUR_MS)
     with pytest.raises(RefusedError, match="3600000 milliseconds"):
         await producer.send(b"x", delay_ms=HOUR_MS + 1)
+    with pytest.raises(RefusedError):
+        await producer.send(b"", batch=[b"x"] * 3, delay_ms=HOUR_MS + 1)
+    assert world.broker.counts.delays_refused == 4
+    report = await world.observer.explain_topic(parse_topic(TOPIC), per_partition=False)
+    assert report["publishing"]["delaysRefused"] == 4
 
 
 @played(settings=LIMIT)

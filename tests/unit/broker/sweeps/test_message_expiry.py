@@ -7,7 +7,9 @@ import asyncio
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB
+from headgate.engine.observer import NoObserver
 from headgate.engine.subscription import Subscription
+from headgate.flow.expiry import MessageTtl
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import TopicPolicies
 from headgate.testing import SimClient, World
@@ -200,6 +202,24 @@ async def test_a_topic_that_is_deleted_or_unloaded_is_forgotten(world: World) ->
     await world.ask(world.broker.registry.delete(NAME, force=True))
     await asyncio.sleep(30)
     assert world.broker.internal_errors() == []
+
+
+@played()
+async def test_the_observer_learns_what_a_ttl_took_and_not_what_a_request_did(
+    world: World,
+) -> None:
+    await leave_backlog(world)
+    told: list[tuple[str, str, int]] = []
+
+    class Told(NoObserver):
+        def expired(self, of: Subscription, ttl: MessageTtl, messages: int, /) -> None:
+            told.append((of.name, ttl.source, messages))
+
+    world.broker.engine.observer = Told()
+    subscription(world).expire_to(4, None)
+    await set_ttl(world, 20)
+    await asyncio.sleep(25)
+    assert told == [("s", "topic policy", 6)]
 
 
 @played()

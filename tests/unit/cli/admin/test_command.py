@@ -82,7 +82,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: 
         "maxMessageSize": "1", "properties": "a=1", "key": "k", "value": "v", "property": "a=1",
         "schemaFileName": str(schema_file), "strategy": "FULL", "compatibility": "Full",
         "bundle": "0x0_0x1", "messageId": "1:1", "clusters": "c", "topics": "x",
-        "brokerUrl": "b:1",
+        "brokerUrl": "b:1", "keys": "team",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]

@@ -7,9 +7,13 @@ import pytest
 from headgate.cli.admin.pulsar_verbs import PULSAR_VERBS, missing_group, missing_verb
 from tests.unit.cli.admin.test_command import groups
 
-OWN = {"accept-damage", "check", "get-runtime-configuration", "get-backlog-quota"}
+KEYS = "allowed-topic-property-keys-for-metrics"
+OWN = {
+    *("accept-damage", "check", "get-runtime-configuration", "get-backlog-quota"),
+    *(f"{action}-{KEYS}" for action in ("get", "set", "remove")),
+}
 """Two that Pulsar has nothing for; other names of ``get-runtime-config`` and
-``get-backlog-quotas``."""
+``get-backlog-quotas``; those of a policy of Pulsar 4.2."""
 
 
 def test_every_verb_of_ours_is_one_of_pulsar_admins() -> None:

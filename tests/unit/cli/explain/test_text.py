@@ -271,11 +271,16 @@ def test_the_publishing_side(
     assert page(told).splitlines()[1] == line
 
 
-def test_delays_that_are_ignored_are_said(answers: dict[str, Any]) -> None:
+def test_delays_that_are_ignored_or_refused_are_said(answers: dict[str, Any]) -> None:
     answer = answers["fine"]
     assert "delays" not in page(answer)
     side = answer["publishing"] | {"delaysIgnored": 12}
-    assert "delays  12 messages with a delay, delivered at once: delays are unsupported" in page(
+    assert "delays  12 messages with a delay, delivered at once: delays are off" in page(
+        answer | {"publishing": side}
+    )
+    assert "too long" not in page(answer)
+    side = answer["publishing"] | {"delaysRefused": 1}
+    assert "too long  1 message refused, with a longer delay than is allowed" in page(
         answer | {"publishing": side}
     )
 

@@ -63,3 +63,20 @@ def test_every_class_of_blame_has_a_name() -> None:
         assert text.endswith(" is to blame for 92 % of the time")
     nobody = replace(SLOW, cause=None, second=None)
     assert "blame" not in episode_sentence(nobody)
+
+
+def test_what_was_lost_stands_before_the_end() -> None:
+    lost = replace(
+        SLOW,
+        ending=Ending.SKIPPED,
+        evicted=1_200,
+        evicted_by="the size quota of 1 MiB (topic policy)",
+        expired=1,
+        expired_by="the message TTL of 60 s (topic policy)",
+    )
+    assert episode_sentence(lost).endswith(
+        "; the size quota of 1 MiB (topic policy) evicted 1,200 messages before they were"
+        " acknowledged; the message TTL of 60 s (topic policy) expired 1 message before it was"
+        " acknowledged; it ended when the waiting messages were skipped"
+    )
+    assert "evicted" not in episode_sentence(SLOW)

@@ -84,3 +84,12 @@ def test_nothing_held() -> None:
     assert past_publish_sentence([short]) == (
         "nothing held publishing for as long as 0.3 s; 2 messages wait at its end"
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "what"), [(1, "1 message that had"), (1_200, "1,200 messages that had")]
+)
+def test_dropped_duplicates_stand_at_the_end(count: int, what: str) -> None:
+    said = past_publish_sentence([TOPIC], duplicates=count)
+    assert said.endswith(f"wait at its end; deduplication dropped {what} been stored before")
+    assert past_publish_sentence([], duplicates=count).startswith(f"{NOTHING_HELD}; deduplication")

@@ -99,7 +99,8 @@ def _report(adaptive: object) -> dict[str, object]:
         "limits": [], "subscriptions": [], "perPartition": null, "damage": null,
         "publishing": {"producers": 1,
         "messagesPerS": 0.0, "bytesPerS": 0.0, "pendingEntries": 0, "parked": [],
-        "longestWaiting": [], "limits": [], "delaysIgnored": 0, "duplicatesDropped": 0,
+        "longestWaiting": [], "limits": [], "delaysIgnored": 0, "delaysRefused": 0,
+        "duplicatesDropped": 0,
         "sentence": "nothing holds publishing",
         "lastPublish": null}}"""
     report: dict[str, object] = msgspec.json.decode(text)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.flow.account.verdict import INFERRED_CONFIDENCE
+from headgate.flow.account.verdict import INFERRED, INFERRED_CONFIDENCE
 from headgate.pipeline.kernels.attribution import attribution_table, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION
-from headgate.pipeline.tables.bronze import INFERRED
+from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.judged import input_table, judge_each, judge_ranges, with_demonstrated_rate
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, minutes, play
 from tests.unit.pipeline.random_minutes import minutes_of_one
@@ -100,3 +101,40 @@ def test_no_rows_give_no_rows() -> None:
     assert attribution_table(with_demonstrated_rate(none, None)).num_rows == 0
     assert minute_runs(none).num_rows == 0
     assert range_table(with_demonstrated_rate(minute_runs(none), None)).num_rows == 0
+
+
+def test_delayed_messages_are_no_backlog_until_they_are_due() -> None:
+    alone = next(row for row in minutes(play(60)) if row["topic"].endswith("/alone"))
+    cells = dict.fromkeys(STATE_FIELD_NAMES, 0)
+    waiting = alone | cells | {"state_not_due_ns": 60 * S, "delayed": 12_000}
+    waiting |= {"oldest_age_max_ns": None}
+    (found,) = judge_each([waiting], None)
+    assert (found["verdict"], found["growth_messages"], found["backlog_messages"]) == ("NONE", 0, 0)
+    assert (found["delayed_messages"], found["residual_messages"]) == (12_000, 0)
+    assert found["sentence"] == "NONE: nothing is waiting; 12,000 messages are not due yet."
+    # They arrive when they are due, although nothing was published then.
+    due = waiting | {"state_not_due_ns": 30 * S, "state_no_consumer_ns": 30 * S, "appended": 0}
+    due |= {"backlog_messages_start": 12_000, "delayed_start": 12_000, "delayed": 0}
+    due |= {"oldest_age_max_ns": 30 * S}
+    (found,) = judge_each([due], None)
+    assert (found["verdict"], found["growth_messages"]) == ("NO_CONSUMER", 12_000)
+    assert (found["backlog_messages"], found["residual_messages"]) == (12_000, 0)
+    (over,) = judge_ranges([waiting, due | {"minute": due["minute"] + timedelta(minutes=1)}], None)
+    assert (over["growth_messages"], over["delayed_messages"]) == (12_000, 0)
+
+
+def test_counters_that_name_more_delayed_messages_than_the_backlog_has() -> None:
+    healthy = next(row for row in minutes(play(60)) if row["topic"].endswith("/keeps-up"))
+    (found,) = judge_each([healthy | {"backlog_messages": 3, "delayed": 5}], None)
+    assert (found["backlog_messages"], found["delayed_messages"]) == (0, 3)
+
+
+def test_the_last_ttl_that_expired_messages_is_named() -> None:
+    slow = next(row for row in minutes(play(60)) if row["topic"].endswith("/slow"))
+    ttl = {"expired": 5, "expired_by_ttl_ns": 60 * S, "expired_by_source": "topic policy"}
+    later = slow | {"minute": slow["minute"] + timedelta(minutes=1)}
+    (found,) = judge_ranges([slow | ttl, later | {"expired_by_ttl_ns": 30 * S}], None)
+    lost = "the message TTL of 60 s (topic policy) expired 5 messages"
+    assert f"; {lost} before they were acknowledged" in found["sentence"]
+    (by_request,) = judge_each([slow | {"expired": 1}], None)
+    assert "; 1 message expired before it was acknowledged" in by_request["sentence"]

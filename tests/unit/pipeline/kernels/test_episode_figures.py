@@ -13,6 +13,7 @@ from headgate.pipeline.kernels.episode_figures import (
     EpisodeFigures,
     first_of_largest,
     group_begins,
+    last_positive,
 )
 from headgate.pipeline.tables.arrow_types import TIMESTAMP
 from headgate.pipeline.tables.attribution import BLAMES
@@ -33,6 +34,10 @@ def columns(blame: dict[str, int], ending: Ending = Ending.OVER, **more: Any) ->
         "blame_ns": np.array([[blame.get(name, 0) * S] for name in BLAMES]),
         "covered_ns": np.array([300.0 * S]),
         "is_inferred": np.array([False]),
+        "evicted": np.array([0]),
+        "evicted_by": pa.table({"evicted_by": [None], "evicted_by_limit": [None]}),
+        "expired": np.array([0]),
+        "expired_by": pa.table({"expired_by_ttl_ns": [None], "expired_by_source": [None]}),
     }
     found = EpisodeFigures(**(facts | more)).columns([ending])
     return {name: column.to_pylist()[0] for name, column in found.items()}
@@ -65,6 +70,32 @@ def test_the_sentence_has_cause_and_peak() -> None:
         " ended when the waiting messages were skipped"
     )
     assert (found["completeness"], found["evidence"], found["is_open"]) == (0.5, "measured", False)
+
+
+def test_what_was_lost_is_named_with_its_cause() -> None:
+    quota = {
+        "evicted_by": ["size"],
+        "evicted_by_limit": [1 << 20],
+        "evicted_by_source": ["topic policy"],
+    }
+    ttl = {"expired_by_ttl_ns": [60 * S], "expired_by_source": ["topic policy"]}
+    found = columns(
+        {"CONSUMER": 600},
+        evicted=np.array([1]),
+        evicted_by=pa.table(quota),
+        expired=np.array([1_200]),
+        expired_by=pa.table(ttl),
+    )
+    assert found["sentence"].endswith(
+        "; the size quota of 1 MiB (topic policy) evicted 1 message before it was acknowledged; the"
+        " message TTL of 60 s (topic policy) expired 1,200 messages before they were acknowledged"
+    )
+    assert (found["evicted"], found["expired"], found["expired_by_ttl_ns"]) == (1, 1_200, 60 * S)
+
+
+def test_the_last_loss_of_each_group() -> None:
+    lost = np.array([0, 3, 0, 0, 0, 2])
+    assert last_positive(lost, np.array([0, 3, 5])).to_pylist() == [1, None, 5]
 
 
 def test_an_open_episode_that_began_before() -> None:

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.flow.account.verdict import YOUNG_NS, Verdict, blame_shares
+from headgate.flow.account.verdict import INFERRED, MEASURED, YOUNG_NS, Verdict, blame_shares
 from headgate.pipeline.kernels.episodes import (
     INPUT_COLUMNS,
     JUDGED_COLUMNS,
+    MINUTE_FIGURES,
     SEGMENT_ORDER,
     SORT_COLUMNS,
     NewestMinutes,
@@ -24,14 +25,14 @@ from headgate.pipeline.kernels.episodes import (
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, BLAMES, SHARE_COLUMNS
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
-from headgate.pipeline.tables.columns import HOUR_NS, LONG, MINUTE_NS, TableColumn
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,
     EPISODE_COLUMNS,
     EPISODES,
     SUBSTANTIAL_NS,
 )
+from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.episodes_by_row import episodes_by_row, joined_by_row
 from tests.unit.pipeline.play import S, minutes
@@ -43,7 +44,7 @@ HOURS = range(HOUR, HOUR + 5)
 _SCHEMA = arrow_schema(
     (
         *(column for column in ATTRIBUTION.columns if column.name in JUDGED_COLUMNS),
-        TableColumn("skipped", LONG),
+        *(INTERVALS.column(name) for name in MINUTE_FIGURES),
     )
 )
 
@@ -68,7 +69,7 @@ def _judged_minute(row: dict[str, Any]) -> dict[str, Any]:
         "bystander": False,
         "growth_messages": row["backlog_messages"] - row["backlog_messages_start"],
         "evidence": row["evidence"],
-        "skipped": row["skipped"],
+        **{name: row[name] for name in MINUTE_FIGURES},
         "evicted": row["evicted"],
         "accounted_ns": sum(cells),
     }
@@ -267,7 +268,7 @@ def test_an_episode_is_not_open_if_other_telemetry_is_hours_newer() -> None:
 
 def test_a_skip_in_a_quiet_minute_ends_the_episode() -> None:
     rows = judged(["CC.CC......."], 720)
-    quiet = {**rows[2], "skipped": 5, "growth_messages": -5, "backlog_messages": 0}
+    quiet = {**rows[2], "skipped": 5, "backlog_messages_start": 5, "backlog_messages": 0}
     found = whole(segments([*rows[:2], quiet, *rows[3:]]))
     assert [row["ending"] for row in found] == ["skipped", "over"]
     some = {**rows[1], "skipped": 5}
@@ -277,7 +278,7 @@ def test_a_skip_in_a_quiet_minute_ends_the_episode() -> None:
 def test_a_skip_after_the_end_and_a_gap_before_a_quiet_minute_change_nothing() -> None:
     rows = judged(["CC.........."], 720)
     for place, ending in ((2, "skipped"), (3, "skipped"), (4, "over")):
-        skip = {**rows[place], "skipped": 5, "growth_messages": -5, "backlog_messages": 0}
+        skip = {**rows[place], "skipped": 5, "backlog_messages_start": 5, "backlog_messages": 0}
         found = segments([*rows[:place], skip, *rows[place + 1 :]])
         assert [row["ending"] for row in found] == [ending]
     for after, ending in ((3, "over"), (4, "over"), (5, "unseen")):
@@ -317,6 +318,13 @@ _DRAWS = {
     "completeness": among(0.0, 1 / 3, 1.0),
     "accounted_ns": among(None, 0, 59_999_999_999, 60 * S),
     "skipped": among(*[None, 0] * 6, 5, 2_000),
+    "backlog_messages_start": among(None, 0, 5, 900, 10**9),
+    "expired": among(*[None, 0] * 4, 3),
+    "evicted_by": among("size", "size", "time", None),
+    "evicted_by_limit": among(1 << 20, 60 * S),
+    "evicted_by_source": among("topic policy", None),
+    "expired_by_ttl_ns": among(60 * S, 60 * S, None),
+    "expired_by_source": among("topic policy", "namespace policy a/b"),
 }
 _PARTS = (0, 0, 1, 3, 10)
 

@@ -347,3 +347,22 @@ def test_an_hour_gives_the_same_rows_alone_and_with_others() -> None:
         assert minutes_of(kept, hours={hour}) == [
             r for r in rows if r["from_ns"] // HOUR_NS == hour
         ]
+
+
+def test_delayed_messages_are_known_at_both_ends_where_the_broker_knows_them() -> None:
+    """A subscription without delays has null, whoever shares its batch."""
+    first = row_of(70, covered_from_ns=T0 + 10 * S, backlog_messages=65, delayed=60)
+    then = row_of(120, covered_from_ns=T0 + 70 * S, backlog_messages=65, delayed=10)
+    rows = minutes(
+        [
+            one(0, row_of(10, covered_from_ns=T0, backlog_messages=5)),
+            one(1, first, window_s=60),
+            one(2, then, window_s=50),
+            one(3, row_of(120, covered_from_ns=T0, backlog_messages=7) | {"subscription": "plain"}),
+        ]
+    )
+    known = [row for row in rows if row["subscription"] == "s"]
+    assert [(row["delayed_start"], row["delayed"]) for row in known] == [(None, 50), (50, 10)]
+    assert [row["backlog_messages"] - (row["delayed"] or 0) for row in known] == [5, 55]
+    plain = [row for row in rows if row["subscription"] == "plain"]
+    assert {(row["delayed_start"], row["delayed"]) for row in plain} == {(None, None)}

@@ -35,8 +35,12 @@ def test_some_groups_keep_their_rows_and_order() -> None:
 def test_groups_without_a_park_share_one_sentence() -> None:
     table = pa.table({name: pa.nulls(7, pa.int64()) for name in INPUT_COLUMNS})
     held_ns = np.zeros((len(ParkCause), 3), dtype=np.int64)
-    assert park_sentences(table, SPANS, held_ns, None) == ["nothing held publishing"] * 3
+    none = np.zeros(3, dtype=np.int64)
+    assert park_sentences(table, SPANS, held_ns, none, None) == ["nothing held publishing"] * 3
     held_ns[ParkCause.DISK_FULL, 1] = 3 * S
-    assert park_sentences(table, SPANS, held_ns, np.full(3, 120.0))[1] == (
-        "the full disk held producers for 3 s of these 2 min (2 %)"
-    )
+    dropped = np.array([0, 0, 7])
+    said = park_sentences(table, SPANS, held_ns, dropped, np.full(3, 120.0))
+    assert said[1:] == [
+        "the full disk held producers for 3 s of these 2 min (2 %)",
+        "nothing held publishing; deduplication dropped 7 messages that had been stored before",
+    ]

@@ -86,6 +86,24 @@ def test_sums_that_agree_and_that_do_not() -> None:
     assert of(CheckedFile("subscription", checks({}, 8)), CheckedFile("subscription", None)) == {}
 
 
+def test_sums_of_two_columns_that_agree_with_one() -> None:
+    def of(**totals: int) -> dict[str, Any]:
+        own = CheckedFile(None, FileChecks(1, {}, totals))
+        minutes = CheckedFile("subscription", FileChecks(1, {}, {"backlog_messages": 9}))
+        return rows(own, **{INTERVALS.name: [minutes]}).get("backlog_messages_agrees", {})
+
+    met = of(backlog_messages=4, delayed_messages=5)
+    assert met["is_met"]
+    assert met["sentence"] == (
+        "The sum of backlog_messages and delayed_messages over the hour is 9 in attribution and in"
+        " intervals (kind subscription)."
+    )
+    unmet = of(backlog_messages=9, delayed_messages=5)
+    assert unmet["failed_columns"] == "backlog_messages, delayed_messages"
+    # A file of an earlier release has no sum of the second one.
+    assert of(backlog_messages=9) == {}
+
+
 def test_files_of_earlier_releases_give_no_rows() -> None:
     assert rows(CheckedFile(None, None)) == {}
     none = CheckedFile(None, checks({"from_before_to": CheckResult(0)}))

@@ -126,3 +126,16 @@ def test_blame_is_corrected_by_verdicts() -> None:
 
 def test_without_topics_there_are_no_rows() -> None:
     assert rolled_up(of_topics=[]) == []
+
+
+def test_delayed_messages_that_are_not_due_are_no_backlog() -> None:
+    known = [topics({"topic": A})]
+    waiting = batch(
+        INTERVALS,
+        SUBSCRIPTION_INPUT,
+        {"topic": A, "backlog_messages": 12, "delayed": 5},
+        {"topic": A, "backlog_messages": 3, "delayed": 4},
+        {"topic": A, "backlog_messages": 1, "delayed": None},
+    )
+    (row,) = rolled_up(of_topics=known, of_subscriptions=[waiting])
+    assert row["backlog_messages"] == 8

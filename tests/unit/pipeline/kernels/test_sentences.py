@@ -44,7 +44,10 @@ def test_sentences_equal_those_of_the_scalar_law(situation: Any) -> None:
         (of("alone"), "no consumer has been connected for 60 s, 12,000 messages wait"),
         (of("alone", delayed=11_999), "1 message waits; connect one, or delete"),
         (of("alone", delayed=11_999), "; 11,999 messages are not due yet."),
-        (HEALTHY | {"delayed": 1}, "are in flight; 1 message is not due yet."),
+        (
+            HEALTHY | {"backlog_messages": 1, "delayed": 1},
+            "are in flight; 1 message is not due yet.",
+        ),
     ],
 )
 def test_what_is_not_known_is_left_out(row: dict[str, Any], words: str) -> None:

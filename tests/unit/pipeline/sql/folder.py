@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from headgate.base.units import NS_PER_S
 from headgate.pipeline.output.views import EpisodesScan, NamespacesScan
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
@@ -77,9 +78,23 @@ def _segment(
         "peak_minute": minute,
         "growth_messages": chance.randrange(-9, 9),
         "oldest_age_max_ns": chance.randrange(10**10),
+        **_lost(chance),
         "completeness": chance.random(),
         "evidence": "inferred" if chance.random() < 0.2 else "measured",
     }  # fmt: skip
+
+
+def _lost(chance: Random) -> dict[str, Any]:
+    """What a quota and a TTL took; a segment without a loss may have the last cause, too."""
+    return {
+        "evicted": chance.choice((None, 0, 5)),
+        "evicted_by": chance.choice((None, "size", "time")),
+        "evicted_by_limit": chance.randrange(10**9),
+        "evicted_by_source": chance.choice((None, "topic policy")),
+        "expired": chance.choice((None, 0, 7)),
+        "expired_by_ttl_ns": chance.choice((None, 60 * NS_PER_S, 90 * NS_PER_S)),
+        "expired_by_source": chance.choice((None, "topic policy", "namespace policy a/b")),
+    }
 
 
 def live_rows(root: Path, table: str) -> pa.Table:

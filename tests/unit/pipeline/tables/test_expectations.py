@@ -81,7 +81,8 @@ def test_ranges_and_values_fit_the_type(table: Table) -> None:
 
 
 def test_totals_are_of_both_sides_of_an_agreement() -> None:
-    assert totals_of(ATTRIBUTION, ALL) == ("appended", "acked", "backlog_messages")
+    summed = ("appended", "acked", "backlog_messages", "delayed_messages")
+    assert totals_of(ATTRIBUTION, ALL) == summed
     assert {"acked", "msgs_in", "granted"} <= {*totals_of(INTERVALS, ALL)}
 
 

@@ -87,6 +87,7 @@ def test_readers_give_the_attributes_of_the_tables_and_nothing_else() -> None:
             await asyncio.sleep(1)
         fill_disk_up(broker)
         broker.tls.expires_at_s = 1_800_000_000
+        broker.engine.topics[NAME].publishing.duplicates_dropped = 3
         taken = await everything(broker)
         assert set(taken) == set(BY_NAME)
         for name, values in taken.items():

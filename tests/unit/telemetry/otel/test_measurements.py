@@ -95,7 +95,7 @@ def test_allowed_properties_of_a_topic_are_attributes_in_small_letters() -> None
         broker = await world.start()
         await publish(world, 1)
         broker.settings.exposeCustomTopicMetricLabelsEnabled = True
-        broker.settings.allowedTopicPropertiesForMetrics = "SLA_tier"
+        broker.settings.allowedTopicPropertyKeysForMetrics = "SLA_tier"
         properties = {"SLA_tier": "gold", "team": "red"}
         await broker.commit(broker.catalog.plan_topic_properties(parse_topic(NAME), properties))
         incoming = of_topic(await everything(broker), INCOMING)

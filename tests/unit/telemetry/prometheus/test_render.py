@@ -7,14 +7,13 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
+from headgate.base.texts import label_value
 from headgate.flow.account.account import State
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry.prometheus import render as prometheus
-from headgate.telemetry.prometheus.page import escape
 from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.telemetry.prometheus.series.limits import LIMIT_SERIES
-from headgate.telemetry.prometheus.series.quotas import CHECK_DURATION_SERIES
 from headgate.testing import RefusedError, World
 from tests.unit.security.made_tokens import token_provider
 from tests.unit.telemetry.support import (
@@ -60,14 +59,18 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
         for _ in range(12):
             producer.send_nowait(bytes(100))
             await asyncio.sleep(1)
+        world.broker.schemas.get(parse_topic(NAME))
         fill_disk_up(world.broker)
         world.broker.tls.expires_at_s = 1_800_000_000
+        world.broker.engine.topics[NAME].publishing.duplicates_dropped = 3
         types, samples = await page(world)
         table = {series.name: series for series in SERIES}
         assert list(types.items()) == [(series.family, series.type) for series in SERIES]
         for sample in samples:
-            if sample.name.startswith(CHECK_DURATION_SERIES.name):
-                assert sample.labels.keys() - {"le"} == set(CHECK_DURATION_SERIES.labels)
+            if sample.name not in table:
+                of = table[sample.name.rpartition("_")[0]]
+                assert of.type in ("histogram", "summary")
+                assert sample.labels.keys() - {"le"} == set(of.labels)
                 continue
             assert set(sample.labels) <= set(table[sample.name].labels)
             if sample.name != LIMIT_SERIES.name:
@@ -80,6 +83,28 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
             "exposeSubscriptionBacklogAgeInPrometheus": "true",
         }
     ) as world:
+        world.run(scenario(world))
+
+
+def test_duplicates_of_a_topic_that_had_deduplication() -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await publish(world, 5)
+        name = "headgate_topic_duplicates_dropped_messages_total"
+        assert name not in (await page(world))[0]
+        topic = parse_topic(NAME)
+        await broker.commit(broker.catalog.plan_topic_policies(topic, deduplication=True))
+        assert value_of((await page(world))[1], name, topic=NAME) == 0
+        client = await world.connect()
+        producer = await client.producer(NAME)
+        await producer.send(b"x")
+        producer.sequence_id -= 1
+        await producer.send(b"x")
+        _, samples = await page(world)
+        assert value_of(samples, name, topic=NAME) == 1
+        assert value_of(samples, "headgate_duplicates_dropped_messages_total") == 1
+
+    with World() as world:
         world.run(scenario(world))
 
 
@@ -298,8 +323,8 @@ def test_the_brokers_own_topic_is_shown_and_kept_apart_in_the_sums() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    assert escape('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
-    assert escape("plain") == "plain"
+    assert label_value('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
+    assert label_value("plain") == "plain"
 
     async def scenario(world: World) -> None:
         await world.start()

@@ -51,6 +51,34 @@ def test_only_what_changed_has_a_row() -> None:
         world.run(scenario(world))
 
 
+def test_what_a_ttl_expires_is_a_row_at_once_and_an_event_of_the_minute() -> None:
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        await publish(world, 3)
+        catalog = own.broker.catalog
+        plan = catalog.plan_topic_policies(parse_topic(NAME), message_ttl_in_seconds=10)
+        await world.ask(own.broker.commit(plan))
+        (before,) = (await own.after(1))[Kind.SUBSCRIPTION]
+        assert before["expired"] == 0
+        assert before.get("expired_by_ttl_ns") is None
+        expired = await own.after(12)
+        (row,) = expired[Kind.SUBSCRIPTION]
+        assert (row["expired"], row["expired_by_ttl_ns"]) == (3, 10 * NS_PER_S)
+        assert row["expired_by_source"] == "topic policy"
+        assert events(expired) == []
+        assert events(await own.after(1, full=True)) == ["expiry"]
+        # The event of a topic that is unloaded comes with its last row.
+        await publish(world, 2)
+        await asyncio.sleep(12)
+        own.broker.engine.unload_topic(topic_of(own.broker))
+        assert events(await own.after(1)) == ["expiry"]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
 def test_nothing_of_the_brokers_own_topics() -> None:
     async def scenario(world: World) -> None:
         own = await watch(world)

@@ -17,6 +17,30 @@ DELAYS_IGNORED_SERIES: Final = own_broker_series(
     "Messages with a delivery delay that were delivered at once, since the start.",
 )
 
+DELAYS_REFUSED_SERIES: Final = own_broker_series(
+    "delays_refused_messages_total",
+    "counter",
+    "messages",
+    "Messages that were refused, because they asked for a longer delay than is allowed, since the"
+    " start.",
+)
+
+DELAYED_INDEX_SERIES: Final = own_broker_series(
+    "delayed_index_bytes",
+    "gauge",
+    "bytes",
+    "Memory of the indexes of delayed entries of all subscriptions, about, which"
+    " ``headgateDelayedIndexMemoryMB`` bounds.",
+)
+
+PARTIALS_SERIES: Final = own_broker_series(
+    "partly_acknowledged_batches_bytes",
+    "gauge",
+    "bytes",
+    "Memory of the partly acknowledged batches of all subscriptions. Beyond 128 MiB, the"
+    " subscriptions with most take no more.",
+)
+
 UNAUTHORIZED_SERIES: Final = own_broker_series(
     "authorization_refused_total",
     "counter",
@@ -127,8 +151,11 @@ BROKER_SERIES: Final = (
         "metric",
     ),
     DELAYS_IGNORED_SERIES,
+    DELAYS_REFUSED_SERIES,
     UNAUTHORIZED_SERIES,
     DUPLICATES_SERIES,
+    DELAYED_INDEX_SERIES,
+    PARTIALS_SERIES,
 )
 """Always on the page."""
 

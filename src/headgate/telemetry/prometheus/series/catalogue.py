@@ -28,6 +28,7 @@ from headgate.telemetry.prometheus.series.quotas import (
     EVICTIONS_OF_BROKER_SERIES,
     QUOTA_SERIES,
 )
+from headgate.telemetry.prometheus.series.schemas import SCHEMA_SERIES
 from headgate.telemetry.prometheus.series.storage import STORAGE_SERIES
 from headgate.telemetry.prometheus.series.subscriptions import (
     BACKLOG_AGE_SERIES,
@@ -35,7 +36,11 @@ from headgate.telemetry.prometheus.series.subscriptions import (
     SUBSCRIPTION_SERIES,
 )
 from headgate.telemetry.prometheus.series.tls import TLS_SERIES
-from headgate.telemetry.prometheus.series.topics import LEFT_OUT_SERIES, TOPIC_SERIES
+from headgate.telemetry.prometheus.series.topics import (
+    LEFT_OUT_SERIES,
+    TOPIC_DUPLICATES_SERIES,
+    TOPIC_SERIES,
+)
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 
 SERIES: Final = (
@@ -53,7 +58,9 @@ SERIES: Final = (
     *LEFT_OUT_SERIES,
     *ADAPTIVE_SERIES,
     *NAMESPACE_SERIES,
+    *SCHEMA_SERIES,
     *TOPIC_SERIES,
+    TOPIC_DUPLICATES_SERIES,
     *WRITE_SERIES,
     *SUBSCRIPTION_SERIES,
     BACKLOG_AGE_SERIES,

@@ -18,7 +18,7 @@ class Series:
 
     name: str
     type: str
-    """``gauge``, ``counter`` or ``histogram``, as its TYPE line says."""
+    """``gauge``, ``counter``, ``histogram`` or ``summary``, as its TYPE line says."""
     labels: tuple[str, ...]
     unit: str
     meaning: str

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.telemetry.prometheus.series.definition import own_broker_series, topic_gauge
+from headgate.telemetry.prometheus.series.definition import (
+    own_broker_series,
+    own_topic_series,
+    topic_gauge,
+)
 
 TOPIC_SERIES: Final = (
     topic_gauge("subscriptions_count", "subscriptions", "Subscriptions, readers included."),
@@ -52,6 +56,14 @@ TOPIC_SERIES: Final = (
     ),
 )
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
+
+TOPIC_DUPLICATES_SERIES: Final = own_topic_series(
+    "topic_duplicates_dropped_messages_total",
+    "counter",
+    "messages",
+    "Messages that deduplication did not store, because they had been stored before, since the"
+    " topic was loaded. Topics that never had deduplication have no sample.",
+)
 
 LEFT_OUT_SERIES: Final = (
     own_broker_series(
