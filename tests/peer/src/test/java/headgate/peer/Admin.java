@@ -1,5 +1,7 @@
 package headgate.peer;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -10,9 +12,11 @@ import java.time.Duration;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The broker's admin REST, as far as the cases need it. */
+/** The broker's admin REST, as far as the tests need it. */
 final class Admin {
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
+    private static final int TURNS = 200;
+    private static final long TURN_MS = 100;
 
     private final HttpClient http = HttpClient.newHttpClient();
     private final String url;
@@ -40,6 +44,11 @@ final class Admin {
         ask("POST", "brokers/configuration/" + key + "/" + value, "");
     }
 
+    /** Have a dynamic setting of the broker be what its file says. */
+    void reset(String key) throws IOException, InterruptedException {
+        ask("DELETE", "brokers/configuration/" + key, "");
+    }
+
     /** Give up everything that a subscription owes. */
     void makeRoom(String topic, String subscription) throws IOException, InterruptedException {
         ask("POST", path(topic) + "/subscription/" + subscription + "/skip_all", "");
@@ -47,12 +56,27 @@ final class Admin {
 
     /** When each of the topic's producers was connected: it changes when one had to come back. */
     String connectedSince(String topic) throws IOException, InterruptedException {
-        Matcher found = Pattern.compile("\"publishers\":\\[(.*?)\\]").matcher(stats(topic));
-        if (!found.find()) {
-            return "";
+        String publishers = first("\"publishers\":\\[(.*?)\\]", stats(topic));
+        return first("\"connectedSince\":\"([^\"]*)\"", publishers);
+    }
+
+    /** Wait until a subscription has so many messages to consume. */
+    void awaitBacklog(String topic, String subscription, int count)
+            throws IOException, InterruptedException {
+        String expected = String.valueOf(count);
+        String found = "";
+        for (int turn = 0; turn < TURNS && !found.equals(expected); turn++) {
+            Thread.sleep(TURN_MS);
+            String stats = stats(topic);
+            int begin = stats.indexOf("\"" + subscription + "\":{", stats.indexOf("\"subscriptions\""));
+            found = first("\"msgBacklog\":(\\d+)", stats.substring(begin));
         }
-        Matcher since = Pattern.compile("\"connectedSince\":\"([^\"]*)\"").matcher(found.group(1));
-        return since.find() ? since.group(1) : "";
+        assertEquals(expected, found, "the backlog of " + subscription);
+    }
+
+    /** The active consumer of a topic's only subscription. */
+    String activeConsumer(String topic) throws IOException, InterruptedException {
+        return first("\"activeConsumerName\":\"([^\"]*)\"", stats(topic));
     }
 
     /** Have a topic take no more messages. */
@@ -62,6 +86,12 @@ final class Admin {
 
     private String stats(String topic) throws IOException, InterruptedException {
         return ask("GET", path(topic) + "/stats", "");
+    }
+
+    /** The first group of an expression where it is found first; empty without one. */
+    private static String first(String expression, String text) {
+        Matcher found = Pattern.compile(expression).matcher(text);
+        return found.find() ? found.group(1) : "";
     }
 
     private static String path(String topic) {
