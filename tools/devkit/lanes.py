@@ -58,6 +58,7 @@ class TestLane:
     """Selects tests of its folders, as ``pytest -m`` does; empty selects all."""
     needs_spark: bool = False
     needs_promtool: bool = False
+    needs_browser: bool = False
     runs_again: bool = False
     """Whether real processes and the clock decide its verdicts, so that a test that failed runs a
     second time."""
@@ -101,6 +102,15 @@ LANES: Final = (
         runs_again=True,
     ),
     TestLane("alerts", ("tests/alerts",), budget_s=5, limit_s=300, needs_promtool=True),
+    TestLane(
+        "page",
+        ("tests/page",),
+        budget_s=50,
+        limit_s=600,
+        needs_browser=True,
+        # The browser is a real process, and one test measures its first paint.
+        runs_again=True,
+    ),
     TestLane(
         "spark",
         ("tests/spark",),

@@ -199,7 +199,7 @@ def test_there_is_one_attempt_where_no_clock_decides_many_fail_or_an_import_does
 
 def test_only_lanes_with_real_processes_run_again() -> None:
     found = {lane.name for lane in lanes.LANES if lane.runs_again}
-    assert found == {"service", "rates", "waits", "spark", "demo"}
+    assert found == {"service", "rates", "waits", "page", "spark", "demo"}
 
 
 def test_a_lane_over_its_budget_is_named_and_passes() -> None:
@@ -218,8 +218,8 @@ def test_a_lane_over_its_budget_is_named_and_passes() -> None:
     assert red.verdict == "failed with status 1, over its budget of 60 s"
 
 
-def test_the_budgets_of_all_lanes_are_twelve_minutes() -> None:
-    assert sum(lanes.budget_s_of(name) for name in lanes.NAMES) <= 12 * 60
+def test_the_budgets_of_all_lanes_are_thirteen_minutes() -> None:
+    assert sum(lanes.budget_s_of(name) for name in lanes.NAMES) <= 13 * 60
     assert all(lanes.budget_s_of(lane.name) < lane.limit_s for lane in lanes.LANES)
 
 
