@@ -49,14 +49,14 @@ def test_a_keyboard_reaches_everything(open_page: OpenPage) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Quotas and storage")
     # What was opened has the focus, so that a screen reader reads it and Tab goes on from there.
-    assert page.evaluate("document.activeElement.id") == "content"
+    expect(page.locator("#content")).to_be_focused()
 
 
 def test_the_skip_link_stays_in_its_view(open_page: OpenPage) -> None:
     page = open_page(topic_view("topic-limit"))
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "content"
+    expect(page.locator("#content")).to_be_focused()
     expect(page.get_by_role("heading", level=1)).to_have_text("public/default/topic-limit")
     page.keyboard.press("Tab")
     assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
