@@ -44,8 +44,9 @@ CHANGING = ("limited-then-gone", "slow-then-limited", "catches-up")
 
 
 ON_PULSAR = {"neighbours": {"quick": "THROTTLED_TOPIC", "slow": "THROTTLED_TOPIC"}}
-"""Verdicts that differ on a Pulsar broker. A Headgate broker shares a topic's limit fairly, so the slow
-consumer gets all that it can take; a Pulsar broker leaves it a tenth of that, with its permits free."""
+"""Verdicts that differ on a Pulsar broker. A Headgate broker shares a topic's limit fairly, so the
+slow consumer gets all that it can take; a Pulsar broker leaves it a tenth of that, with its permits
+free."""
 
 
 def of_round(factor: float, cluster: str = MAIN) -> Sequence[Situation]:
