@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from headgate.admin.auditing import Asked, audit_entry
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import JSON, Call, Reply, Route, RouteTable
+from headgate.admin.shared_answers import SharedAnswers
 from headgate.admin.streaming import send_parts
 from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
@@ -51,6 +52,7 @@ class AdminApp:
         self._audit = audit
         self._clock = clock
         self._table = RouteTable(ROUTES)
+        self._shared = SharedAnswers()
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -125,6 +127,8 @@ class AdminApp:
             reserved,
             identity,
             route.operation,
+            request.headers,
+            self._shared,
         )
         return await route.handler(call)
 
@@ -134,6 +138,8 @@ async def _send(reply: Reply, scope: Scope, send: Send) -> None:
         await send_parts(reply, scope, send)
         return
     headers = [(b"content-length", str(len(reply.body)).encode())]
+    if reply.status == 304:  # its length would be that of the answer that the client has
+        headers = []
     if reply.content_type:
         headers.append((b"content-type", reply.content_type.encode()))
     headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]

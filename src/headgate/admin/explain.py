@@ -6,11 +6,10 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import missing_topic, partitions_of, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route, as_json
-from headgate.admin.streaming import answer, answer_emptied, reserve_for
+from headgate.admin.streaming import answer_emptied, answer_shared, reserve_for
 from headgate.base.names import TopicName, parse_topic
 from headgate.explain.reports import (
     COUNT_DEFAULT,
@@ -35,18 +34,24 @@ ANOTHER_TENANTS: Final = "another topic of another tenant"
 
 async def explain_top(call: Call) -> Reply:
     """The largest backlogs: ``count`` of them, by default ten."""
-    report = await call.facade.explain_top(_count(call), timelines=call.flag("timeline"))
-    return await answer(call, pieces_of(report))
+    count, timelines = _count(call), call.flag("timeline")
+    return await answer_shared(
+        call,
+        f"explain {count} {timelines}",
+        lambda: call.facade.explain_top(count, timelines=timelines),
+    )
 
 
 async def explain_storage(call: Call) -> Reply:
     """What takes the disk, and the topics that keep most of it: ``count``, by default ten."""
-    return await answer(call, pieces_of(await call.facade.explain_storage(_count(call))))
+    count = _count(call)
+    return await answer_shared(call, f"storage {count}", lambda: call.facade.explain_storage(count))
 
 
 async def explain_limits(call: Call) -> Reply:
     """The limits in force at which most waits: ``count`` of them, by default ten."""
-    return await answer(call, pieces_of(await call.facade.explain_limits(_count(call))))
+    count = _count(call)
+    return await answer_shared(call, f"limits {count}", lambda: call.facade.explain_limits(count))
 
 
 async def explain_adaptive(call: Call) -> Reply:

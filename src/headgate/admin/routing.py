@@ -17,6 +17,7 @@ import msgspec
 from headgate.admin import body as bodies
 from headgate.admin.absent import refusal_of
 from headgate.admin.operations import Operation
+from headgate.admin.shared_answers import SharedAnswers
 from headgate.base.clock import Clock
 from headgate.base.identity import NOBODY, Identity
 from headgate.base.names import TopicName
@@ -86,6 +87,10 @@ class Call:
     """Who asks."""
     operation: str = ""
     """The operation of the route."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the request, by their names in small letters."""
+    shared: SharedAnswers = field(default_factory=SharedAnswers)
+    """Answers that other clients get, too."""
 
     def may(self, operation: Operation, resource: str, subscription: str = "") -> bool:
         """Whether the client may also perform another operation."""

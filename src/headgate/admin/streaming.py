@@ -6,7 +6,7 @@ as before.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,8 +17,10 @@ from headgate.admin.json_pieces import (
     emptied_in_steps,
     emptied_pieces,
     names_pieces,
+    pieces_of,
 )
 from headgate.admin.routing import JSON, Call, Reply
+from headgate.admin.shared_answers import SharedAnswer, accepted_age_s
 from headgate.base.names import TopicName
 from headgate.base.units import KIB
 from headgate.facade.protocol import Facade
@@ -83,6 +85,38 @@ async def answer(call: Call, pieces: Iterator[bytes], step_pieces: int = STEP_PI
     return Reply(200, b"", JSON, parts=_chained(first, second, parts))
 
 
+async def answer_shared(
+    call: Call, name: str, make: Callable[[], Awaitable[Any]], step_pieces: int = STEP_PIECES
+) -> Reply:
+    """The JSON of what ``make`` returns as a reply, which other clients may get, too, as
+    :mod:`headgate.admin.shared_answers` says. ``name`` stands for all that ``make`` depends on."""
+    age_s_max = accepted_age_s(call.headers)
+    if age_s_max is None:
+        return await answer(call, pieces_of(await make()), step_pieces)
+
+    async def parts() -> AsyncIterator[bytes]:
+        return _parts(call.facade, pieces_of(await make()), step_pieces)
+
+    found = await call.shared.get(name, age_s_max, call.clock.monotonic_ns, parts)
+    if not isinstance(found, SharedAnswer):
+        return Reply(200, b"", JSON, parts=found)
+    headers = {"etag": found.tag, "vary": "accept-encoding"}
+    if found.tag in call.headers.get("if-none-match", ""):
+        return Reply(304, headers=headers)
+    body = found.body
+    if "gzip" in call.headers.get("accept-encoding", ""):
+        body = found.compressed
+        headers["content-encoding"] = "gzip"
+    if len(body) <= PART_BYTES:
+        return Reply(200, body, JSON, headers)
+    return Reply(200, b"", JSON, headers, parts=_sliced(body))
+
+
+async def _sliced(body: bytes) -> AsyncIterator[bytes]:
+    for begin in range(0, len(body), PART_BYTES):
+        yield body[begin : begin + PART_BYTES]
+
+
 async def encoded(call: Call, pieces: Iterator[bytes]) -> Encoded:
     """The JSON in ``pieces``, for a part of a larger answer."""
     return Encoded([part async for part in _parts(call.facade, pieces)])
@@ -133,6 +167,7 @@ async def _parts(
 async def send_parts(reply: Reply, scope: Scope, send: Send) -> None:
     """Send a reply that has parts. Stops if the client is gone."""
     headers = [(b"content-type", reply.content_type.encode())]
+    headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
     parts = reply.parts
     if parts is None:
         raise RuntimeError("a reply without parts is sent whole")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -200,3 +201,19 @@ def test_what_a_client_that_is_gone_did_not_read_is_freed_in_slices() -> None:
     asyncio.run(send_parts(gone, scope, send))
     assert value["subscriptions"] == {}
     assert len(gave_way) == 1_000 // STEP_FREED
+
+
+def test_an_answer_of_accepted_age_is_sent_to_all_and_to_nobody_twice(
+    broker: FakeFacade, api: Ask
+) -> None:
+    path = "/admin/v2/headgate/explain?count=5"
+    aged = (b"cache-control", b"max-age=2")
+    first = api("GET", path, None, {"headers": [aged]})
+    tag = first.headers["etag"]
+    known = api("GET", path, None, {"headers": [aged, (b"if-none-match", tag.encode())]})
+    assert (known.status, known.body, known.headers["etag"]) == (304, b"", tag)
+    assert "content-length" not in known.headers
+    short = api("GET", path, None, {"headers": [aged, (b"accept-encoding", b"gzip, br")]})
+    assert short.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(short.body) == first.body == api("GET", path).body
+    assert "etag" not in api("GET", path).headers

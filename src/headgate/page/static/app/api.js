@@ -4,6 +4,10 @@
 const ROOT = new URL("../", document.baseURI);
 const TIMEOUT_MS = 15_000;
 const KEPT_MAX = 200;
+// So old may an answer be that the server made for another page; not just after a change.
+const SHARED_AGE_S = 2;
+
+let changedAtMs = -Infinity;
 
 let authorization = "";
 const answers = new Map();
@@ -35,6 +39,10 @@ async function send(method, path, body) {
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const kept = method === "GET" ? answers.get(path) : undefined;
   if (kept?.etag) headers["If-None-Match"] = kept.etag;
+  if (method !== "GET") changedAtMs = performance.now();
+  else if (performance.now() - changedAtMs > 1000 * SHARED_AGE_S + TIMEOUT_MS) {
+    headers["Cache-Control"] = `max-age=${SHARED_AGE_S}`;
+  }
   let reply;
   try {
     reply = await fetch(address(path), {

@@ -39,6 +39,7 @@ export function bytes(value) {
 // The two largest units: "3 h 20 min", "45 s", "0.3 s".
 export function duration(seconds) {
   if (seconds == null) return UNKNOWN;
+  if (seconds === 0) return "0 s";
   if (seconds < 1) return `${Math.max(0, seconds).toFixed(1)} s`;
   const all = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   const first = all.findIndex(([, size]) => seconds >= size);

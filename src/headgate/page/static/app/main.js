@@ -1,6 +1,6 @@
 // The frame of the page: head, menu, how often to ask, and the view that the URL names.
 
-import { html, render, useEffect } from "../vendor/preact.js";
+import { html, render, useEffect, useRef } from "../vendor/preact.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
 import { VIEWS } from "./views/index.js";
 
@@ -19,6 +19,16 @@ function Pace({ query }) {
   </div>`;
 }
 
+// Scripts may not follow the link "Skip to the content" as it stands: the URL's hash names the view.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  focusContent();
+});
+
+function focusContent() {
+  document.getElementById("content").focus();
+}
+
 function Page() {
   const { parts, query } = useRoute();
   const current = VIEWS.find(({ path }) => path === parts[0]) ?? VIEWS[0];
@@ -27,6 +37,14 @@ function Page() {
     document.title = about ? `${about} · Headgate` : "Headgate";
   }, [parts.join("\n")]);
   const key = parts.join("\n") || current.path;
+  const shown = useRef(key);
+  useEffect(() => {
+    if (shown.current === key) return;
+    // The link that was followed may be gone: a screen reader and Tab go on from the new view.
+    shown.current = key;
+    scrollTo(0, 0);
+    focusContent();
+  }, [key]);
   return html`<header><a class="brand" href=${link(["now"])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
       <${Menu} current=${current.path} /><${Pace} query=${query} /></header>
     <main id="content" tabindex="-1"><${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} /></main>`;

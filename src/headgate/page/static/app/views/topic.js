@@ -52,7 +52,7 @@ export function LimitsTable({ limits, empty, withSubject }) {
 function Publishing({ publishing }) {
   const parked = publishing.parked ?? [];
   return html`<section class="half"><h2>Publishing</h2>
-    <p class="sentence">${publishing.sentence}</p>
+    <p class="sentence">${withoutCause(publishing.sentence)}</p>
     <${Figures}>
       <${Figure} name="Producers" value=${count(publishing.producers)} />
       <${Figure} name="Messages" value=${`${rate(publishing.messagesPerS)}/s`} />
