@@ -41,7 +41,6 @@ from headgate.metadata.grants import (
     TopicGrants,
     in_order,
 )
-from headgate.policy.setting_info import names_of
 
 Grants = dict[str, list[Action]]
 """Roles with what each of them may do."""
@@ -194,14 +193,13 @@ async def own_permissions(call: Call) -> Reply:
     resource, subscription = call.query.get("resource", ""), call.query.get("subscription", "")
     _check_full_name(resource)
     identity = call.identity
-    # Known ones, each once: their number bounds the work.
-    asked = [
-        each
-        for each in dict.fromkeys(names_of(call.query.get("operations", "")))
-        if each in _OPERATIONS
-    ]
+    names = dict.fromkeys(name.strip() for name in call.query.get("operations", "").split(","))
+    # Their number is bounded by those that exist.
     allowed = [
-        each for each in asked if call.facade.decide(identity, each, resource, subscription).allowed
+        name
+        for name in names
+        if name in _OPERATIONS
+        and call.facade.decide(identity, name, resource, subscription).allowed
     ]
     return as_json(OwnPermissions(identity.original_role or identity.role, allowed))
 
