@@ -1,10 +1,11 @@
 // Who the reader is, and what that role may do. The broker says it; the page only shows it.
 
 import { useEffect, useState } from "../vendor/preact.js";
-import { get, onCredentialsRefused, useCredentials } from "./api.js";
+import { get, onCredentialsRefused, setCredentials } from "./api.js";
 import { basicHeader, bearerHeader } from "./credentials.js";
 
 const OWN = "admin/v2/headgate/permissions/own";
+const RETRY_MS = 5_000;
 
 // "asking": not known yet. "open": the server authenticates nobody, so the page changes nothing.
 // "out": credentials are needed. "in": ``role`` is known. "unknown": the server does not say.
@@ -17,7 +18,7 @@ function change(more) {
 }
 
 onCredentialsRefused(({ methods, message }) => {
-  useCredentials("");
+  setCredentials("");
   if (access.state === "out") return;
   change({ state: "out", role: "", methods, reason: access.state === "in" ? message : "" });
 });
@@ -27,17 +28,24 @@ export async function learnAccess() {
     const { role } = await get(OWN);
     change({ state: role ? "in" : "open", role, reason: "" });
   } catch (error) {
-    if (access.state === "asking" && !error.methods) change({ state: "unknown" });
+    // Every role may ask this: a 401 without a challenge is of a broker that takes certificates only.
+    if (error.status === 401 && !error.methods) change({ state: "out", role: "", methods: [], reason: "" });
+    else if (!error.methods && access.state === "asking") change({ state: "unknown" });
+    if (access.state === "unknown" && (error.status < 400 || error.status >= 429)) setTimeout(retry, RETRY_MS);
     throw error;
   }
 }
 
+function retry() {
+  learnAccess().catch(() => {});
+}
+
 async function signIn(header) {
-  useCredentials(header);
+  setCredentials(header);
   try {
     await learnAccess();
   } catch (error) {
-    useCredentials("");
+    setCredentials("");
     throw error;
   }
 }
@@ -47,9 +55,9 @@ export const signInByPassword = (user, password) => signIn(basicHeader(user, pas
 
 // A client certificate or a proxy may sign in again at once: then the role stays.
 export function signOut() {
-  useCredentials("");
+  setCredentials("");
   change({ state: "asking", role: "", reason: "" });
-  learnAccess().catch(() => {});
+  retry();
 }
 
 export function useAccess() {

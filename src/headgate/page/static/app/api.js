@@ -14,7 +14,7 @@ let whenRefused = () => {};
 const answers = new Map();
 
 // The credentials live in this variable alone: a reload forgets them.
-export function useCredentials(header) {
+export function setCredentials(header) {
   authorization = header;
   answers.clear();
 }
