@@ -60,6 +60,11 @@ export function signOut() {
   retry();
 }
 
+// For a role that a certificate, a proxy or anonymousUserRole gave. No answer has named the methods.
+export function offerSignIn() {
+  change({ state: "out", methods: ["token", "basic"], reason: "" });
+}
+
 export function useAccess() {
   const [found, setFound] = useState(access);
   useEffect(() => {

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { hasCredentials } from "./api.js";
-import { signInByPassword, signInByToken, signOut, useAccess } from "./access.js";
+import { offerSignIn, signInByPassword, signInByToken, signOut, useAccess } from "./access.js";
 
 const NAMES = { token: "Token", basic: "User and password" };
 
@@ -59,5 +59,7 @@ export function Reader() {
   if (state === "open") return html`<p class="reader" title="The broker authenticates nobody (authenticationEnabled=false)">read-only</p>`;
   if (state !== "in") return null;
   return html`<p class="reader"><span class="name">${role}</span>
-    ${hasCredentials() && html`<button type="button" onClick=${signOut}>Sign out</button>`}</p>`;
+    ${hasCredentials()
+      ? html`<button type="button" onClick=${signOut}>Sign out</button>`
+      : html`<button type="button" onClick=${offerSignIn}>Sign in</button>`}</p>`;
 }

@@ -52,15 +52,17 @@ export function Dialog({ action, context, mayChange, onClose, onDone }) {
     setOutcome({ isSending: true, error: null, isDone: false });
     try {
       await request(asked.method, asked.path, asked.body);
+      // What was deleted has no view any more, so neither has this dialog.
+      if (action.isEnd) return context.onEnd();
       setOutcome({ isSending: false, error: null, isDone: true });
-      onDone();
+      return onDone();
     } catch (failure) {
-      setOutcome({ isSending: false, error: failure, isDone: false });
+      return setOutcome({ isSending: false, error: failure, isDone: false });
     }
   };
   const close = () => box.current.close();
   const subject = context.subscription ? `${context.subscription} of ${context.topic}` : context.topic;
-  return html`<dialog ref=${box} aria-labelledby="action-name" onClose=${() => onClose(isDone)}>
+  return html`<dialog ref=${box} aria-labelledby="action-name" onClose=${onClose}>
     <form class="fields" onSubmit=${send}>
       <div><h2 id="action-name">${action.name}</h2><p class="muted name">${subject}</p></div>
       ${isDone ? html`<p class="notice calm" role="status">Done: the broker has carried it out, and its audit log has it.</p>` : html`

@@ -13,13 +13,9 @@ function Buttons({ actions, context, onDone }) {
   const isOpen = state === "open";
   const shown = actions.filter(({ operation, isFor }) => (isOpen || allowed?.has(operation)) && (!isFor || isFor(context.report)));
   if (!shown.length) return null;
-  const close = (isDone) => {
-    setOpen(null);
-    if (isDone && open.isEnd) context.onEnd?.();
-  };
   return html`<p class="actions" role="group" aria-label="Actions"><span class="muted">${isOpen ? "Commands for" : "Change"}</span>
       ${shown.map((action) => html`<button type="button" key=${action.id} onClick=${() => setOpen(action)}>${action.name}…</button>`)}</p>
-    ${open && html`<${Dialog} action=${open} context=${context} mayChange=${!isOpen} onClose=${close} onDone=${onDone} />`}`;
+    ${open && html`<${Dialog} action=${open} context=${context} mayChange=${!isOpen} onClose=${() => setOpen(null)} onDone=${onDone} />`}`;
 }
 
 // ``report`` is explain's of the topic.
