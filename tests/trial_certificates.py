@@ -47,6 +47,13 @@ class Trial:
         made = self.authority.server(HOSTS, now, days, new_ec_key, x509.random_serial_number)
         write(self.folder, "server", made)
 
+    def server(self, name: str, *hosts: str, days: int = 90) -> tuple[str, str]:
+        """The files of a further certificate of a server and its key, made anew."""
+        now = datetime.now(UTC)
+        made = self.authority.server(hosts, now, days, new_ec_key, x509.random_serial_number)
+        write(self.folder, name, made)
+        return str(self.folder / f"{name}.cert.pem"), str(self.folder / f"{name}.key.pem")
+
     def client(self, role: str) -> tuple[str, str]:
         """The files of a client's certificate and key."""
         paths = self.folder / f"client-{role}.cert.pem", self.folder / f"client-{role}.key.pem"

@@ -197,6 +197,33 @@ def test_any_name_of_the_certificate_may_be_asked_for(broker: BrokerProcess, tri
             assert secure.version() in ("TLSv1.2", "TLSv1.3")
 
 
+def test_each_name_has_its_certificate_on_both_ports(tmp_path: Path) -> None:
+    trial = Trial(tmp_path / "certs")
+    certificate, key = trial.server("other", "other.example")
+    more = {
+        "headgateTlsSniCertificateFilePaths": certificate,
+        "headgateTlsSniKeyFilePaths": key,
+    }
+    broker = BrokerProcess(tmp_path, words_of(trial.settings, **more)).start()
+    try:
+        for url in (broker.service_url_tls, broker.admin_url_tls):
+            assert names_shown(trial, url, "other.example") == {"other.example"}
+            assert "broker.example" in names_shown(trial, url, "broker.example")
+        trial.server("other", "new.example", "other.example", days=20)
+        wait_until(lambda: metric(broker, "headgate_tls_reloads_total") == 1)
+        for url in (broker.service_url_tls, broker.admin_url_tls):
+            assert "new.example" in names_shown(trial, url, "other.example")
+    finally:
+        broker.close()
+
+
+def names_shown(trial: Trial, url: str, asked: str) -> set[str]:
+    (sock,) = dial(url)
+    with sock, trial.context().wrap_socket(sock, server_hostname=asked) as secure:
+        found: Any = secure.getpeercert()
+        return {name for _, name in found["subjectAltName"]}
+
+
 def test_new_files_serve_new_connections_and_open_ones_go_on(tmp_path: Path) -> None:
     trial, other = Trial(tmp_path / "certs"), Trial(tmp_path / "other")
     broker = BrokerProcess(tmp_path, words_of(trial.settings)).start()
@@ -272,7 +299,8 @@ def test_other_protocols_end_their_own_connection(broker: BrokerProcess, trial: 
     assert log.count("sent Pulsar's protocol without TLS and is disconnected") == 1
     assert log.count("sent HTTP without TLS and is disconnected") == 1
     assert log.count("not a frame but a TLS handshake") == 1
-    assert log.count("TLS at a port of HTTP: https:// belongs to the port webServicePortTls") == 1
+    why = "TLS at a port of HTTP: https:// belongs to the port webServicePortTls"
+    assert log.count(f"is disconnected: {why}") == 1
 
 
 def stalled(trial: Trial, url: str) -> socket.socket:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -46,6 +47,7 @@ def raw(
     return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}, rest
 
 
+AUDIT = '"operation":"http.request"'
 JSON = "Content-Type: application/json"
 PAGE = ("Origin: https://evil.example", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors")
 LIMITS = b'{"retentionTimeInMinutes": 7, "retentionSizeInMB": 7}'
@@ -118,3 +120,19 @@ def test_what_a_foreign_page_gets_it_cannot_read(broker: BrokerProcess) -> None:
 def test_refusals_are_in_the_log(broker: BrokerProcess) -> None:
     raw(broker, "GET", "/metrics", b"", "Host: told.example")
     assert "421 from 127.0.0.1: Host 'told.example' is not a name of this broker" in broker.log()
+
+
+def test_refusals_are_in_the_audit_log(tmp_path: Path) -> None:
+    """Of a broker of its own: one client has ten such lines a minute."""
+    broker = BrokerProcess(tmp_path).start()
+    try:
+        assert raw(broker, "GET", "/admin/v2/tenants", b"", "Host: audited.example")[0] == 421
+        assert raw(broker, "G?T", RETENTION)[0] == 400
+        first, second = (line for line in broker.log().splitlines() if AUDIT in line)
+    finally:
+        broker.close()
+    assert "audited.example" in first
+    assert "Invalid HTTP request" in second
+    entry = json.loads(first[first.index("{") :])
+    assert entry["address"].startswith("127.0.0.1:")
+    assert (entry["role"], entry["request"], entry["status"]) == ("", "GET", 421)

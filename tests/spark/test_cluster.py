@@ -1,7 +1,7 @@
 """The pipeline by ``spark-submit`` on a standalone cluster, with the environment archive.
 
-``local-cluster`` starts the workers and executors as separate processes: whatever cannot be pickled
-or is missing from the archive fails here.
+``local-cluster`` starts the executor as a separate process: whatever cannot be pickled or is
+missing from the archive fails here. A second executor would unpack it and start once more.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def submit(folder: Path, archive: Path, *words: str) -> subprocess.CompletedProc
     return subprocess.run(
         [
             str(SPARK_HOME / "bin" / "spark-submit"),
-            "--master", "local-cluster[2,1,1024]",
+            "--master", "local-cluster[1,2,1024]",
             "--archives", f"{archive}#environment",
             "--conf", "spark.sql.shuffle.partitions=2",
             "--conf", "spark.sql.codegen.wholeStage=false",

@@ -30,7 +30,7 @@ from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S
 from tests.unit.pipeline.quota_play import QuotaBroker
 
-LIMIT_S = 120.0
+LIMIT_S = 600.0
 POLL_S = 0.02
 _QUICK = "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
 

@@ -13,7 +13,8 @@ from devkit.bench import run_benches
 from devkit.client_suites import SUITES_WORD, play_suites
 from devkit.console import DevError, say
 from devkit.environment import Lane, ensure
-from devkit.lanes import LANES, LINT, run_lanes, wanted_lanes
+from devkit.lane_runs import run_lanes
+from devkit.lanes import LANES, LINT, wanted_lanes
 from devkit.lint import format_tree, lint
 from devkit.locks import write_locks
 from devkit.package import package

@@ -10,15 +10,37 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, Final
 
 from devkit.console import DevError
 from devkit.paths import environment_variables
 
+_POLL_S: Final = 0.02
+_NICE_MOST: Final = 19
+
 
 class TimedOutError(DevError):
     """A program ran past its time limit; the text names both."""
+
+
+class CancelledError(DevError):
+    """A program was ended because its run was cancelled."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended."""
+
+    status: int
+    """Its exit status; negative: the signal that ended it."""
+    processor_s: float
+    """User and system time of the program, its children, their children and so on, as far as their
+    parents waited for their end."""
 
 
 def captured(
@@ -55,16 +77,56 @@ def shown(command: Sequence[str], limit_s: float, folder: Path) -> int:
     Raises:
         TimedOutError: it did not end within ``limit_s``.
     """
+    return ended(command, limit_s, folder).status
+
+
+def ended(
+    command: Sequence[str],
+    limit_s: float,
+    folder: Path,
+    *,
+    output: BinaryIO | None = None,
+    gives_way: bool = False,
+    cancelled: threading.Event | None = None,
+) -> Ended:
+    """Run a program as :func:`shown` does, and measure it.
+
+    ``output``: a file for what it writes. ``gives_way``: it runs only while other programs leave a
+    processor unused. ``cancelled``: ends the program when it is set.
+
+    Raises:
+        TimedOutError: it did not end within ``limit_s``.
+        CancelledError: ``cancelled`` was set.
+    """
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, env=environment_variables(),
-        process_group=0,
+        stdout=output, stderr=output, process_group=0,
     )  # fmt: skip
+    deadline_s = time.monotonic() + limit_s
+    stop = cancelled or threading.Event()
     try:
-        return process.wait(timeout=limit_s)
-    except subprocess.TimeoutExpired as error:
-        raise TimedOutError(_timed_out(command, limit_s)) from error
+        if gives_way:
+            _give_way(process.pid)
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return Ended(process.returncode, usage.ru_utime + usage.ru_stime)
+            if time.monotonic() > deadline_s:
+                raise TimedOutError(_timed_out(command, limit_s))
+            if stop.wait(_POLL_S):
+                raise CancelledError("cancelled")
     finally:
         _end_group(process)
+
+
+def _give_way(pid: int) -> None:
+    """Let a program that has just begun run behind all others."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or may not
+        if hasattr(os, "SCHED_IDLE"):
+            os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+        else:
+            os.setpriority(os.PRIO_PROCESS, pid, _NICE_MOST)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -68,6 +68,14 @@ SOAKS: Final = {
     "clients": Soak(
         CLIENTS, "clients", "--clients", "service/test_client_memory.py", 1_800, more=("-rP",)
     ),
+    "tls": Soak(
+        CLIENTS,
+        "clients",
+        "--clients",
+        "service/faults/test_f14_tls_crowd.py",
+        1_800,
+        more=("-rP",),
+    ),
     "fuzz": Soak(
         FUZZ_SEED,
         "seed",

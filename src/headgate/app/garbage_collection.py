@@ -8,9 +8,9 @@ us each. So the broker collects young objects at a pace that follows how long th
 
 An object that lived through two collections, or through one of Python's own, is *frozen*: the
 collector visits it never again, so that no collection grows with the number of topics. A reference
-count still frees it, so connections of the web port leave no cycles; a test holds that. Topics,
-subscriptions and connections of the binary protocol that end do, of about 4 KB each. A complete
-collection frees these while nobody publishes or consumes, or at last when very many have ended.
+count still frees it, so connections of both ports leave no cycles; tests hold that. Topics and
+subscriptions that end do, of about 4 KB each. A complete collection frees these while nobody
+publishes or consumes, or at last when very many have ended.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COMPLETE_PERIOD_S: Final = 600.0
 """Least time between two complete collections."""
 
 ENDED_MIN: Final = 1_000
-"""A complete collection waits until so many topics, subscriptions and connections have ended ..."""
+"""A complete collection waits until so many topics and subscriptions have ended ..."""
 
 IDLE_S: Final = 5.0
 """... and until nobody has published or consumed for so long, ..."""
@@ -63,7 +63,7 @@ class Activity(NamedTuple):
     commits: int
     """Changes whenever anything was published or acknowledged."""
     ended: int
-    """Topics and subscriptions that were removed or unloaded, and connections that ended."""
+    """Topics and subscriptions that were removed or unloaded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if cycle.response_started:
                 self.transport.abort()
                 return
+        if self.others is not None and status < 500:
+            self.others.note_refusal(status, self._address, reason, "")
         body = msgspec.json.encode({"reason": reason})
         lines = [
             b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),

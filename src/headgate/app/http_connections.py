@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from headgate.app.web_guard import NoteRefusal
 from headgate.broker.connection.address_counts import AddressCounts, CountBounds
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.policy.settings import Settings
@@ -19,8 +20,15 @@ ADDRESS_PART: Final = 2
 class HttpConnections:
     """The open connections to all web ports of a broker."""
 
-    def __init__(self, settings: Settings, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        now_ns: Callable[[], int],
+        note: NoteRefusal = lambda _, __, ___, ____: None,
+    ) -> None:
+        """``note`` receives each request that is refused before it is whole."""
         self._settings = settings
+        self.note_refusal = note
         self._counts = AddressCounts(by_network=True)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have sent no valid request."""

@@ -157,11 +157,7 @@ class Node:
                 app = WebAuthentication(app, authentication, settings)
             if settings.headgatePageEnabled:
                 app = PageApp(page_files(), app)
-            rate = HttpRate(settings, broker.clock.monotonic_ns())
-            guarded = WebGuard(
-                app, HostNames.of(settings), lambda: rate.refusal(broker.clock.monotonic_ns())
-            )
-            await ports.serve_web(guarded, broker, tls, pace, stack)
+            await ports.serve_web(_guarded(app, broker), broker, tls, pace, stack)
             return cls(broker, ports.urls, data_path, stack.pop_all())
 
     async def close(self) -> None:
@@ -191,6 +187,18 @@ def open_authentication(
         if isinstance(provider, OpenIdProvider):
             stack.callback(provider.close)
     return Authentication(settings, providers, attempts, lambda: time.time_ns() / NS_PER_S)
+
+
+def _guarded(app: ASGIApp, broker: Broker) -> WebGuard:
+    """``app`` behind the rules for every request, whoever sends it."""
+    settings, clock = broker.settings, broker.clock
+    rate = HttpRate(settings, clock.monotonic_ns())
+    return WebGuard(
+        app,
+        HostNames.of(settings),
+        lambda: rate.refusal(clock.monotonic_ns()),
+        broker.audit.note_refused_request,
+    )
 
 
 def broker_info(ports: Ports, directory: DataDirectory) -> BrokerInfo:

@@ -146,7 +146,9 @@ class Ports:
         admit: Callable[[asyncio.BaseTransport], bool] = partial(
             broker.connection_admission.admit, web=True
         )
-        connections = HttpConnections(broker.settings, lambda: broker.engine.now_ns)
+        connections = HttpConnections(
+            broker.settings, lambda: broker.engine.now_ns, broker.audit.note_refused_request
+        )
         start = partial(
             WebServer.start,
             app,

@@ -109,9 +109,8 @@ async def _serve(
 
 
 def activity_of(broker: Broker) -> Activity:
-    """What was published, consumed, removed and disconnected since the start."""
-    ended = broker.engine.ended_count + broker.counts.connections_closed
-    return Activity(broker.committer.latency.count, ended)
+    """What was published, consumed and removed since the start."""
+    return Activity(broker.committer.latency.count, broker.engine.ended_count)
 
 
 class StopSignals:

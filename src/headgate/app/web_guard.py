@@ -64,6 +64,11 @@ Refusal = tuple[int, str]
 """A status and the reason."""
 
 
+NoteRefusal = Callable[[int, str, str, str], None]
+"""Receives the status of a refused request, the ``host:port`` of its client, the reason, and its
+method."""
+
+
 class HostNames:
     """The host names of the web port."""
 
@@ -101,12 +106,18 @@ class WebGuard:
     """An ASGI application that applies these rules before another one."""
 
     def __init__(
-        self, app: ASGIApp, names: HostNames, rate_refusal: Callable[[], str] = lambda: ""
+        self,
+        app: ASGIApp,
+        names: HostNames,
+        rate_refusal: Callable[[], str] = lambda: "",
+        note: NoteRefusal = lambda _, __, ___, ____: None,
     ) -> None:
-        """``rate_refusal`` says why there are too many requests now, or nothing."""
+        """``rate_refusal`` says why there are too many requests now, or nothing. ``note`` receives
+        each refusal."""
         self._app = app
         self._names = names
         self._rate_refusal = rate_refusal
+        self._note = note
         self._logged: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,9 +139,11 @@ class WebGuard:
             await self._app(scope, receive, send_own)
             return
         status, reason = refusal
+        host, port = scope.get("client") or ("", 0)
+        self._note(status, f"{host}:{port}" if host else "", reason, scope["method"])
         if reason not in self._logged and len(self._logged) < _LOGGED_MAX:
             self._logged.add(reason)
-            logger.warning("%s from %s: %s", status, (scope.get("client") or "?")[0], reason)
+            logger.warning("%s from %s: %s", status, host or "?", reason)
         body = msgspec.json.encode({"reason": reason})
         headers = [
             (b"content-type", b"application/json"),

@@ -36,6 +36,9 @@ SHORT_MAX: Final = 50
 CONNECTING: Final = frozenset({"topic.produce", "topic.consume"})
 """Operations that are lines at ``debug`` when they are allowed."""
 
+HTTP_REQUEST: Final = "http.request"
+"""The operation of a request that was refused before anybody looked at its route."""
+
 Listener = Callable[[AuditEntry, int], None]
 """Receives each change of the admin API that was carried out, and the wall clock (ns)."""
 
@@ -49,6 +52,7 @@ class AuditLog:
         self._loop = loop
         self._limit = LineLimit()
         self._login_limit = LineLimit()
+        self._web_limit = LineLimit()
         self._timer: asyncio.TimerHandle | None = None
         self.listeners: list[Listener] = []
 
@@ -69,7 +73,27 @@ class AuditLog:
             status=401,
         )
         source = Source("", address, entry.operation, entry.result)
-        if logger.isEnabledFor(logging.INFO) and self._may_write(self._login_limit, source):
+        self._note_unknown(entry, source, self._login_limit)
+
+    def note_refused_request(self, status: int, address: str, reason: str, request: str) -> None:
+        """Note that a request over HTTP was refused before it was asked who sends it. ``address``
+        is its ``host:port``, ``request`` its method, or empty if that did not arrive.
+
+        These lines have a bound of their own, too.
+        """
+        entry = AuditEntry(
+            HTTP_REQUEST,
+            "",
+            AuditResult.REFUSED,
+            address=address.removeprefix("/"),
+            request=request,
+            reason=reason,
+            status=status,
+        )
+        self._note_unknown(entry, _source(entry), self._web_limit)
+
+    def _note_unknown(self, entry: AuditEntry, source: Source, limit: LineLimit) -> None:
+        if logger.isEnabledFor(logging.INFO) and self._may_write(limit, source):
             logger.info("%s", _line(self._time(), entry))
 
     def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
@@ -103,7 +127,7 @@ class AuditLog:
 
     def _end_window(self) -> None:
         self._timer = None
-        for limit in (self._limit, self._login_limit):
+        for limit in (self._limit, self._login_limit, self._web_limit):
             for source, count in limit.end_window(self._clock.monotonic_ns()).items():
                 fields = {"time": self._time(), **source._asdict(), "leftOut": count}
                 logger.info("%s", _encoded(fields))

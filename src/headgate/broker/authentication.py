@@ -226,14 +226,19 @@ class Authentication:
                 )
             return Principal(self._settings.anonymousUserRole)
         problem: CredentialsError | None = None
-        for provider in providers:
-            try:
-                found = provider.principal(credentials, self.now_s())
-                return found if isinstance(found, Principal) else (yield found)
-            except CredentialsError as error:
-                if problem is None or isinstance(error, UncheckedCredentialsError):
-                    problem = error
-        raise problem or CredentialsError("no provider took the credentials")
+        found: Principal | Awaitable[Principal] | None = None
+        try:
+            for provider in providers:
+                try:
+                    found = provider.principal(credentials, self.now_s())
+                    return found if isinstance(found, Principal) else (yield found)
+                except CredentialsError as error:
+                    if problem is None or isinstance(error, UncheckedCredentialsError):
+                        problem = error
+            raise problem or CredentialsError("no provider took the credentials")
+        finally:
+            # An error's traceback leads to this frame, and so would the frame to its error.
+            problem = found = None
 
     # -- counts and log lines --------------------------------------------------------------
 
@@ -306,3 +311,5 @@ async def _rest(steps: _Steps, waits_for: Awaitable[Principal]) -> Session:
     except StopIteration as end:
         found: Session = end.value
         return found
+    finally:
+        del waits_for  # its error's traceback leads to this frame

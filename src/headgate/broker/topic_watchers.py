@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left, insort
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 from typing import Final, Protocol
@@ -50,6 +50,10 @@ logger = logging.getLogger("headgate.topics")
 
 NAME_BYTES: Final = 8
 """What a view keeps of a name, which is the catalog's."""
+
+PATTERN_BYTES: Final = 36 * KIB
+"""What a pattern takes whose program and states are large. The watcher that brought it is charged
+with it, or another one of its view once that has ended."""
 
 CHANGE_BYTES: Final = 100
 """What the broker remembers of a change that a watcher has not been told."""
@@ -90,8 +94,8 @@ class TopicWatcher:
         """Tell it nothing more."""
         if self.is_open:
             self.is_open = False
-            self.view.remove(self)
             self.deleted, self.created = {}, {}
+            self.view.remove(self)
 
     def note(self, deleted: dict[str, None], created: dict[str, None]) -> None:
         """Remember changes that it cannot be told now."""
@@ -101,20 +105,15 @@ class TopicWatcher:
             else:
                 self.deleted[name] = None
         self.created |= created
-        changes = len(self.deleted) + len(self.created)
-        key = ("watcher", self.watcher_id)
-        names_bytes = self.view.bytes_each
-        self.connection.described_bytes[key] = OBJECT_BYTES + names_bytes + CHANGE_BYTES * changes
+        self.charge()
 
-
-class _Opening:
-    """A WATCH_TOPIC_LIST that has no answer yet."""
-
-    __slots__ = ("command", "watcher")
-
-    def __init__(self, watcher: TopicWatcher, command: BaseCommand) -> None:
-        self.watcher = watcher
-        self.command = command
+    def charge(self) -> None:
+        """Charge its connection with what it takes now."""
+        pattern_bytes = PATTERN_BYTES if self.view.owner is self else 0
+        changes_bytes = CHANGE_BYTES * (len(self.deleted) + len(self.created))
+        self.connection.described_bytes["watcher", self.watcher_id] = (
+            OBJECT_BYTES + pattern_bytes + self.view.bytes_each + changes_bytes
+        )
 
 
 class _View:
@@ -130,6 +129,7 @@ class _View:
         "namespace",
         "open_count",
         "opening",
+        "owner",
         "pattern",
         "pending",
         "rests_until_s",
@@ -154,8 +154,10 @@ class _View:
         """Changes of the namespace since the last look, in order: the name and whether it was
         created."""
         self.watchers: dict[TopicWatcher, None] = {}
-        self.opening: deque[_Opening] = deque()
-        """May also have watchers that have ended."""
+        self.opening: OrderedDict[TopicWatcher, BaseCommand] = OrderedDict()
+        """Those whose command has no answer yet."""
+        self.owner: TopicWatcher | None = None
+        """The one that is charged with the pattern."""
         self.open_count = 0
         """Watchers that have not ended."""
         self.lagging: dict[TopicWatcher, None] = {}
@@ -171,7 +173,12 @@ class _View:
         """A watcher has ended."""
         self.watchers.pop(watcher, None)
         self.lagging.pop(watcher, None)
+        self.opening.pop(watcher, None)
         self.open_count -= 1
+        if self.owner is watcher:
+            self.owner = next(chain(self.watchers, self.opening), None)
+            if self.owner is not None:
+                self.owner.charge()
         if not self.open_count:
             self._forget(self)
 
@@ -238,6 +245,10 @@ class TopicWatchers:
         """Patterns that somebody watches."""
         return sum(map(len, self._views.values()))
 
+    def new_pattern_bytes(self, namespace: NamespaceName, pattern: str) -> int:
+        """What a watcher would add to its own size, because nobody else has its pattern."""
+        return 0 if pattern in self._views.get(str(namespace), {}) else PATTERN_BYTES
+
     def open(
         self,
         connection: ClientConnection,
@@ -258,7 +269,9 @@ class TopicWatchers:
         watcher = TopicWatcher(connection, command.watchTopicList.watcher_id, view)
         view.open_count += 1
         view.is_asked = True
-        view.opening.append(_Opening(watcher, command))
+        view.opening[watcher] = command
+        if view.owner is None:
+            view.owner = watcher
         self._look_at(view)
         return watcher
 
@@ -406,13 +419,10 @@ class TopicWatchers:
         for _ in range(len(view.opening)):
             if not view.opening:
                 return
-            opening = view.opening.popleft()
-            watcher, request = opening.watcher, opening.command.watchTopicList
-            connection = watcher.connection
-            if not watcher.is_open:
-                continue
+            watcher, command = view.opening.popitem(last=False)
+            request, connection = command.watchTopicList, watcher.connection
             if connection.peer_blocked:
-                view.opening.append(opening)
+                view.opening[watcher] = command
                 continue
             is_known = request.HasField("topics_hash") and request.topics_hash == view.hash
             if not is_known and parts is None:
@@ -425,9 +435,11 @@ class TopicWatchers:
             answer = [] if is_known or parts is None else parts
             size_bytes = sum(map(len, answer))
             if size_bytes > self._settings.maxMessageSize:
-                self._refuse(opening, too_many(view.namespace, self._settings.maxMessageSize))
+                error = too_many(view.namespace, self._settings.maxMessageSize)
+                self._refuse(watcher, command, error)
                 continue
             view.watchers[watcher] = None
+            view.owner = view.owner or watcher  # the one before may have ended meanwhile
             watcher.note({}, {})
             self._broker.client_memory.charge(view.bytes_each)
             connection.write(
@@ -438,11 +450,10 @@ class TopicWatchers:
             yield COLD + size_bytes // (16 * KIB)
 
     @staticmethod
-    def _refuse(opening: _Opening, error: HeadgateError) -> None:
-        watcher = opening.watcher
+    def _refuse(watcher: TopicWatcher, command: BaseCommand, error: HeadgateError) -> None:
         connection = watcher.connection
         connection.watchers.pop(watcher.watcher_id, None)
-        connection.refuse(opening.command, error)
+        connection.refuse(command, error)
         watcher.end()
 
 

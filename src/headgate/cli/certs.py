@@ -21,6 +21,8 @@ DIRECTORY: Final = "headgate-certs"
 DAYS: Final = 365
 CONFIG: Final = "tls.conf"
 """In the directory: the settings of a broker with these certificates."""
+_CLIENT_PLUGIN: Final = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
+"""Pulsar's own name, so that its tools can read the files of clients as well."""
 _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Roles whose names are also names of files."""
@@ -64,8 +66,10 @@ def create_command(
     _check_names(roles)
     all_hosts = [*_OWN_HOSTS, *([name] if (name := socket.gethostname()) else []), *hosts]
     place = Path(directory).absolute()
-    for name in ("ca", "server", *(f"client-{role}" for role in roles)):
+    for name in ("ca", "server"):
         _check_absent(place, name)
+    for role in roles:
+        _check_client_absent(place, role)
     if (place / CONFIG).exists():
         raise _exists(place / CONFIG)
     now = datetime.now(UTC)
@@ -77,21 +81,27 @@ def create_command(
     for role in roles:
         made[f"client-{role}"] = authority.client(role, now, days, new_ec_key, new_serial_number)
     _write(place, made)
-    write_new(str(place / CONFIG), "".join(f"{line}\n" for line in _settings(place)).encode())
+    _write_lines(place / CONFIG, _settings(place))
+    for role in roles:
+        _write_lines(place / _client_config(role), _of_client(place, role, hosts))
     _say(place, all_hosts, roles)
 
 
 @certs_group.command("create-client")
 @_DIRECTORY_OPTION
 @click.argument("roles", metavar="ROLE...", nargs=-1, required=True)
+@click.option(
+    "--host", metavar="NAME", default=_OWN_HOSTS[0], show_default=True,
+    help="The host name of the broker, for the configuration of each client.",
+)  # fmt: skip
 @_DAYS_OPTION
-def create_client_command(directory: str, roles: tuple[str, ...], days: int) -> None:
+def create_client_command(directory: str, roles: tuple[str, ...], host: str, days: int) -> None:
     """Make a certificate for each further client, signed by the authority of the directory."""
     roles = tuple(dict.fromkeys(roles))
     _check_names(roles)
     place = Path(directory).absolute()
     for role in roles:
-        _check_absent(place, f"client-{role}")
+        _check_client_absent(place, role)
     certificate = read_file(str(place / "ca.cert.pem"), "--dir")
     key = read_file(str(place / "ca.key.pem"), "--dir", is_secret=True)
     authority = Authority.read(certificate, key, f"--dir {place}")
@@ -104,7 +114,10 @@ def create_client_command(directory: str, roles: tuple[str, ...], days: int) -> 
         },
     )
     for role in roles:
-        click.echo(f"client-{role}.cert.pem and client-{role}.key.pem are in {place}")
+        _write_lines(place / _client_config(role), _of_client(place, role, (host,)))
+        click.echo(
+            f"client-{role}.cert.pem, client-{role}.key.pem and client-{role}.conf are in {place}"
+        )
 
 
 def _check_names(roles: Sequence[str]) -> None:
@@ -120,6 +133,16 @@ def _check_absent(place: Path, name: str) -> None:
     for path in (place / f"{name}.cert.pem", place / f"{name}.key.pem"):
         if path.exists():
             raise _exists(path)
+
+
+def _check_client_absent(place: Path, role: str) -> None:
+    _check_absent(place, f"client-{role}")
+    if (place / _client_config(role)).exists():
+        raise _exists(place / _client_config(role))
+
+
+def _client_config(role: str) -> str:
+    return f"client-{role}.conf"
 
 
 def _exists(path: Path) -> InputError:
@@ -146,14 +169,32 @@ def _settings(place: Path) -> tuple[str, ...]:
     )
 
 
+def _of_client(place: Path, role: str, hosts: Sequence[str]) -> tuple[str, ...]:
+    """What ``--config`` of a client's commands reads. The first host that was named is where it
+    finds the broker."""
+    host = hosts[0] if hosts else _OWN_HOSTS[0]
+    address = f"[{host}]" if ":" in host else host
+    name = f"{place}/client-{role}"
+    return (
+        f"webServiceUrl=https://{address}:8443",
+        f"brokerServiceUrl=pulsar+ssl://{address}:6651",
+        f"tlsTrustCertsFilePath={place}/ca.cert.pem",
+        "tlsEnableHostnameVerification=true",
+        f"authPlugin={_CLIENT_PLUGIN}",
+        f"authParams=tlsCertFile:{name}.cert.pem,tlsKeyFile:{name}.key.pem",
+    )
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    write_new(str(path), "".join(f"{line}\n" for line in lines).encode())
+
+
 def _say(place: Path, hosts: Sequence[str], roles: Sequence[str]) -> None:
     click.echo(f"Certificates for {', '.join(dict.fromkeys(hosts))} are in {place}.")
     click.echo(f"\nStart a broker with them: headgate standalone --config {place / CONFIG}\n")
     for line in _settings(place):
         click.echo(f"    {line}")
-    click.echo("\nClients need:\n")
-    click.echo("    serviceUrl=pulsar+ssl://localhost:6651")
-    click.echo(f"    tlsTrustCertsFilePath={place}/ca.cert.pem")
+    click.echo(f"\nClients need tlsTrustCertsFilePath={place}/ca.cert.pem")
     if roles:
-        name = f"client-{roles[0]}"
-        click.echo(f"    and, to show who they are, {name}.cert.pem and {name}.key.pem")
+        config = place / _client_config(roles[0])
+        click.echo(f"\nAsk the broker as {roles[0]}: headgate admin --config {config} tenants list")

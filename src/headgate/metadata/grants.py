@@ -31,14 +31,14 @@ ROWS_MAX: Final = 10_000
 """Most subscriptions of a namespace, and most of its topics, with roles of their own."""
 
 
-class NamespaceGrants(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NamespaceGrants(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=True):
     """The grants on all topics of a namespace."""
 
     roles: RoleActions = field(default_factory=dict)
     subscription_auth_mode: SubscriptionAuthMode = "None"
 
 
-class TopicGrants(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TopicGrants(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=True):
     """The grants on one topic; those on a partitioned topic are also on its partitions."""
 
     roles: RoleActions = field(default_factory=dict)

@@ -12,10 +12,11 @@ from typing import Final, NamedTuple
 from headgate.base.identity import Identity
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
 from headgate.metadata.catalog import Catalog
-from headgate.metadata.grants import Action, RoleActions
+from headgate.metadata.grants import Action
 from headgate.policy.access_rules import RULES, Access, Rule, Scope, tenant_of
 from headgate.policy.authorization_settings import EVERYBODY, AuthorizationSettings
 from headgate.policy.setting_info import names_of
+from headgate.policy.wildcard_grants import GrantsRow, WildcardGrants
 
 _ACTIONS: Final[dict[Access, tuple[Action, ...]]] = {
     Access.PRODUCE: ("produce",),
@@ -44,7 +45,8 @@ class AccessLaw:
         self._catalog = catalog
         self._super_users = frozenset(names_of(settings.superUserRoles))
         self._metrics_roles = frozenset(names_of(settings.headgateMetricsRoles))
-        self._wildcards = settings.authorizationAllowWildcardsMatching
+        allows_wildcards = settings.authorizationAllowWildcardsMatching
+        self._wildcards = WildcardGrants() if allows_wildcards else None
         self._proxies = frozenset(proxy_roles)
 
     def decide(
@@ -112,8 +114,7 @@ class AccessLaw:
         )
 
     def _of_namespace(self, role: str, access: Access, namespace: NamespaceName) -> Decision:
-        roles = self._catalog.namespace_grants(namespace).roles
-        found = self._granted(role, access, roles)
+        found = self._granted(role, access, self._catalog.namespace_grants(namespace))
         if found:
             return Decision(True, f"{found} is granted on namespace {namespace}")
         return Decision(False, f"role {role} has no {access.value} on namespace {namespace}")
@@ -127,15 +128,15 @@ class AccessLaw:
             refused = self._why_not_subscription(role, topic, subscription, is_prefixed)
             if refused:
                 return Decision(False, refused)
-        found = self._granted(role, access, grants.roles)
+        found = self._granted(role, access, grants)
         if found:
             return Decision(True, f"{found} is granted on namespace {namespace}")
-        found = self._granted(role, access, catalog.topic_grants(topic.full).roles)
+        found = self._granted(role, access, catalog.topic_grants(topic.full))
         if found:
             return Decision(True, f"{found} is granted on topic {topic}")
         whole = catalog.own_name(topic)
         if whole != topic.full:
-            found = self._granted(role, access, catalog.topic_grants(whole).roles)
+            found = self._granted(role, access, catalog.topic_grants(whole))
             if found:
                 return Decision(True, f"{found} is granted on the partitioned topic {whole}")
         return Decision(
@@ -161,25 +162,16 @@ class AccessLaw:
             )
         return ""
 
-    def _granted(self, role: str, access: Access, roles: RoleActions) -> str:
+    def _granted(self, role: str, access: Access, row: GrantsRow) -> str:
         """The grant that allows ``access``, in words; empty if there is none."""
-        if not roles:
+        if not row.roles:
             return ""
-        own = roles.get(role, ())
+        own = row.roles.get(role, ())
         for action in _ACTIONS[access]:
             if action in own:
                 return f"{action} of role {role}"
-        if self._wildcards:
-            for pattern, actions in roles.items():
-                if _matches(role, pattern):
-                    for action in _ACTIONS[access]:
-                        if action in actions:
-                            return f"{action} of role {pattern}"
+        if self._wildcards is not None:
+            for action in _ACTIONS[access]:
+                if pattern := self._wildcards.find(row, role, action):
+                    return f"{action} of role {pattern}"
         return ""
-
-
-def _matches(role: str, pattern: str) -> bool:
-    """Whether a granted role with * at its end or beginning stands for ``role``."""
-    if pattern.endswith("*") and role.startswith(pattern[:-1]):
-        return True
-    return pattern.startswith("*") and role.endswith(pattern[1:])

@@ -30,6 +30,16 @@ class TlsSettings(AuthorizationSettings):
         "File with the private key of that certificate in PEM, without a password. Its owner alone "
         "may read it (mode 0600).",
     )
+    headgateTlsSniCertificateFilePaths: str = setting(
+        "",
+        "Files like tlsCertificateFilePath, with commas between them: a client that asks for a DNS "
+        "name of one of them (SNI) gets that certificate, every other client the first one.",
+    )
+    headgateTlsSniKeyFilePaths: str = setting(
+        "",
+        "Files like tlsKeyFilePath, with commas between them: the keys of "
+        "headgateTlsSniCertificateFilePaths, in the same order.",
+    )
     tlsTrustCertsFilePath: str = setting(
         "",
         "File with the certificates in PEM of the authorities whose client certificates are "

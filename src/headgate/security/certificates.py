@@ -56,6 +56,15 @@ def facts_of(certificate: x509.Certificate) -> CertificateFacts:
     )
 
 
+def dns_names(certificate: x509.Certificate) -> list[str]:
+    """The DNS names among its subject alternative names, in lower case; ``*.`` may begin one."""
+    try:
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except (x509.ExtensionNotFound, ValueError):
+        return []
+    return [name.lower() for name in extension.value.get_values_for_type(x509.DNSName)]
+
+
 def check_key_of(certificate: x509.Certificate, pem: bytes, what: str) -> None:
     """Check that a file has the private key of ``certificate``.
 

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
@@ -91,19 +92,22 @@ class ThreadLane:
 async def run_on(lane: Lane, work: Callable[[], T]) -> T:
     """Run ``work`` on ``lane`` and wait for its result."""
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    lane.submit(work, partial(_settle, future))
+    try:
+        return await future
+    finally:
+        del future  # an error's traceback leads to this frame: they would be a cycle
 
-    def done(result: T, error: BaseException | None) -> None:
-        if future.cancelled():
-            if isinstance(error, InvariantError):
-                raise error
-            if error is not None:
-                logger.error("work that nobody awaits any more failed: %s", error)
-        elif error is None:
-            future.set_result(result)
-        elif isinstance(error, StopIteration):  # asyncio refuses it, and the caller would hang
-            future.set_exception(broken("blocking work", error))
-        else:
-            future.set_exception(error)
 
-    lane.submit(work, done)
-    return await future
+def _settle(future: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+    if future.cancelled():
+        if isinstance(error, InvariantError):
+            raise error
+        if error is not None:
+            logger.error("work that nobody awaits any more failed: %s", error)
+    elif error is None:
+        future.set_result(result)
+    elif isinstance(error, StopIteration):  # asyncio refuses it, and the caller would hang
+        future.set_exception(broken("blocking work", error))
+    else:
+        future.set_exception(error)

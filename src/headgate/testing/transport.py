@@ -282,7 +282,12 @@ class SimTransport(asyncio.Transport):
     def _lose(self, error: Exception | None) -> None:
         if not self._lost:
             self._lost = True
-            self._loop.call_soon(self._protocol.connection_lost, error, context=self._context)
+            self._loop.call_soon(self._end, error, context=self._context)
+
+    def _end(self, error: Exception | None) -> None:
+        """Tell the protocol, and refer to it no more, as transports of sockets do."""
+        protocol, self._protocol = self._protocol, asyncio.BaseProtocol()
+        protocol.connection_lost(error)
 
     def _unless_lost(self, action: Any) -> None:
         if not self._lost:

@@ -125,6 +125,10 @@ class DecoderStatistics:
     """Received bytes that are not yet returned as frames."""
 
 
+def _ignore(_: int) -> None:
+    """Stands for a function of a connection that has ended."""
+
+
 class FrameDecoder:
     """The receiving half of one connection.
 
@@ -254,7 +258,10 @@ class FrameDecoder:
         return found, more or 1.0
 
     def close(self) -> None:
-        """Free the buffer at once, even if other objects still refer to this decoder."""
+        """Free the buffer at once, even if other objects still refer to this decoder, and call
+        nothing any more: the connection has ended."""
+        self._on_growth = _ignore
+        self._error = None  # its traceback leads back to the connection
         self._start = self._end = self._wanted = 0
         self._buffer = bytearray()
         self._view = memoryview(self._buffer)

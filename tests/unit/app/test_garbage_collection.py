@@ -178,23 +178,6 @@ def test_ended_topics_and_subscriptions_are_counted() -> None:
         assert activity_of(world.broker).ended == before.ended + 2
 
 
-def test_ended_connections_are_counted() -> None:
-    """They leave cycles that only a complete collection frees. None came, however many ended."""
-
-    async def play(world: World) -> None:
-        client = await world.connect()
-        assert activity_of(world.broker).ended == 0
-        client.close()
-        await client.lost
-        world.open_connection().abort()  # also one that never said CONNECT
-        await asyncio.sleep(1)
-
-    with World() as world:
-        world.run(world.start())
-        world.run(play(world))
-        assert activity_of(world.broker).ended == 2
-
-
 def test_what_pythons_own_collections_left_is_frozen_without_a_visit(stage: Stage) -> None:
     """They come in a turn that makes very many objects: a visit held the loop for 48 ms."""
     stage.run(1)

@@ -569,7 +569,8 @@ def test_too_many_connections_are_refused_with_a_reason_and_counted_once() -> No
 
 def test_bytes_that_are_no_request_have_one_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "headgate.web")
-    others = HttpConnections(Settings(), lambda: 0)
+    noted: list[tuple[int, str, str, str]] = []
+    others = HttpConnections(Settings(), lambda: 0, lambda *facts: noted.append(facts))
 
     async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
         for data, text in (
@@ -583,6 +584,7 @@ def test_bytes_that_are_no_request_have_one_line(caplog: pytest.LogCaptureFixtur
             one.data_received(data)
             assert reason_of(wire).startswith(text)
             assert caplog.records.pop().getMessage().startswith(f" is disconnected: {text}")
+            assert noted.pop() == (400, "", reason_of(wire), "")
             one.connection_lost(None)
 
     play(story)

@@ -218,6 +218,21 @@ def test_refusals_are_reported_in_the_log_a_few_times(caplog: pytest.LogCaptureF
     assert "421 from 127.0.0.1: Host 'evil0.example'" in caplog.messages[0]
 
 
+def test_each_refusal_is_noted_with_its_address_and_method() -> None:
+    noted: list[tuple[int, str, str, str]] = []
+    guard = WebGuard(_app, NAMES, note=lambda *facts: noted.append(facts))
+    answer(scope_of(), guard)
+    assert not noted
+    answer(scope_of(host="evil.example"), guard)
+    answer(scope_of("DELETE", origin="null") | {"client": None}, guard)
+    limited = WebGuard(_app, NAMES, lambda: "Too many", lambda *facts: noted.append(facts))
+    answer(scope_of(), limited)
+    assert [(status, address, method) for status, address, _, method in noted] == [
+        (421, "127.0.0.1:5", "GET"), (403, "", "DELETE"), (429, "127.0.0.1:5", "GET"),
+    ]  # fmt: skip
+    assert [reason[:8] for _, _, reason, _ in noted] == ["Host 'ev", "A page o", "Too many"]
+
+
 def test_too_many_requests_come_before_all_else() -> None:
     guard = WebGuard(_app, NAMES, lambda: "Too many requests")
     found, headers, body = answer(scope_of(host="evil.example"), guard)

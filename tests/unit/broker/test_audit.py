@@ -65,6 +65,24 @@ def test_a_failed_login_has_a_line(audit: AuditLog, caplog: pytest.LogCaptureFix
     }
 
 
+def test_a_request_that_was_refused_before_its_route_has_a_line(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        audit.note_refused_request(421, "/10.0.0.7:80", "Host 'evil' is not a name", "GET")
+    (line,) = lines(caplog)
+    assert line.pop("time")
+    assert line == {
+        "role": "",
+        "address": "10.0.0.7:80",
+        "operation": "http.request",
+        "request": "GET",
+        "result": "refused",
+        "status": 421,
+        "reason": "Host 'evil' is not a name",
+    }
+
+
 def test_a_line_says_who_asked_for_what_and_what_became_of_it(
     audit: AuditLog, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -191,3 +209,20 @@ def test_failed_logins_take_no_line_of_others(
     assert sum(line["leftOut"] for line in counts) + before == 25 * (SOURCE_LINES + 2) + 1
     assert counts[0]["host"].startswith("2001:db8::")
     assert "10.0.0.9" not in {line.get("address") for line in lines(caplog)}
+
+
+def test_refused_requests_take_no_line_of_others(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        for number in range(25):
+            for port in range(SOURCE_LINES + 2):
+                audit.note_refused_request(429, f"10.0.0.{number}:{port}", "Too many", "GET")
+        before = len(lines(caplog))
+        audit.note(entry())
+        audit.note_failed_login("basic", "10.0.0.9", "wrong")
+        assert len(lines(caplog)) == before + 2
+        audit.close()
+    counts = [line for line in lines(caplog) if "leftOut" in line]
+    assert sum(line["leftOut"] for line in counts) + before == 25 * (SOURCE_LINES + 2)
+    assert {line["operation"] for line in counts} <= {"http.request", ""}

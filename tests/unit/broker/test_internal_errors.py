@@ -184,13 +184,17 @@ def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
         forgiving(world)
         await asyncio.sleep(2.5)
         assert (await health(world)).count("internal error, KeyError") >= 5
-        await asyncio.sleep(8 * 3_600 + 100)  # deduplication looks each two hours
+        await asyncio.sleep(4 * 3_600 + 100)  # two sweeps look each hour
         for failing in world.failing.values():
             assert failing.calls > 3
         assert await health(world) == "ok"
         await publish_and_acknowledge(world, 5)
 
-    with caplog.at_level(logging.WARNING), WorldOfFailingSweeps(7) as world:
+    settings = {"brokerDeduplicationProducerInactivityTimeoutMinutes": "180"}
+    with (
+        caplog.at_level(logging.WARNING),
+        WorldOfFailingSweeps(7, settings=settings) as world,
+    ):
         world.run(story(world))
     told = [record for record in caplog.records if "fails: internal error" in record.message]
     assert len(told) == len(world.failing) == 15

@@ -10,7 +10,7 @@ from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.work_units import JOB_STEP_UNITS_MAX
 from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.topic_pattern import TopicsHash
-from headgate.broker.topic_watchers import NAME_BYTES, UPDATE_BYTES_MAX, TopicWatcher
+from headgate.broker.topic_watchers import NAME_BYTES, PATTERN_BYTES, UPDATE_BYTES_MAX, TopicWatcher
 from headgate.metadata.catalog import Change
 from headgate.testing import World
 from headgate.wire.codes import CommandType
@@ -276,4 +276,38 @@ async def test_watchers_count_to_the_memory_of_clients(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")
     await asyncio.sleep(1)
-    assert peer.described_bytes["watcher", 1] == OBJECT_BYTES + 1_000 * NAME_BYTES
+    names_bytes = 1_000 * NAME_BYTES
+    assert peer.described_bytes["watcher", 1] == OBJECT_BYTES + names_bytes + PATTERN_BYTES
+    other = Peer()
+    watch(world, other, 1, ".*")
+    watch(world, other, 2, ".*/t1.*")
+    await asyncio.sleep(1)
+    assert other.described_bytes["watcher", 1] == OBJECT_BYTES + names_bytes
+    assert other.described_bytes["watcher", 2] > PATTERN_BYTES
+    peer.watchers[1].end()
+    assert other.described_bytes["watcher", 1] == OBJECT_BYTES + names_bytes + PATTERN_BYTES
+
+
+@played()
+async def test_watchers_that_end_before_their_answer_leave_nothing(world: World) -> None:
+    """A client that opens and closes all the time made the broker keep each of its commands."""
+    peer = Peer()
+    kept = watch(world, peer, 0, ".*")
+    for number in range(1, 100):
+        watch(world, peer, number, ".*").end()
+    assert len(kept.view.opening) == 1
+    kept.end()
+    assert (len(kept.view.opening), kept.view.owner) == (0, None)
+    assert world.broker.topic_watchers.views_count == 0
+
+
+@played()
+async def test_an_owner_that_ends_before_its_answer_passes_the_pattern_on(world: World) -> None:
+    first, second = Peer(), Peer()
+    owner = watch(world, first, 1, ".*")
+    other = watch(world, second, 1, ".*")
+    assert owner.view.owner is owner
+    owner.end()
+    assert other.view.owner is other
+    await asyncio.sleep(1)
+    assert second.described_bytes["watcher", 1] >= PATTERN_BYTES

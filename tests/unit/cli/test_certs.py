@@ -7,6 +7,8 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from headgate.access.authentication import certificate_paths
+from headgate.access.client_config import check_keys, config_of
 from headgate.app.config_file import load_settings, read_config
 from headgate.app.tls.current import CurrentTls
 from headgate.cli.group import main
@@ -21,11 +23,10 @@ def test_the_printed_settings_start_a_broker(tmp_path: Path) -> None:
     made = call("create", "--dir", str(place), "--host", "b.example", "--role", "admin",
                 "--role", "app")  # fmt: skip
     assert made.exit_code == 0, made.output
-    assert sorted(path.name for path in place.iterdir()) == [
-        f"{name}.{kind}.pem"
-        for name in ("ca", "client-admin", "client-app", "server")
-        for kind in ("cert", "key")
-    ] + ["tls.conf"]
+    names = ("ca", "client-admin", "client-app", "server")
+    pems = {f"{name}.{kind}.pem" for name in names for kind in ("cert", "key")}
+    configs = {"client-admin.conf", "client-app.conf", "tls.conf"}
+    assert {path.name for path in place.iterdir()} == pems | configs
     assert place.stat().st_mode & 0o777 == 0o700
     for path in place.glob("*.key.pem"):
         assert path.stat().st_mode & 0o777 == 0o600
@@ -35,6 +36,26 @@ def test_the_printed_settings_start_a_broker(tmp_path: Path) -> None:
         assert line in made.output
     context = ssl.create_default_context(cafile=str(place / "ca.cert.pem"))
     context.load_cert_chain(place / "client-app.cert.pem", place / "client-app.key.pem")
+
+
+def test_the_configuration_of_a_client_says_where_the_broker_is_and_who_asks(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "certs"
+    assert call("create", "--dir", str(place), "--host", "b.example", "--host", "c").exit_code == 0
+    made = call("create-client", "--dir", str(place), "app", "--host", "fd00::1")
+    assert made.exit_code == 0, made.output
+    for role, host in (("admin", "b.example"), ("app", "[fd00::1]")):
+        text = (place / f"client-{role}.conf").read_text()
+        settings = dict(line.split("=", 1) for line in text.splitlines())
+        check_keys(settings, "the file")
+        config = config_of(settings, "the file")
+        assert config.admin_url == f"https://{host}:8443"
+        assert config.broker_url == f"pulsar+ssl://{host}:6651"
+        assert config.trust_path == f"{place}/ca.cert.pem"
+        found = certificate_paths(config)
+        assert found == tuple(f"{place}/client-{role}.{kind}.pem" for kind in ("cert", "key"))
+        assert all(Path(path).exists() for path in found)
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -53,7 +74,7 @@ def test_further_clients_are_of_the_same_authority(tmp_path: Path) -> None:
     assert call("create", "--dir", str(tmp_path)).exit_code == 0
     made = call("create-client", "--dir", str(tmp_path), "app")
     assert made.exit_code == 0, made.output
-    assert "client-app.cert.pem and client-app.key.pem are in" in made.output
+    assert "client-app.cert.pem, client-app.key.pem and client-app.conf are in" in made.output
     (tmp_path / "ca.key.pem").chmod(0o644)
     refused = call("create-client", "--dir", str(tmp_path), "other")
     assert refused.exit_code == 2

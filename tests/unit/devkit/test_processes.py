@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from devkit.paths import ROOT
-from devkit.processes import TimedOutError, captured, shown
+from devkit.processes import CancelledError, TimedOutError, captured, ended, shown
 
 WAITS = "import threading; threading.Event().wait()"
 """A program that never ends."""
@@ -33,6 +34,29 @@ def test_a_shown_program_speaks_for_itself(
     code = "import os, sys; print(os.getcwd()); sys.exit(3)"
     assert shown([sys.executable, "-c", code], 60, tmp_path) == 3
     assert capfd.readouterr().out == f"{tmp_path}\n"
+
+
+def test_a_program_is_measured_with_its_children(tmp_path: Path) -> None:
+    spin = "import time; end = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}]); print('out')"
+    with (tmp_path / "output").open("wb") as output:
+        done = ended([sys.executable, "-c", code], 60, tmp_path, output=output)
+    assert done.status == 0
+    assert 0.2 <= done.processor_s < 60
+    assert (tmp_path / "output").read_text() == "out\n"
+
+
+def test_a_program_may_give_way_to_all_others(tmp_path: Path) -> None:
+    code = "import os, sys; sys.exit(os.sched_getscheduler(0) != os.SCHED_IDLE)"
+    waits = f"import time; time.sleep(0.2); import subprocess, sys; {code}"
+    assert ended([sys.executable, "-c", waits], 60, tmp_path, gives_way=True).status == 0
+
+
+def test_a_program_is_ended_when_it_is_cancelled(tmp_path: Path) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(CancelledError):
+        ended([sys.executable, "-c", WAITS], 60, tmp_path, cancelled=cancelled)
 
 
 def test_nothing_of_a_shown_program_is_left(tmp_path: Path) -> None:

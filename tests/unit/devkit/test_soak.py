@@ -55,6 +55,12 @@ def test_kills_of_a_broker_are_a_test_that_gets_their_number(tree: Path) -> None
     assert soak.soak(PYTHON, ["broker"]) == soak.KILLS
 
 
+def test_clients_over_tls_are_a_test_that_gets_their_number(tree: Path) -> None:
+    file = tree / "tests/service/faults/test_f14_tls_crowd.py"
+    add_test(file, "--clients", 1_000, options_in=tree / "tests/service")
+    assert soak.soak(PYTHON, ["tls", "7000"]) == 7
+
+
 def test_clients_are_a_test_that_gets_their_number(tree: Path) -> None:
     add_test(tree / "tests/service/test_client_memory.py", "--clients", 1_000)
     assert soak.soak(PYTHON, ["clients", "7000"]) == 7

@@ -10,7 +10,12 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, x25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from headgate.security.certificate_making import Authority, new_ec_key
-from headgate.security.certificates import check_key_of, facts_of, read_certificates
+from headgate.security.certificates import (
+    check_key_of,
+    dns_names,
+    facts_of,
+    read_certificates,
+)
 from headgate.security.errors import InvalidCertificateError, InvalidKeyError
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -26,6 +31,15 @@ def test_a_chain_keeps_its_order() -> None:
     facts = facts_of(chain[0])
     assert facts.begins_at_s == NOW.timestamp() - 3_600
     assert facts.expires_at_s == NOW.timestamp() + 10 * 86_400
+
+
+def test_dns_names() -> None:
+    hosts = ["B.example", "*.b.example", "127.0.0.1"]
+    made = AUTHORITY.server(hosts, NOW, 10, new_ec_key, x509.random_serial_number)
+    (certificate,) = read_certificates(made.certificate, "x")
+    assert dns_names(certificate) == ["b.example", "*.b.example"]
+    (authority,) = read_certificates(AUTHORITY.made.certificate, "x")
+    assert dns_names(authority) == []
 
 
 @pytest.mark.parametrize("pem", [b"", b"text", MADE.certificate[:200], MADE.key])

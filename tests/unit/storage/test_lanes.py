@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -45,6 +47,33 @@ def test_jobs_run_in_order_on_one_thread_and_report_on_the_loop() -> None:
         assert told == [(index, here) for index in range(100)]
 
     asyncio.run(story())
+
+
+def test_an_error_leaves_no_cycle() -> None:
+    """An error leads to the frames that it passed, and their connection, by its traceback."""
+
+    class NoneLeftError(Exception):
+        pass
+
+    def fail() -> None:
+        raise NoneLeftError
+
+    async def story() -> weakref.ref[NoneLeftError]:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        try:
+            await run_on(lane, fail)
+        except NoneLeftError as error:
+            await run_on(lane, int)  # the lane's thread has forgotten the job before
+            lane.close()
+            return weakref.ref(error)
+        raise AssertionError
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(story())() is None
+    finally:
+        gc.enable()
 
 
 def test_errors_go_to_who_asked_and_the_lane_goes_on() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections.abc import Iterable
 from typing import Final
 
 from headgate.app.tls.files import ChangedMeanwhileError, Contents, Loaded, TlsFiles, load
@@ -57,13 +58,13 @@ class CurrentTls:
                 continue
         return cls(files, profiles, load(files, profiles, files.read()))
 
-    def binary(self) -> ssl.SSLContext:
-        """That of the binary protocol."""
-        return self._loaded.contexts[0]
+    def binary(self, name: str) -> ssl.SSLContext:
+        """That of the binary protocol, for a client that asks for the host ``name`` (SNI)."""
+        return self._loaded.contexts_of(name)[0]
 
-    def web(self) -> ssl.SSLContext:
-        """That of the web port."""
-        return self._loaded.contexts[1]
+    def web(self, name: str) -> ssl.SSLContext:
+        """That of the web port, for a client that asks for the host ``name`` (SNI)."""
+        return self._loaded.contexts_of(name)[1]
 
     # -- looking for changes -----------------------------------------------------------------
 
@@ -87,10 +88,11 @@ class CurrentTls:
             self._loaded = loaded
             self._warned_days = None
             status.reloads += 1
+            facts = first_to_end(loaded.facts, now_s)
             logger.info(
                 "new files of TLS are in force for new connections: %s, valid for %s",
-                loaded.facts.subject,
-                _left(loaded.facts.expires_at_s - now_s),
+                facts.subject,
+                _left(facts.expires_at_s - now_s),
             )
         self.report(status, now_s)
 
@@ -107,8 +109,9 @@ class CurrentTls:
         self.report(status, now_s)
 
     def report(self, status: TlsStatus, now_s: float) -> None:
-        """Write the state into ``status``, and log a certificate that ends soon."""
-        facts = self._loaded.facts
+        """Write the state into ``status``, and log a certificate that ends soon. Of several the
+        first to end counts."""
+        facts = first_to_end(self._loaded.facts, now_s)
         status.expires_at_s = facts.expires_at_s
         days = expiry_bound(facts, now_s)
         validity = validity_sentence(facts, now_s)
@@ -123,6 +126,11 @@ class CurrentTls:
         )
         soon = validity if days is not None and days <= PROBLEM_DAYS else ""
         status.problem = "; ".join(text for text in (failure, soon) if text)
+
+
+def first_to_end(facts: Iterable[CertificateFacts], now_s: float) -> CertificateFacts:
+    """The certificate that clients refuse first: one that is not valid yet, or that ends first."""
+    return min(facts, key=lambda each: (each.begins_at_s <= now_s, each.expires_at_s))
 
 
 def expiry_bound(facts: CertificateFacts, now_s: float) -> int | None:

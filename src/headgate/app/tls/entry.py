@@ -22,6 +22,7 @@ from headgate.app.tls.hello import (
     NotTlsButHttpError,
     NotTlsError,
     hello_bytes,
+    server_name,
 )
 from headgate.app.tls.transport import TlsTransport
 from headgate.base.units import KIB
@@ -92,13 +93,13 @@ class TlsPort:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        context: Callable[[], ssl.SSLContext],
+        context: Callable[[str], ssl.SSLContext],
         gate: ConnectionGate,
         pace: HandshakePace,
         status: TlsStatus,
         lines: BoundedLines,
     ) -> None:
-        """``context`` is asked for at each handshake."""
+        """``context`` gives that of each handshake, for the host name that the client asks for."""
         self.loop = loop
         self.context = context
         self.gate = gate
@@ -186,7 +187,8 @@ class TlsEntry(asyncio.BufferedProtocol):
             return 0
         self._has_begun = True
         loop = self._port.loop
-        self._task = loop.create_task(self._upgrade())
+        name = server_name(self._buffer[: self._size])
+        self._task = loop.create_task(self._upgrade(self._port.context(name)))
         # The loop's own first steps (to make TLS, to read again) are scheduled by the task. The
         # record is handed over right behind them, before the loop reads: later bytes stay behind.
         loop.call_soon(loop.call_soon, self._hand_over)
@@ -201,13 +203,13 @@ class TlsEntry(asyncio.BufferedProtocol):
         cast(memoryview, below.get_buffer(len(record)))[: len(record)] = record
         below.buffer_updated(len(record))
 
-    async def _upgrade(self) -> None:
+    async def _upgrade(self, context: ssl.SSLContext) -> None:
         port = self._port
         try:
             inner = await port.loop.start_tls(
                 self._plain,
                 self,
-                port.context(),
+                context,
                 server_side=True,
                 ssl_handshake_timeout=2 * HANDSHAKE_TIMEOUT_S,  # the timer of this entry is first
                 ssl_shutdown_timeout=CLOSE_TIMEOUT_S,

@@ -1,18 +1,21 @@
-"""Loads certificate, key and trusted authorities from their files, entirely or not at all."""
+"""Loads certificates, keys and trusted authorities from their files, entirely or not at all."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from headgate.app.key_files import read_file
 from headgate.app.tls.profile import Profile
 from headgate.base.errors import InputError
+from headgate.policy.setting_info import names_of
 from headgate.policy.settings import Settings
 from headgate.security.certificates import (
     CertificateFacts,
     check_key_of,
+    dns_names,
     facts_of,
     read_certificates,
 )
@@ -22,13 +25,43 @@ CERTIFICATE_KEY: Final = "tlsCertificateFilePath"
 KEY_KEY: Final = "tlsKeyFilePath"
 TRUST_KEY: Final = "tlsTrustCertsFilePath"
 REQUIRE_KEY: Final = "tlsRequireTrustedClientCertOnConnect"
+SNI_CERTIFICATES_KEY: Final = "headgateTlsSniCertificateFilePaths"
+SNI_KEYS_KEY: Final = "headgateTlsSniKeyFilePaths"
+
+SNI_CERTIFICATES_MAX: Final = 100
+"""Most certificates beside the first one: each look reads all of them."""
+
+
+class Pair(NamedTuple):
+    """Where a certificate and its key are. The texts name setting and file in errors."""
+
+    certificate_path: str
+    key_path: str
+    certificate_setting: str = CERTIFICATE_KEY
+    key_setting: str = KEY_KEY
+
+    @property
+    def certificate(self) -> str:
+        """The setting of the certificate with its file."""
+        return _what(self.certificate_setting, self.certificate_path)
+
+    @property
+    def key(self) -> str:
+        """The setting of the key with its file."""
+        return _what(self.key_setting, self.key_path)
+
+
+class PairContents(NamedTuple):
+    """The bytes of a certificate's file and of its key's."""
+
+    certificate: bytes
+    key: bytes
 
 
 class Contents(NamedTuple):
     """The bytes of the files."""
 
-    certificate: bytes
-    key: bytes
+    pairs: tuple[PairContents, ...]
     trust: bytes
     """Empty if clients are not asked for certificates."""
 
@@ -41,8 +74,8 @@ class ChangedMeanwhileError(InputError):
 class TlsFiles:
     """Where the files are, and what a client must present."""
 
-    certificate_path: str
-    key_path: str
+    pairs: tuple[Pair, ...]
+    """The first one is for clients that ask for no name, or for one that none of them has."""
     trust_path: str
     """Empty: clients are not asked for a certificate."""
     requires_client_certificate: bool
@@ -68,8 +101,7 @@ class TlsFiles:
                 "whose client certificates are accepted"
             )
         return cls(
-            settings.tlsCertificateFilePath,
-            settings.tlsKeyFilePath,
+            (Pair(settings.tlsCertificateFilePath, settings.tlsKeyFilePath), *_sni_pairs(settings)),
             settings.tlsTrustCertsFilePath,
             settings.tlsRequireTrustedClientCertOnConnect,
         )
@@ -78,14 +110,39 @@ class TlsFiles:
         """The bytes of the files, now. Blocks.
 
         Raises:
-            InputError: one cannot be read, or others may read the key.
+            InputError: one cannot be read, or others may read a key.
         """
         trust = read_file(self.trust_path, TRUST_KEY) if self.trust_path else b""
-        return Contents(
-            read_file(self.certificate_path, CERTIFICATE_KEY),
-            read_file(self.key_path, KEY_KEY, is_secret=True),
-            trust,
+        return Contents(tuple(_read(pair) for pair in self.pairs), trust)
+
+
+def _sni_pairs(settings: Settings) -> list[Pair]:
+    certificates = names_of(settings.headgateTlsSniCertificateFilePaths)
+    keys = names_of(settings.headgateTlsSniKeyFilePaths)
+    if len(certificates) != len(keys):
+        raise InputError(
+            f"{SNI_CERTIFICATES_KEY} names {len(certificates)} files and {SNI_KEYS_KEY} "
+            f"{len(keys)}: each certificate has its key at the same place"
         )
+    if len(keys) > SNI_CERTIFICATES_MAX:
+        raise InputError(
+            f"{SNI_CERTIFICATES_KEY} names {len(keys)} files: {SNI_CERTIFICATES_MAX} are allowed"
+        )
+    return [
+        Pair(certificate, key, SNI_CERTIFICATES_KEY, SNI_KEYS_KEY)
+        for certificate, key in zip(certificates, keys, strict=True)
+    ]
+
+
+def _read(pair: Pair) -> PairContents:
+    return PairContents(
+        read_file(pair.certificate_path, pair.certificate_setting),
+        read_file(pair.key_path, pair.key_setting, is_secret=True),
+    )
+
+
+Contexts = tuple[ssl.SSLContext, ...]
+"""One for each profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +150,21 @@ class Loaded:
     """The contexts of one state of the files."""
 
     contents: Contents
-    contexts: tuple[ssl.SSLContext, ...]
-    """One for each profile."""
-    facts: CertificateFacts
+    contexts: Contexts
+    """Those of the first certificate."""
+    by_name: Mapping[str, Contexts]
+    """Those of each DNS name; ``*.`` may begin one."""
+    facts: tuple[CertificateFacts, ...]
+    """Those of each certificate."""
+
+    def contexts_of(self, name: str) -> Contexts:
+        """Those for clients that ask for the host ``name``, in lower case; empty for none. ``*``
+        stands for one label, as clients have it (RFC 6125)."""
+        _, dot, parent = name.partition(".")
+        found = self.by_name.get(name)
+        if found is None and dot:
+            found = self.by_name.get(f"*.{parent}")
+        return self.contexts if found is None else found
 
 
 def load(files: TlsFiles, profiles: tuple[Profile, ...], contents: Contents) -> Loaded:
@@ -104,29 +173,42 @@ def load(files: TlsFiles, profiles: tuple[Profile, ...], contents: Contents) -> 
     Raises:
         InputError: a file is damaged, they do not belong together, or one has changed since.
     """
-    chain = read_certificates(contents.certificate, _what(CERTIFICATE_KEY, files.certificate_path))
-    check_key_of(chain[0], contents.key, _what(KEY_KEY, files.key_path))
     trusted = ""
     if files.trust_path:
         what = _what(TRUST_KEY, files.trust_path)
         read_certificates(contents.trust, what)
         trusted = contents.trust.decode("ascii", "replace")
-    contexts = tuple(_context(files, profile, trusted) for profile in profiles)
+    all_contexts: list[Contexts] = []
+    by_name: dict[str, Contexts] = {}
+    facts: list[CertificateFacts] = []
+    for pair, found in zip(files.pairs, contents.pairs, strict=True):
+        certificate = read_certificates(found.certificate, pair.certificate)[0]
+        check_key_of(certificate, found.key, pair.key)
+        contexts = tuple(_context(files, pair, profile, trusted) for profile in profiles)
+        names = dns_names(certificate)
+        if all_contexts and not names:
+            raise InvalidCertificateError(
+                f"{pair.certificate} has no DNS name among its subject alternative names: no "
+                "client can ask for it"
+            )
+        for name in names:
+            by_name.setdefault(name, contexts)
+        all_contexts.append(contexts)
+        facts.append(facts_of(certificate))
     if files.read() != contents:
         raise ChangedMeanwhileError("the files of TLS changed while they were read")
-    return Loaded(contents, contexts, facts_of(chain[0]))
+    return Loaded(contents, all_contexts[0], by_name, tuple(facts))
 
 
-def _context(files: TlsFiles, profile: Profile, trusted: str) -> ssl.SSLContext:
+def _context(files: TlsFiles, pair: Pair, profile: Profile, trusted: str) -> ssl.SSLContext:
     context = profile.new_context()
     try:
         # Without the last argument an encrypted key would make the process ask its terminal.
-        context.load_cert_chain(files.certificate_path, files.key_path, password=_no_password)
+        context.load_cert_chain(pair.certificate_path, pair.key_path, password=_no_password)
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
         raise InvalidKeyError(
-            f"{_what(CERTIFICATE_KEY, files.certificate_path)} and "
-            f"{_what(KEY_KEY, files.key_path)} cannot be used together: {why}"
+            f"{pair.certificate} and {pair.key} cannot be used together: {why}"
         ) from error
     if trusted:
         try:

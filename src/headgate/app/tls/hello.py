@@ -1,4 +1,4 @@
-"""Tells from the first bytes of a connection whether its client speaks TLS."""
+"""Reads a connection's first bytes: whether its client speaks TLS, and for which host."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _CLIENT_HELLO: Final = 1
 _MAJOR_VERSION: Final = 3
 _HTTP: Final = (b"GET ", b"PUT ", b"POST", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
 _FIELD_BYTES: Final = 4
+_HELLO_HEAD_BYTES: Final = 2 + 32
+"""The version and the random bytes of a ClientHello."""
+_SERVER_NAME: Final = 0
+_HOST_NAME: Final = 0
 _CONNECT: Final = b"\x08\x02"
 """A CONNECT of the binary protocol: field 1 of BaseCommand with the type 2."""
 
@@ -58,3 +62,53 @@ def _refuse(beginning: bytes) -> None:
         if beginning[2 * _FIELD_BYTES :] == _CONNECT:
             raise NotTlsError("Pulsar's protocol without TLS")
         raise NotTlsError("bytes that are no TLS handshake")
+
+
+def server_name(record: bytes | bytearray | memoryview) -> str:
+    """The host name that a client asks for (SNI, RFC 6066) in its first record, which is whole: in
+    lower case and without a dot at its end. Empty if it asks for none, or if its hello goes on in
+    another record or is damaged, which the handshake then finds."""
+    try:
+        hello = _Fields(bytes(record[HEADER_BYTES:]))
+        hello.number(1)
+        body = _Fields(hello.block(3))
+        body.take(_HELLO_HEAD_BYTES)
+        for length_bytes in (1, 2, 1):  # the session's id, cipher suites, compression
+            body.block(length_bytes)
+        extensions = _Fields(body.block(2))
+        while extensions.is_left:
+            kind, data = extensions.number(2), extensions.block(2)
+            if kind == _SERVER_NAME:
+                names = _Fields(_Fields(data).block(2))
+                is_host = names.number(1) == _HOST_NAME
+                return names.block(2).decode("ascii").rstrip(".").lower() if is_host else ""
+    except ValueError:
+        return ""
+    return ""
+
+
+class _Fields:
+    """The fields of a message of TLS, one after the other. Each method raises ValueError beyond its
+    end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def is_left(self) -> bool:
+        return self._at < len(self._data)
+
+    def take(self, size: int) -> bytes:
+        found = self._data[self._at : self._at + size]
+        if len(found) < size:
+            raise ValueError("the message ends within a field")
+        self._at += size
+        return found
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size))
+
+    def block(self, length_bytes: int) -> bytes:
+        """The bytes of a field behind its length."""
+        return self.take(self.number(length_bytes))

@@ -135,8 +135,10 @@ class TopicListCommands:
             if request.watcher_id in connection.watchers:
                 raise TopicFencedError("Topic list watcher is already present on the connection")
             check_watchers(connection)
-            held_bytes = self._admit(request.ByteSize(), connection.objects_count)
-            watcher = self._watchers.open(connection, command, namespace, request.topics_pattern)
+            pattern = request.topics_pattern
+            size_bytes = request.ByteSize() + self._watchers.new_pattern_bytes(namespace, pattern)
+            self._admit(size_bytes, connection.objects_count)
+            watcher = self._watchers.open(connection, command, namespace, pattern)
         except PatternError as error:
             refusal = NotAllowedError(f"Unable to create topic list watcher: {error}")
             connection.refuse(command, refusal)
@@ -144,7 +146,7 @@ class TopicListCommands:
             connection.refuse(command, error)
         else:
             connection.watchers[request.watcher_id] = watcher
-            connection.described_bytes["watcher", request.watcher_id] = held_bytes
+            watcher.charge()
 
     def _check_pattern(self, text: str) -> None:
         settings = self._settings

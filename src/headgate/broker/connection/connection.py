@@ -42,6 +42,7 @@ from headgate.broker.connection.connection_host import CommandHandlers, Connecti
 from headgate.broker.connection.connection_limits import memory_units_of
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.delayed_sends import DelayedSends
+from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.handshake import Handshake
 from headgate.broker.connection.keep_alive import KeepAlive
@@ -127,13 +128,13 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting_commands = WaitingCommands(self, host.loop, connections.memory.charge)
         self._frames = FrameWriter(
             host.at_end_of_turn,
-            self._flushed,
+            lambda: self.consumer_port.flushed(),
             self._answers_pile_up,
             self._buffer_grew,
             self._unread_bytes_max,
         )
         self.write = self._frames.write
-        self.consumer_port = ConnectionConsumers(self, self._frames)
+        self.consumer_port: ConnectionConsumers = ConnectionConsumers(self, self._frames)
         delays = DelayedSends(self, self._refusal_logger, counts)
         self.producer_port = ConnectionProducers(
             self, self._frames, delays, self.throttle, engine, settings
@@ -162,17 +163,14 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.address = address_of(transport.get_extra_info("peername"))
         if refusal := self._connections.refusal(self.address):
-            self._refuse_connection(refusal)
+            self._transport.write(unrequested_error(refusal))  # it does not wait for the CONNECT
+            self._transport.close()
             return
         self.memory_units = memory_units_of(transport)
         self.is_open = True
         self._frames.open(self._transport)
         self._connections.add(self)
         self.keep_alive.await_handshake()
-
-    def _refuse_connection(self, text: str) -> None:
-        self._transport.write(unrequested_error(text))  # it does not wait for the CONNECT
-        self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._decoder.get_buffer(sizehint)
@@ -212,6 +210,12 @@ class Connection(asyncio.BufferedProtocol):
             self._abort_timer.cancel()
         self._release()
         self._decoder.close()
+        for part in (
+            self.keep_alive, self._waiting_commands, self._frames, self.consumer_port,
+            self.producer_port, self._handshake,
+        ):  # fmt: skip
+            part.forget_connection()
+        self._transport = ENDED_TRANSPORT
 
     def _release(self) -> None:
         """Release everything that this connection holds, before its socket is closed."""
@@ -320,8 +324,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._decoder.lacks_room:
                 self._pause_socket()  # a line of thousands must not make their buffers grow
         else:
-            # Only now, since most clients send nothing more until their turn comes, and it costs
-            # more than to wait.
+            # Only now: most send nothing more until their turn, and it costs more than to wait.
             self._pause_socket()
 
     def _work_in_line(self) -> int:
@@ -457,9 +460,6 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def peer_blocked(self) -> bool:
         return self._frames.peer_blocked
-
-    def _flushed(self) -> None:
-        self.consumer_port.flushed()
 
     def _unread_bytes_max(self) -> int:
         """Bytes of answers that a peer that does not read may leave: none while all connections

@@ -9,6 +9,7 @@ from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
 from headgate.base.work_units import CLIENT_CLOSED
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.held_memory import PENDING_ENTRY_BYTES
 from headgate.broker.work.scheduler import Steps
@@ -36,6 +37,10 @@ class ConnectionConsumers:
         self.writable = True
         self.is_old = False
         """Whether the client is too old to know checksums, or even batches."""
+
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
 
     def flow(self, command: BaseCommand) -> None:
         """Carry out a FLOW: grant a consumer permits for more messages.

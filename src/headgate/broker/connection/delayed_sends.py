@@ -17,6 +17,7 @@ them.
 from __future__ import annotations
 
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.broker.connection.ordered_refusals import OrderedRefusals
 from headgate.broker.connection.refusals import RefusalLogger
 from headgate.broker.info import BrokerCounts
@@ -37,6 +38,11 @@ class DelayedSends:
         self._refusal_logger = refusal_logger
         self._counts = counts
         self.refusals = OrderedRefusals(connection)
+
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
+        self.refusals.forget_connection()
 
     def admit(
         self, producer: Producer, topic: Topic, sequence_id: int, messages: int, delay_ms: int

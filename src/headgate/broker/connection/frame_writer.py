@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headgate.broker.connection.bounds import OUT_BYTES_MAX
+from headgate.broker.connection.ended_connection import ENDED_TRANSPORT, IGNORE, no_bytes
 
 PART_BYTES: Final = 512
 """Parts below this mean size are joined before they are written: as long as a peer does not read,
@@ -86,6 +87,12 @@ class FrameWriter:
         """Drop everything that is written from now on."""
         self.is_open = False
         self._kept = bytearray()
+
+    def forget_connection(self) -> None:
+        """Call nothing of the connection any more, which has ended."""
+        self._on_flushed = self._on_kept = self._on_unread = IGNORE
+        self._unread_bytes_max = no_bytes
+        self._transport = ENDED_TRANSPORT
 
     def write(self, frame: bytes) -> None:
         """Write ``frame`` at the end of this turn, after everything written before."""

@@ -23,6 +23,7 @@ from headgate.broker.authentication import (
 )
 from headgate.broker.connection.address_counts import host_of
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.ended_connection import ENDED, IGNORE
 from headgate.broker.connection.refusals import protocol_error
 from headgate.broker.info import BrokerInfo
 from headgate.policy.settings import Settings
@@ -78,6 +79,12 @@ class Handshake:
         self._is_challenged = False
         """Whether the client was asked for new credentials and has not answered."""
         self.due_s = _WATCHED_FOR_EVER
+
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
+        self._accept = IGNORE
+        self._certificate = _no_certificate
 
     @property
     def principals(self) -> tuple[Principal, ...]:
@@ -185,6 +192,8 @@ class Handshake:
         except Exception:
             self._connection.close()
             raise
+        finally:
+            del found  # its error's traceback leads to this frame
         self._welcome(command, session)
 
     def _welcome(self, command: BaseCommand, session: Session | None) -> None:
@@ -226,6 +235,8 @@ class Handshake:
         except Exception:
             self._connection.close()
             raise
+        finally:
+            del found
         self._refresh(session)
 
     def _refresh(self, session: Session) -> None:
@@ -271,3 +282,7 @@ class Handshake:
             before_s = self._settings.authenticationRefreshCheckSeconds
             self.due_s = max(expires_s - before_s, now_s + (expires_s - now_s) / 2)
         authentication.sessions.add(self)
+
+
+def _no_certificate() -> Mapping[str, Any] | None:
+    return None

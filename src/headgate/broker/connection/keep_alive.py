@@ -13,6 +13,7 @@ from headgate.broker.connection.bounds import (
     PONG_PERIOD_S,
 )
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 
@@ -39,6 +40,10 @@ class KeepAlive:
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._pong_timer: asyncio.TimerHandle | None = None
+
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
 
     def await_handshake(self) -> None:
         """The connection is open: CONNECT must come within :data:`HANDSHAKE_TIMEOUT_S`."""

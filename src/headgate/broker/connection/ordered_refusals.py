@@ -10,6 +10,7 @@ from collections import deque
 from typing import Final
 
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.engine.producer import Producer
 from headgate.wire import encode
 from headgate.wire.codes import ServerError
@@ -39,6 +40,10 @@ class OrderedRefusals:
         self.by_producer: dict[int, _DeferredRefusals] = {}
         """Refusals that wait, by producer id; nearly always empty."""
         self._waiting_count = 0
+
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
 
     def refuse(self, producer: Producer, sequence_id: int, code: ServerError, text: str) -> None:
         """Refuse a SEND after the answers to its producer's earlier SENDs, and before those to its

@@ -12,6 +12,7 @@ from headgate.base.work_units import CLIENT_CLOSED
 from headgate.broker.connection.bounds import FORGET_CLOSED_NS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.delayed_sends import DelayedSends
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
@@ -73,6 +74,11 @@ class ConnectionProducers:
         self.waiting: deque[Producer] = deque()
         self._closed_ns: dict[int, int] = {}
         """When the broker closed each producer, by id, oldest first."""
+
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
+        self.delays.forget_connection()
 
     def send(self, command: BaseCommand, body: bytes | None) -> None:
         """Carry out a SEND.

@@ -12,6 +12,7 @@ from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.wire import commands
 from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand
@@ -39,6 +40,10 @@ class WaitingCommands:
         self._tasks: dict[asyncio.Task[None], int] = {}
         self.size_bytes = 0
         """Size of all commands that wait."""
+
+    def forget_connection(self) -> None:
+        """Refer to the connection no more, which has ended."""
+        self._connection = ENDED
 
     @property
     def count(self) -> int:

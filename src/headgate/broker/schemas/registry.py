@@ -53,6 +53,9 @@ TENANT_CHECKS_MAX: Final = 2
 """Definitions that are read at the same time, of all tenants and of one: one definition takes about
 twenty times its size."""
 
+WHY_CHARACTERS_MAX: Final = 500
+"""A result that is kept has names of a client in it, of any length."""
+
 VERDICTS_MAX: Final = 1_024
 """Comparisons whose result is kept, so that crowds that reconnect are compared once."""
 
@@ -133,6 +136,7 @@ class SchemaRegistry:
         name = topic.name
         if schema.type == SchemaType.AUTO_CONSUME:
             return
+        _check_size(schema)
         if self._catalog.schema(name) is None and _is_idle(topic):
             await self._add_by_client(name, schema)
             return
@@ -197,8 +201,10 @@ class SchemaRegistry:
         """The version of a definition, or :data:`UNKNOWN_VERSION`.
 
         Raises:
+            IncompatibleSchemaError: it is too large.
             InvalidSchemaError: the definition is not well formed.
         """
+        _check_size(schema)
         found = await self._in_slices(name, self._index.find(name, schema))
         return UNKNOWN_VERSION if found is None else found
 
@@ -249,10 +255,6 @@ class SchemaRegistry:
     ) -> int:
         """The version of a definition; a new one is added. Runs alone for its topic."""
         size_bytes = schema.size_bytes
-        if size_bytes > DEFINITION_BYTES_MAX:
-            raise IncompatibleSchemaError(
-                f"The schema has {size_bytes} bytes: {DEFINITION_BYTES_MAX} are allowed"
-            )
         for _ in range(TRIES):
             latest = self._catalog.latest_schema(name)
             version = await self.find_version(name, schema)
@@ -359,6 +361,7 @@ class SchemaRegistry:
         if not is_valid:
             await self._in_slices(name, check_definition(schema))
         why = await self._in_slices(name, incompatibility(stored, schema, strategy))
+        why = why[:WHY_CHARACTERS_MAX]
         self._verdicts[key] = (ref(present[-1]), why)
         if len(self._verdicts) > VERDICTS_MAX:
             self._verdicts.popitem(last=False)
@@ -387,6 +390,14 @@ class SchemaRegistry:
         if errors:
             raise errors[0]
         return results[0]
+
+
+def _check_size(schema: Definition) -> None:
+    size_bytes = schema.size_bytes
+    if size_bytes > DEFINITION_BYTES_MAX:
+        raise IncompatibleSchemaError(
+            f"The schema has {size_bytes} bytes: {DEFINITION_BYTES_MAX} are allowed"
+        )
 
 
 def _digest(schema: Definition) -> bytes:

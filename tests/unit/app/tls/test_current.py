@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from headgate.app.tls.current import CurrentTls, expiry_bound, validity_sentence
+from headgate.app.tls.current import (
+    CurrentTls,
+    expiry_bound,
+    first_to_end,
+    validity_sentence,
+)
 from headgate.base.errors import InputError
 from headgate.base.units import S_PER_DAY
 from headgate.broker.tls_status import TlsStatus
@@ -42,14 +47,14 @@ def test_changed_files_come_into_force(tmp_path: Path, caplog: pytest.LogCapture
     assert current is not None
     current.report(status, 0.0)
     now_s = float((status.expires_at_s or 0) - 90 * S_PER_DAY)
-    before = current.binary()
-    assert current.web() is not before
+    before = current.binary("")
+    assert current.web("") is not before
     look(current, status, now_s)
-    assert (current.binary(), status.reloads, status.problem) == (before, 0, "")
+    assert (current.binary(""), status.reloads, status.problem) == (before, 0, "")
     trial.renew_server(40)
     with caplog.at_level(logging.INFO, "headgate.tls"):
         look(current, status, now_s)
-    assert current.binary() is not before
+    assert current.binary("") is not before
     assert status.reloads == 1
     assert "new files of TLS are in force for new connections: CN=localhost, valid for" in (
         caplog.text
@@ -64,13 +69,13 @@ def test_broken_files_stay_out_and_are_logged_once(
     assert current is not None
     current.report(status, 0.0)
     now_s = float((status.expires_at_s or 0) - 60 * S_PER_DAY)
-    before, key = current.binary(), tmp_path / "server.key.pem"
+    before, key = current.binary(""), tmp_path / "server.key.pem"
     whole = key.read_bytes()
     key.write_bytes(whole[:50])
     caplog.clear()
     for _ in range(3):
         look(current, status, now_s)
-    assert current.binary() is before
+    assert current.binary("") is before
     assert (status.reloads, status.reload_failures) == (0, 3)
     assert status.problem.startswith("changed files of TLS cannot be used, and those of before")
     assert len(caplog.records) == 1
@@ -95,6 +100,40 @@ FACTS = CertificateFacts("CN=b", 0, 100 * S_PER_DAY)
 )  # fmt: skip
 def test_bounds_of_what_is_left(now_s: int, bound: int | None) -> None:
     assert expiry_bound(FACTS, now_s) == bound
+
+
+def test_of_several_certificates_the_first_to_end_is_reported() -> None:
+    later = CertificateFacts("CN=later", 0, 200 * S_PER_DAY)
+    future = CertificateFacts("CN=future", 50 * S_PER_DAY, 300 * S_PER_DAY)
+    assert first_to_end([later, FACTS], 1) is FACTS
+    assert first_to_end([later, FACTS, future], 1) is future
+    assert first_to_end([later, FACTS, future], 60 * S_PER_DAY) is FACTS
+
+
+def test_a_changed_certificate_of_another_name_comes_into_force(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    trial, status = Trial(tmp_path), TlsStatus()
+    certificate, key = trial.server("other", "other.example", days=50)
+    settings = settings_of(trial)
+    settings.headgateTlsSniCertificateFilePaths = certificate
+    settings.headgateTlsSniKeyFilePaths = key
+    current = CurrentTls.open(settings)
+    assert current is not None
+    current.report(status, 0.0)
+    now_s = float((status.expires_at_s or 0) - 49 * S_PER_DAY)
+    before = current.binary("other.example"), current.web("other.example")
+    assert current.binary("") not in before
+    trial.server("other", "new.example", days=40)
+    with caplog.at_level(logging.INFO, "headgate.tls"):
+        look(current, status, now_s)
+    assert status.reloads == 1
+    assert current.binary("other.example") is current.binary("")
+    assert current.web("new.example") not in (*before, current.web(""))
+    Path(key).write_bytes(b"no key")
+    look(current, status, now_s)
+    assert current.web("new.example") is not current.web("")
+    assert f"headgateTlsSniKeyFilePaths={key} has no private key" in status.problem
 
 
 def test_what_is_left_in_words() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import logging
 import socket
 import ssl
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,7 +102,7 @@ class Port:
         pace: Any = self.pace
         self.port = TlsPort(
             self.loop,
-            lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+            lambda _: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
             self.gate,
             pace,
             self.status,
@@ -279,26 +282,31 @@ class Echo(asyncio.BufferedProtocol):
 class Whole:
     """A port with real contexts, and clients over pairs of sockets."""
 
-    def __init__(self, trial: Trial, *, is_required: bool = False) -> None:
+    def __init__(self, trial: Trial, *, is_required: bool = False, **more: str) -> None:
         self.loop = asyncio.get_running_loop()
         settings = Settings()
-        for key, value in trial.settings.items():
+        for key, value in (trial.settings | more).items():
             settings.set(key, value)
         settings.tlsRequireTrustedClientCertOnConnect = is_required
         files = TlsFiles.of(settings)
-        context = load(files, (Profile(),), files.read()).contexts[0]
+        loaded = load(files, (Profile(),), files.read())
         self.gate, self.status = Gate(), TlsStatus()
         lines = BoundedLines(logging.getLogger("headgate.connection"), lambda: 0)
         self.notes: list[str] = []
         self.port = TlsPort(
-            self.loop, lambda: context, self.gate, HandshakePace(self.loop), self.status, lines
+            self.loop,
+            lambda name: loaded.contexts_of(name)[0],
+            self.gate,
+            HandshakePace(self.loop),
+            self.status,
+            lines,
         )
-        self._make: Callable[[], asyncio.BaseProtocol] = lambda: Echo(self.notes)
+        self.make: Callable[[], asyncio.BaseProtocol] = lambda: Echo(self.notes)
 
     async def dial(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        await self.loop.connect_accepted_socket(lambda: self.port.entry(self._make), theirs)  # type: ignore[call-overload]
+        await self.loop.connect_accepted_socket(lambda: self.port.entry(self.make), theirs)  # type: ignore[call-overload]
         return ours
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -335,6 +343,49 @@ def test_bytes_right_behind_the_handshake_reach_the_protocol(
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(story())
+
+
+def test_a_client_gets_the_certificate_of_the_name_that_it_asks_for(tmp_path: Path) -> None:
+    """Also a client whose own certificate is required: each context knows the authorities."""
+    trial = Trial(tmp_path)
+    certificate, key = trial.server("other", "other.example")
+    more = {
+        "headgateTlsSniCertificateFilePaths": certificate,
+        "headgateTlsSniKeyFilePaths": key,
+    }
+
+    async def names_of_certificate(whole: Whole, asked: str | None, context: ssl.SSLContext) -> Any:
+        reader, writer = await asyncio.open_connection(
+            sock=await whole.dial(), ssl=context, server_hostname=asked or ""
+        )
+        try:
+            writer.write(b"x")
+            await reader.readexactly(1)
+            found = writer.get_extra_info("ssl_object").getpeercert()["subjectAltName"]
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+        return {name for _, name in found}
+
+    async def story() -> None:
+        whole = Whole(trial, is_required=True, **more)
+        context = trial.context("admin")
+        assert await names_of_certificate(whole, "other.example", context) == {"other.example"}
+        context.check_hostname = False
+        for asked in ("unknown.example", "broker.example", None):
+            names = await names_of_certificate(whole, asked, context)
+            assert "broker.example" in names, asked
+        made_count = sum(note.startswith("made") for note in whole.notes)
+        with contextlib.suppress(
+            OSError, EOFError
+        ):  # TLS 1.3 tells it after its side of the handshake
+            await names_of_certificate(whole, "other.example", trial.context())
+        await whole.until(lambda: whole.status.handshakes.get(HandshakeEnd.FAILED) == 1)
+        assert sum(note.startswith("made") for note in whole.notes) == made_count
+        await whole.until(lambda: len(whole.notes) == 2 * made_count)
+
+    asyncio.run(story())
 
 
 def test_bytes_in_the_flight_of_the_finished_message(tmp_path: Path) -> None:
@@ -426,3 +477,63 @@ def test_a_client_that_stops_amid_the_handshake_is_disconnected(tmp_path: Path) 
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(story())
+
+
+class Forgetful(Echo):
+    """Forgets its transport at its end, as the protocols of both ports do."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.transport = None
+
+
+@pytest.mark.parametrize("ends", ["served", "foreign", "refused", "left"])
+def test_an_ended_connection_leaves_no_cycle(tmp_path: Path, ends: str) -> None:
+    """On the loop of a broker: asyncio's own leaves one for each handshake that it refuses."""
+    trial, ended = Trial(tmp_path), []
+
+    async def served(whole: Whole, context: ssl.SSLContext) -> None:
+        reader, writer = await asyncio.open_connection(
+            sock=await whole.dial(), ssl=context, server_hostname="localhost"
+        )
+        writer.write(b"x")
+        await reader.read(1)
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    async def story() -> None:
+        whole = Whole(trial, is_required=True)
+        whole.make = lambda: Forgetful(whole.notes)
+        make = whole.port.entry
+
+        def entry(made: Callable[[], asyncio.BaseProtocol]) -> TlsEntry:
+            def made_noted() -> asyncio.BaseProtocol:
+                protocol = made()
+                ended.append(weakref.ref(protocol))
+                return protocol
+
+            found = make(made_noted)
+            ended.append(weakref.ref(found))
+            return found
+
+        whole.port.entry = entry  # type: ignore[method-assign]
+        if ends in ("served", "refused"):
+            with contextlib.suppress(OSError):
+                await served(whole, trial.context("admin" if ends == "served" else ""))
+        else:
+            sock = await whole.dial()
+            sock.send(b"GET / HTTP/1.1\r\n\r\n" if ends == "foreign" else client_hello()[:-5])
+            await asyncio.sleep(0.01)
+            sock.close()
+        await whole.until(lambda: whole.status.half_open == 0)
+        await whole.until(lambda: all(each() is None for each in ended))
+
+    gc.collect()
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(story())
+    finally:
+        gc.enable()
+    assert len(ended) == (2 if ends == "served" else 1)

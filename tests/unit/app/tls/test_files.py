@@ -55,8 +55,9 @@ def test_contexts_ask_for_certificates_as_the_settings_say(trial: Trial) -> None
         files = files_of(trial, **more)
         loaded = load(files, PROFILES, files.read())
         assert [context.verify_mode for context in loaded.contexts] == [mode, mode]
-        assert loaded.facts.subject == "CN=localhost"
-        left = loaded.facts.expires_at_s - datetime.now(UTC).timestamp()
+        (facts,) = loaded.facts
+        assert facts.subject == "CN=localhost"
+        left = facts.expires_at_s - datetime.now(UTC).timestamp()
         assert 89 < left / 86_400 < 91
 
 
@@ -130,3 +131,55 @@ def test_a_file_that_changes_while_it_is_read(trial: Trial) -> None:
     stale = now._replace(trust=now.trust + b"\n")
     with pytest.raises(ChangedMeanwhileError):
         load(files, PROFILES, stale)
+
+
+def with_others(trial: Trial, *pairs: tuple[str, str]) -> TlsFiles:
+    return files_of(
+        trial,
+        headgateTlsSniCertificateFilePaths=", ".join(certificate for certificate, _ in pairs),
+        headgateTlsSniKeyFilePaths=", ".join(key for _, key in pairs),
+    )
+
+
+def test_certificates_by_name(trial: Trial) -> None:
+    """The first pair with a name has it, an exact name comes before a pattern, and no other name
+    fails."""
+    files = with_others(
+        trial,
+        trial.server("a", "a.example", "localhost"),
+        trial.server("star", "*.star.example", "a.example"),
+        trial.server("exact", "Exact.star.example"),
+    )
+    loaded = load(files, PROFILES, files.read())
+    own, a = loaded.contexts, loaded.by_name["a.example"]
+    star, exact = loaded.by_name["*.star.example"], loaded.by_name["exact.star.example"]
+    assert len({id(each) for each in (own, a, star, exact)}) == 4
+    for name, expected in (
+        ("a.example", a), ("x.star.example", star), ("exact.star.example", exact),
+        ("localhost", own), ("broker.example", own), ("", own), ("star.example", own),
+        ("x.y.star.example", own), (".star.example", star), ("*", own), ("unknown", own),
+    ):  # fmt: skip
+        assert loaded.contexts_of(name) is expected, name
+    assert [len(contexts) for contexts in (own, a, star, exact)] == [2] * 4
+    assert all(context.verify_mode is ssl.CERT_OPTIONAL for context in exact)
+    assert len(loaded.facts) == 4
+
+
+def test_other_certificates_that_cannot_be_used(trial: Trial) -> None:
+    certificate, key = trial.server("a", "a.example")
+    other_key = trial.server("b", "b.example")[1]
+    with pytest.raises(InputError) as caught:
+        files_of(trial, headgateTlsSniCertificateFilePaths=certificate)
+    assert str(caught.value) == (
+        "headgateTlsSniCertificateFilePaths names 1 files and headgateTlsSniKeyFilePaths 0: each "
+        "certificate has its key at the same place"
+    )
+    with pytest.raises(InputError, match="names 101 files: 100 are allowed"):
+        with_others(trial, *[(certificate, key)] * 101)
+    text = refusal(with_others(trial, (certificate, other_key)))
+    assert text == f"headgateTlsSniKeyFilePaths={other_key} is not the key of the certificate"
+    text = refusal(with_others(trial, trial.client("admin")))
+    assert "has no DNS name among its subject alternative names" in text
+    Path(key).chmod(0o644)
+    text = refusal(with_others(trial, (certificate, key)))
+    assert text.startswith(f"headgateTlsSniKeyFilePaths: {key} may be read or written by others")

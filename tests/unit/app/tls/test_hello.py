@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import ssl
 
 import pytest
@@ -11,15 +12,17 @@ from headgate.app.tls.hello import (
     NotTlsButHttpError,
     NotTlsError,
     hello_bytes,
+    server_name,
 )
 from headgate.wire import client as frames
 
 
-def client_hello() -> bytes:
+def client_hello(name: str | None = "broker.example") -> bytes:
     """What a client of this Python sends first."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = name is not None
     outgoing = ssl.MemoryBIO()
-    client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="broker.example")
+    client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name)
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
     return outgoing.read()
@@ -62,3 +65,34 @@ def test_other_bytes_are_named(data: bytes, text: str) -> None:
 
 def test_no_record_is_longer_than_the_buffer() -> None:
     assert hello_bytes(b"\x16\x03\x01\x40\x00\x01") == HELLO_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("broker.example", "broker.example"),
+        ("BROKER.Example", "broker.example"),
+        ("b\u00fccher.example", "xn--bcher-kva.example"),
+        ("x" * 63 + ".example", "x" * 63 + ".example"),
+        (None, ""),
+        ("127.0.0.1", ""),  # no client asks for an address
+    ],
+)
+def test_the_name_that_a_client_asks_for(name: str | None, found: str) -> None:
+    hello = client_hello(name)
+    assert server_name(hello) == found
+    assert server_name(memoryview(hello)) == found
+
+
+def test_a_hello_that_is_cut_or_damaged_asks_for_no_name() -> None:
+    hello = client_hello()
+    for cut in range(len(hello)):
+        assert server_name(hello[:cut]) in ("", "broker.example")
+    assert server_name(hello[:200]) == ""
+    assert server_name(hello.replace(b"broker.example", b"broker\xff.example"[:14])) == ""
+    rng = random.Random(1)
+    for _ in range(5_000):
+        changed = bytearray(hello)
+        for _ in range(rng.randint(1, 4)):
+            changed[rng.randrange(5, len(changed))] = rng.randrange(256)
+        assert len(server_name(changed)) < len(hello)

@@ -20,7 +20,7 @@ from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
 from headgate.broker.work.scheduler import JobClass
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import SCHEMA_ROW_BYTES, TenantRow
-from headgate.schema.definition import Definition
+from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
@@ -295,3 +295,32 @@ async def test_what_is_asked_is_counted_by_namespace(world: World) -> None:
     assert counts == {"get": (2, 0), "put": (2, 1), "del": (1, 0)}
     assert (found.compatible, found.incompatible) == (1, 1)
     assert found.operations[SchemaOperation.PUT].took_ns >= 0
+
+
+@played()
+async def test_a_definition_that_is_too_large_is_not_read(world: World) -> None:
+    schemas = schemas_of(world)
+    large = Definition(SchemaType.AVRO, b"[" * (DEFINITION_BYTES_MAX + 1))
+    await world.broker.registry.create(NAME)
+    topic = world.broker.registry.get(NAME)
+    assert topic is not None
+    for check in (
+        schemas.find_version(NAME, large),
+        schemas.check_compatible(NAME, large),
+        schemas.check_consumer(topic, large),
+        schemas.add(NAME, large),
+    ):
+        with pytest.raises(IncompatibleSchemaError, match="131073 bytes: 131072 are allowed"):
+            await check
+
+
+@played()
+async def test_a_verdict_is_short_whatever_a_field_is_called(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(NAME, avro("a"))
+    name = "x" * 100_000
+    value = {"type": "record", "name": "R", "fields": [{"name": name, "type": "long"}]}
+    new = Definition(SchemaType.AVRO, json.dumps(value).encode())
+    with pytest.raises(IncompatibleSchemaError) as caught:
+        await schemas.add(NAME, new)
+    assert len(str(caught.value)) == registry_module.WHY_CHARACTERS_MAX

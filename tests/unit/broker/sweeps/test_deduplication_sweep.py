@@ -8,8 +8,12 @@ from headgate.base.names import parse_topic
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
-HOUR_S = 3_600
-SETTINGS = {"brokerDeduplicationEnabled": "true"}
+TENTH_S = 360
+"""A tenth of the timeout."""
+SETTINGS = {
+    "brokerDeduplicationEnabled": "true",
+    "brokerDeduplicationProducerInactivityTimeoutMinutes": "60",
+}
 
 
 def known(world: World) -> list[str]:
@@ -18,40 +22,40 @@ def known(world: World) -> list[str]:
     return [row.name for row in table.rows(1 << 60)]
 
 
-@played(limit_s=20 * HOUR_S, settings=SETTINGS)
-async def test_a_producer_is_forgotten_some_hours_after_it_left(world: World) -> None:
+@played(limit_s=20 * TENTH_S, settings=SETTINGS)
+async def test_a_producer_is_forgotten_some_time_after_it_left(world: World) -> None:
     client = await world.connect()
     await client.subscribe(TOPIC, "s")
     stays, goes = [await client.producer(TOPIC, name=name) for name in ("stays", "goes")]
     await stays.send(b"x")
     await goes.send(b"x")
     await goes.close()
-    await asyncio.sleep(5 * HOUR_S)
+    await asyncio.sleep(8 * TENTH_S)
     assert known(world) == ["stays", "goes"]
-    await asyncio.sleep(4 * HOUR_S)
+    await asyncio.sleep(7 * TENTH_S)
     assert known(world) == ["stays"]
 
 
-@played(limit_s=40 * HOUR_S, settings=SETTINGS)
+@played(limit_s=40 * TENTH_S, settings=SETTINGS)
 async def test_restarts_do_not_keep_a_producer(world: World) -> None:
     client = await world.connect()
     await client.subscribe(TOPIC, "s")
     await (await client.producer(TOPIC, name="gone")).send(b"x")
     for _ in range(3):
         client.close()
-        await asyncio.sleep(HOUR_S)
+        await asyncio.sleep(2 * TENTH_S)
         await world.stop()
         await world.start()
         client = await world.connect()
     assert known(world) == ["gone"]
-    await asyncio.sleep(2 * HOUR_S)
+    await asyncio.sleep(3 * TENTH_S)
     await world.stop()
     await world.start()
-    await asyncio.sleep(4 * HOUR_S)
+    await asyncio.sleep(7 * TENTH_S)
     assert known(world) == []
 
 
-@played(limit_s=5 * HOUR_S, settings=SETTINGS | {"brokerDeduplicationMaxNumberOfProducers": "3"})
+@played(limit_s=20 * TENTH_S, settings=SETTINGS | {"brokerDeduplicationMaxNumberOfProducers": "3"})
 async def test_the_number_of_producers_is_bounded(world: World) -> None:
     client = await world.connect()
     await client.subscribe(TOPIC, "s")

@@ -34,6 +34,7 @@ from tests.unit.ledger.support import DIRECTORY, SMALL, append, commit, content,
 
 TINY = replace(SMALL, segment_bytes=4096, extent_bytes=512, checkpoint_bytes=4096)
 NAMES = {1: "one", 2: "two"}
+ALL_BITS = 0xFF
 
 
 @pytest.fixture(autouse=True)
@@ -138,13 +139,15 @@ def test_a_log_in_use_and_a_closed_one_are_sound() -> None:
     assert verify(fs).damage == []
 
 
-@pytest.mark.parametrize("mask", [0xFF, 0x10])
+@pytest.mark.parametrize("mask", [ALL_BITS, 0x10])
 def test_each_flipped_byte_is_found_and_costs_what_a_start_finds_lost(mask: int) -> None:
+    """With one bit only, every fifth byte of a segment."""
     whole = log_in_use()
     for name in whole.list_directory(DIRECTORY):
         if name == "lock":
             continue
-        for at in places(whole, name):
+        step = 5 if mask != ALL_BITS and segment_of_name(name) is not None else 1
+        for at in places(whole, name)[::step]:
             if name == FLUSH_POSITION_NAME and at % 4096 >= 44:
                 continue  # unused room
             fs = flipped(whole, name, at, mask)
