@@ -8,7 +8,7 @@ import re
 from tests.tidy.tree import ROOT, Module, functions, project_files, report, written_modules
 
 EXCEPTIONS = ROOT / "tests/tidy/without_own_test.txt"
-OTHER_LANES = ("alerts", "conformance", "demo", "faults", "service", "sim", "spark")
+OTHER_LANES = ("alerts", "conformance", "demo", "faults", "page", "service", "sim", "spark")
 
 # Put together at run time, so that this file does not hold them.
 MACHINE_PATHS = re.compile(

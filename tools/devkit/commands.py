@@ -105,6 +105,8 @@ def _test(arguments: Sequence[str]) -> int:
     spark = any(lane.needs_spark for lane in LANES if lane.name in names)
     if any(lane.needs_promtool for lane in LANES if lane.name in names):
         ensure_promtool()
+    if any(lane.needs_browser for lane in LANES if lane.name in names):
+        ensure_packages(browser=True)
     lane = Lane.LINT if names == [LINT] else Lane.DEV
     return run_lanes(ensure(lane, java=spark), names, rest)
 

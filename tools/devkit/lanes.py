@@ -20,7 +20,7 @@ from devkit.console import DevError
 from devkit.lint import BUDGET_S
 from devkit.paths import ROOT
 
-TOTAL_BUDGET_S: Final = 900
+TOTAL_BUDGET_S: Final = 930
 """How long all lanes together take at most on two quiet cores."""
 
 
@@ -41,6 +41,7 @@ class TestLane:
     """Selects tests of its folders, as ``pytest -m`` does; empty selects all."""
     needs_spark: bool = False
     needs_promtool: bool = False
+    needs_browser: bool = False
     is_timed: bool = False
     """Whether real processes and the clock decide its verdicts. Then a test that failed runs a
     second time."""
@@ -94,6 +95,15 @@ LANES: Final = (
         marks="not alone and not waits",
         is_timed=True,
         leaves_room=True,
+    ),
+    TestLane(
+        "page",
+        ("tests/page",),
+        budget_s=80,
+        limit_s=900,
+        needs_browser=True,
+        # The browser is a real process, and one test measures its first paint.
+        is_timed=True,
     ),
     TestLane(
         "spark",

@@ -1,5 +1,5 @@
-"""What the set-up needs from the machine itself: a Python with venv, for Spark a Java, and for the
-peer test a Maven with a compiler.
+"""What the set-up needs from the machine itself: a Python with venv, for Spark a Java, for tests of
+the page a browser, and for the peer test a Maven with a compiler.
 
 All come through apt where that is there and may be used; otherwise one sentence names what
 to install, and nothing is changed.
@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from devkit.browser import PACKAGE as BROWSER_PACKAGE
+from devkit.browser import known_browser
 from devkit.console import DevError, Stage, say
 from devkit.paths import environment_variables
 from devkit.processes import captured
@@ -59,7 +61,9 @@ def has_maven() -> bool:
     return compiler is not None and shutil.which("mvn") is not None
 
 
-def ensure_packages(*, venv: bool, java: bool, maven: bool = False) -> None:
+def ensure_packages(
+    *, venv: bool = False, java: bool = False, maven: bool = False, browser: bool = False
+) -> None:
     """Install what is missing through apt.
 
     Raises:
@@ -72,11 +76,19 @@ def ensure_packages(*, venv: bool, java: bool, maven: bool = False) -> None:
         missing.append(JAVA_PACKAGES[0])
     if maven and not has_maven():
         missing += MAVEN_PACKAGES
+    if browser and known_browser() is None:
+        missing.append(BROWSER_PACKAGE)
     if not missing:
         return
     prefix = _privileged_prefix()
     if prefix is None or not _apt_install(prefix, missing):
-        raise DevError(missing_peer_sentence() if maven else missing_sentence())
+        raise DevError(
+            missing_browser_sentence()
+            if browser
+            else missing_peer_sentence()
+            if maven
+            else missing_sentence()
+        )
     if venv and not has_venv():
         version = f"python3.{sys.version_info.minor}-venv"
         if not _apt_install(prefix, [version]):
@@ -105,6 +117,15 @@ def missing_peer_sentence() -> str:
     return (
         f"The peer test needs the packages {' and '.join(MAVEN_PACKAGES)} (Java 17 or newer), and "
         f"could not install what is missing: run 'apt-get install {names}' as root, or the "
+        "equivalent on your system, and try again."
+    )
+
+
+def missing_browser_sentence() -> str:
+    """The same for the tests of the page."""
+    return (
+        f"The tests of the page need the package {BROWSER_PACKAGE}, or a Chrome on the PATH, and "
+        f"could not install it: run 'apt-get install {BROWSER_PACKAGE}' as root, or the "
         "equivalent on your system, and try again."
     )
 

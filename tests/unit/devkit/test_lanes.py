@@ -41,7 +41,7 @@ def test_lanes_that_no_clock_decides_run_behind_those_that_leave_room() -> None:
     assert lanes.order_of(lanes.NAMES) == Order(
         beside=["rates", "waits", "service", "spark"],
         behind=["lint", "unit", "simulation", "faults", "alerts"],
-        after=["demo"],
+        after=["page", "demo"],
     )
     assert lanes.order_of(["unit", "faults"]) == Order([], [], ["unit", "faults"])
     assert lanes.order_of(["unit", "waits"]) == Order(["waits"], ["unit"], [])
@@ -49,7 +49,7 @@ def test_lanes_that_no_clock_decides_run_behind_those_that_leave_room() -> None:
 
 def test_only_lanes_with_real_processes_are_timed() -> None:
     found = {lane.name for lane in lanes.LANES if lane.is_timed}
-    assert found == {"service", "rates", "waits", "spark", "demo"}
+    assert found == {"service", "rates", "waits", "page", "spark", "demo"}
 
 
 def test_two_processors_can_do_the_budgets_of_all_lanes_in_the_time_for_all() -> None:

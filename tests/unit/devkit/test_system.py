@@ -135,3 +135,20 @@ def test_an_apt_that_waits_for_ever_is_timed_out(
     with pytest.raises(DevError, match="could not install what is missing"):
         system.ensure_packages(venv=False, java=True)
     assert "failed: timed out after 1800 s" in capsys.readouterr().err
+
+
+def test_a_browser_is_installed_for_the_tests_of_the_page(machine: Path) -> None:
+    log = put_apt(machine, "")
+    system.ensure_packages(browser=True)
+    assert log.read_text() == "-y install --no-install-recommends chromium\n"
+
+
+def test_without_apt_one_sentence_names_the_browser(machine: Path) -> None:
+    assert machine.exists()
+    with pytest.raises(DevError, match="need the package chromium, or a Chrome on the PATH"):
+        system.ensure_packages(browser=True)
+
+
+def test_a_browser_that_is_there_is_not_asked_for(machine: Path) -> None:
+    put_program(machine, "google-chrome", "")
+    system.ensure_packages(browser=True)

@@ -1,6 +1,6 @@
 // The frame of the page: head, menu, how often to ask, and the view that the URL names.
 
-import { html, render, useEffect } from "../vendor/preact.js";
+import { html, render, useEffect, useRef } from "../vendor/preact.js";
 import { learnAccess, useAccess } from "./access.js";
 import { Reader, SignIn } from "./sign_in.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
@@ -21,6 +21,16 @@ function Pace({ query }) {
   </div>`;
 }
 
+// Scripts may not follow the link "Skip to the content" as it stands: the URL's hash names the view.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  focusContent();
+});
+
+function focusContent() {
+  document.getElementById("content").focus();
+}
+
 function Page() {
   const { parts, query } = useRoute();
   const access = useAccess();
@@ -29,8 +39,17 @@ function Page() {
     const about = parts.length > 1 ? parts.slice(1).join(" ") : current.name ?? "";
     document.title = about ? `${about} · Headgate` : "Headgate";
   }, [parts.join("\n")]);
+  const place = parts.join("\n") || current.path;
+  const shown = useRef(place);
+  useEffect(() => {
+    if (shown.current === place) return;
+    // The link that was followed may be gone: a screen reader and Tab go on from the new view.
+    shown.current = place;
+    scrollTo(0, 0);
+    focusContent();
+  }, [place]);
   // Another reader sees other data: the view begins anew.
-  const key = `${access.role}\n${parts.join("\n") || current.path}`;
+  const key = `${access.role}\n${place}`;
   return html`<header><a class="brand" href=${link(["now"])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
       <${Menu} current=${current.path} /><${Pace} query=${query} /><${Reader} /></header>
     <main id="content" tabindex="-1">${access.state === "out"

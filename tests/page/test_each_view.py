@@ -1,0 +1,143 @@
+"""Each view says what it is for, at every width and in both schemes, to every user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import PHONE, WIDE, OpenPage
+from tests.page.scene import BACKLOGS, HOSTILE
+from tests.page.views import (
+    HOSTILE_VIEWS,
+    VIEWS,
+    browse_view,
+    file_name,
+    subscription_view,
+    topic_view,
+)
+
+CAUSES = {
+    "CONSUMER": "Consumer",
+    "NO_CONSUMER": "No consumer",
+    "THROTTLED_SUBSCRIPTION": "Subscription limit",
+    "THROTTLED_TOPIC": "Topic limit",
+}
+
+
+def heading(page: Page, level: int) -> list[str]:
+    return page.get_by_role("heading", level=level).all_inner_texts()
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light")],
+    ids=["wide light", "wide dark", "phone light"],
+)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_whole(
+    open_page: OpenPage, artifacts: Path, view: str, size: tuple[int, int], scheme: str
+) -> None:
+    """It has its heading, nothing sticks out to the side, axe-core finds nothing serious."""
+    page = open_page(view, size, scheme)
+    assert heading(page, 1) == [VIEWS[view]]
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=artifacts / f"{file_name(view)}-{size[0]}-{scheme}.png", full_page=True)
+    outside = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+    assert outside <= 0, f"{outside} px stick out"
+    report = Axe().run(page).response
+    assert {"color-contrast", "document-title"} <= {each["id"] for each in report["passes"]}
+    serious = [
+        f"{each['id']}: {node['target']} {node['failureSummary']}"
+        for each in report["violations"]
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+    assert not serious, "\n".join(serious)
+
+
+def test_now_names_the_cause_of_each_backlog(open_page: OpenPage) -> None:
+    page = open_page("now")
+    rows = page.get_by_role("row")
+    for backlog in BACKLOGS:
+        row = rows.filter(has=page.get_by_role("link", name=f"public/default/{backlog.topic}"))
+        if backlog.verdict == "NONE":
+            assert row.count() == 0
+        else:
+            expect(row.first.locator(".verdict")).to_have_text(CAUSES[backlog.verdict])
+    expect(page.get_by_role("heading", name="Producers that wait")).to_be_visible()
+    expect(page.get_by_text("1 producer waits for the topic's publish limit")).to_be_visible()
+
+
+def test_filters_stand_in_the_url_and_hold_after_a_reload(open_page: OpenPage) -> None:
+    page = open_page("now")
+    page.get_by_role("combobox", name="Cause").select_option(label="Topic limit")
+    names = page.locator("tbody a.name").all_inner_texts
+    assert set(names()) == {"public/default/topic-limit", "billing", "shipping"}
+    page.get_by_role("searchbox").fill("shipping")
+    page.reload()
+    expect(page.get_by_role("searchbox")).to_have_value("shipping")
+    expect(page.locator("tbody")).to_have_count(1)
+    page.get_by_role("searchbox").fill("no such name")
+    expect(page.get_by_text("No subscription matches the filters.")).to_be_visible()
+
+
+def test_a_topic_shows_both_sides_and_its_limits(open_page: OpenPage) -> None:
+    page = open_page(topic_view("topic-limit"))
+    assert {"Publishing", "Dispatching", "Limits in force", "Backlog quotas"} <= {*heading(page, 2)}
+    row = page.get_by_role("row").filter(has_text="Dispatch, topic")
+    expect(row).to_contain_text("15 msg/s")
+    expect(row).to_contain_text("topic policy")
+    page.get_by_role("link", name="shipping").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("shipping")
+
+
+def test_a_publish_limit_shows_who_waits(open_page: OpenPage) -> None:
+    page = open_page(topic_view("publish-limit"))
+    row = page.get_by_role("row").filter(has_text="topic rate")
+    expect(row).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="Publish, topic")).to_contain_text("5 msg/s")
+
+
+def test_a_subscription_shows_its_consumers(open_page: OpenPage) -> None:
+    page = open_page(subscription_view("slow-consumer", "orders"))
+    expect(page.get_by_role("row").filter(has_text="slow-consumer-reader")).to_be_visible()
+    expect(page.locator(".lead .verdict")).to_have_text("Consumer")
+
+
+def test_limits_name_what_waits_for_them(open_page: OpenPage) -> None:
+    page = open_page("limits")
+    table = page.get_by_role("table").first
+    expect(table.get_by_role("row").filter(has_text="topic-limit")).to_contain_text("15 msg/s")
+
+
+def test_storage_names_the_quota_and_what_keeps_the_disk(open_page: OpenPage) -> None:
+    page = open_page("storage")
+    table = page.get_by_role("table").first
+    expect(table.get_by_role("row").filter(has_text="quota-exceeded").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Topics that keep most of it")).to_be_visible()
+
+
+def test_browse_leads_to_a_message(open_page: OpenPage) -> None:
+    page = open_page("browse")
+    for name in ("public", "default", "nobody-reads"):
+        page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("button", name="First message of the backlog").click()
+    expect(page.get_by_role("article")).to_contain_text('"topic": "nobody-reads"')
+
+
+@pytest.mark.parametrize("view", HOSTILE_VIEWS)
+def test_a_name_that_is_markup_stays_text(open_page: OpenPage, view: str) -> None:
+    page = open_page(view)
+    page.get_by_text(HOSTILE).first.wait_for()
+    assert page.get_by_text(HOSTILE).count() >= HOSTILE_VIEWS[view]
+    assert page.locator("main img").count() == 0
+
+
+def test_a_message_that_is_markup_stays_text(open_page: OpenPage) -> None:
+    page = open_page(browse_view(HOSTILE))
+    page.get_by_role("button", name="First message of the backlog").click()
+    expect(page.get_by_role("article")).to_contain_text(HOSTILE)
+    assert page.locator("main img").count() == 0
