@@ -113,7 +113,7 @@ export function reset(context) {
 }
 
 export function remove(context) {
-  return request("DELETE", subscriptionPath(context), undefined,
+  return request("DELETE", `${subscriptionPath(context)}?force=false`, undefined,
     ["topics", "unsubscribe", context.topic, "-s", context.subscription]);
 }
 
