@@ -52,7 +52,8 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
-    """``open_page(view, size, scheme, url)`` opens a view and waits until it has data.
+    """``open_page(view, size, scheme, url)`` opens a view and waits until it has data, or
+    asks for credentials.
 
     At the end of the test no page may have asked another host, run into an error of a script or of
     the Content-Security-Policy, or shown a dialog.
@@ -83,7 +84,8 @@ def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
         page.on("console", lambda line: _note(line, problems))
         page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
         page.goto(f"{home}/headgate/#/{view}")
-        page.locator(".freshness.fresh", has_text="old").first.wait_for()
+        data = page.locator(".freshness.fresh", has_text="old")
+        data.or_(page.locator(".sign-in")).first.wait_for()
         return page
 
     yield opened

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
+from starlette.types import ASGIApp
+
 from headgate.admin.app import AdminApp
 from headgate.facade.admin_facade import AdminFacade
 from headgate.page.app import PageApp
@@ -73,11 +75,20 @@ BACKLOGS: Final = (
 )  # fmt: skip
 
 
+LIMITED: Final = next(each for each in BACKLOGS if each.topic == "subscription-limit")
+
+
 class Scene:
     """A world that one thread plays, and the URL of its admin port."""
 
-    def __init__(self, build: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-        """``build`` fills the started world; time passes in it as in any coroutine of a world."""
+    def __init__(
+        self,
+        build: Callable[[World], Coroutine[Any, Any, None]],
+        guard: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    ) -> None:
+        """``build`` fills the started world; time passes in it as in any coroutine of a world.
+        ``guard`` gives what stands before the admin API, but not before the page."""
+        self._guard = guard
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="world")
         self.requests: list[tuple[str, str]] = []
         """Method and path with query of each request, in order."""
@@ -96,7 +107,8 @@ class Scene:
     def _start(self) -> PageApp:
         broker = self.world.run(self.world.start())
         facade = AdminFacade(broker, self.world.observer)
-        return PageApp(page_files(), AdminApp(facade, self.world.clock, broker.audit))
+        self._admin = AdminApp(facade, self.world.clock, broker.audit)
+        return PageApp(page_files(), self._guard(self._admin))
 
     def play(self, build: Callable[[World], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine of the world to its end."""
@@ -110,7 +122,7 @@ class Scene:
 
     async def must(self, method: str, path: str, body: Any = None) -> None:
         """A request of the world's own that has to be carried out."""
-        answer = await self.world.ask(ask_async(self._app, method, path, encode(body)))
+        answer = await self.world.ask(ask_async(self._admin, method, path, encode(body)))
         assert answer.status < 300, (path, answer.body)
 
     def close(self) -> None:
@@ -157,6 +169,13 @@ def ten_situations() -> Scene:
     return scene
 
 
+def limited_backlog(guard: Callable[[ASGIApp], ASGIApp]) -> Scene:
+    """One backlog that a limit of its subscription holds, behind ``guard``."""
+    scene = Scene(_nothing, guard)
+    scene.play(lambda world: _build(scene, world, [LIMITED]))
+    return scene
+
+
 def many_subscriptions(topics: int, each: int) -> Scene:
     """So many topics with so many subscriptions each, all of which have a backlog."""
     scene = Scene(_nothing)
@@ -179,9 +198,9 @@ async def _nothing(_: World) -> None:
     """An empty broker."""
 
 
-async def _build(scene: Scene, world: World) -> None:
+async def _build(scene: Scene, world: World, backlogs: Sequence[Backlog] = BACKLOGS) -> None:
     client = await world.connect()
-    for backlog in BACKLOGS:
+    for backlog in backlogs:
         path = f"{BASE}/{quote(backlog.topic, safe='')}"
         await scene.must("PUT", path)
         for route, body in backlog.policies:

@@ -78,4 +78,5 @@ class Operation(StrEnum):
     EXPLAIN = "explain.read"
     EXPLAIN_BROKER = "explain.broker"
     PERMISSIONS_CHECK = "permissions.check"
+    PERMISSIONS_OWN = "permissions.own"
     DESCRIPTION = "api.description"

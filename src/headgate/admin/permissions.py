@@ -71,6 +71,16 @@ class PermissionAnswer(Struct, frozen=True):
     """Why, as a clause."""
 
 
+class OwnPermissions(Struct, frozen=True):
+    """Which operations the client that asks may perform."""
+
+    role: str
+    """Its role, of a client behind a proxy the client's; empty if the broker authenticates
+    nobody."""
+    allowed: list[str]
+    """Those of the operations asked about, in their order, each once."""
+
+
 async def get_namespace_permissions(call: Call) -> Reply:
     """What is granted on a namespace."""
     name, _ = existing_namespace(call)
@@ -176,6 +186,22 @@ async def check_permission(call: Call) -> Reply:
     identity = Identity(proxy, role) if proxy else Identity(role)
     found = call.facade.decide(identity, call.query.get("operation", ""), resource, subscription)
     return as_json(PermissionAnswer(found.allowed, found.reason))
+
+
+async def own_permissions(call: Call) -> Reply:
+    """Who the client is, and which of the operations it asks about it may perform."""
+    resource, subscription = call.query.get("resource", ""), call.query.get("subscription", "")
+    _check_full_name(resource)
+    identity = call.identity
+    names = dict.fromkeys(name.strip() for name in call.query.get("operations", "").split(","))
+    # Their number is bounded by those that exist.
+    allowed = [
+        name
+        for name in names
+        if name in _OPERATIONS
+        and call.facade.decide(identity, name, resource, subscription).allowed
+    ]
+    return as_json(OwnPermissions(identity.original_role or identity.role, allowed))
 
 
 def _check_full_name(resource: str) -> None:
@@ -320,6 +346,12 @@ _CHECKED = (
     Query("subscription", str, "", "The subscription that the operation concerns"),
 )
 
+_OPERATIONS: Final = frozenset(Operation)
+_OWN = (
+    Query("operations", str, "", "Operations of docs/reference/permissions.md, commas between"),
+    *(query for query in _CHECKED if query.name in ("resource", "subscription")),
+)
+
 ROUTES = (
     Route("GET", f"{NAMESPACE_PATH}/permissions", _READ, get_namespace_permissions,
           "Permissions on a namespace", reply=Grants),
@@ -346,4 +378,7 @@ ROUTES = (
     Route("GET", "/admin/v2/headgate/permissions", Operation.PERMISSIONS_CHECK, check_permission,
           "Whether a role may perform an operation, and why", reply=PermissionAnswer,
           query=_CHECKED, resource_in="resource"),
+    Route("GET", "/admin/v2/headgate/permissions/own", Operation.PERMISSIONS_OWN, own_permissions,
+          "Who the client is, and which operations it may perform", reply=OwnPermissions,
+          query=_OWN),
 )  # fmt: skip

@@ -46,6 +46,10 @@ METRICS_PATH: Final = "/metrics"
 _CHALLENGES: Final = {"token": "Bearer", "basic": "Basic"}
 """By method, the scheme of ``Authorization``."""
 
+_SCRIPT_CHALLENGES: Final = {"Basic": "xBasic"}
+"""Schemes in the answer to a script of a page (``X-Requested-With``). At ``Basic`` a browser shows
+a dialog of its own, and keeps the password until it is closed."""
+
 
 class WebAuthentication:
     """An ASGI application that authenticates the client before another application."""
@@ -55,8 +59,9 @@ class WebAuthentication:
         self._authentication = authentication
         self._settings = settings
         challenges = [_CHALLENGES[m] for m in authentication.methods if m in _CHALLENGES]
-        self._challenges = [
-            (b"www-authenticate", f'{scheme} realm="headgate"'.encode()) for scheme in challenges
+        self._challenges = [_challenge(scheme) for scheme in challenges]
+        self._script_challenges = [
+            _challenge(_SCRIPT_CHALLENGES.get(scheme, scheme)) for scheme in challenges
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,13 +116,18 @@ class WebAuthentication:
             (b"content-length", str(len(body)).encode()),
         ]
         if status == 401:
-            headers += self._challenges
+            is_script = any(name == b"x-requested-with" for name, _ in scope["headers"])
+            headers += self._script_challenges if is_script else self._challenges
         elif status == 429:
             headers.append((b"retry-after", str(int(PERIOD_S)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send(
             {"type": "http.response.body", "body": body if scope["method"] != "HEAD" else b""}
         )
+
+
+def _challenge(scheme: str) -> tuple[bytes, bytes]:
+    return b"www-authenticate", f'{scheme} realm="headgate"'.encode()
 
 
 def client_host(scope: Scope) -> str:

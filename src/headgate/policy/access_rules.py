@@ -177,6 +177,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "explain.read": _topic(Access.EITHER, "GET_STATS"),
     "explain.broker": _super("EXPLAIN"),
     "permissions.check": Rule(_ADMIN, Scope.TENANT, Family.TENANT, "GET_PERMISSION"),
+    "permissions.own": Rule(Access.ANY_ROLE, Scope.BROKER, Family.SUPER, "GET_OWN_PERMISSIONS"),
 }  # fmt: skip
 """The rule of each operation by its name."""
 

@@ -167,6 +167,38 @@ def test_a_resource_is_asked_about_by_its_full_name(
     assert api("GET", path, None, {SCOPE_KEY: Identity("admin")}).status == 412
 
 
+OWN = f"{CHECK}/own"
+
+
+def test_a_role_asks_what_it_may_do_itself(acme: FakeFacade, api: Ask) -> None:
+    path = (
+        f"{OWN}?resource=persistent://acme/ns/t&subscription=s"
+        "&operations=topic.unload,%20subscription.skip,no.such,topic.unload,tenant.list"
+    )
+    as_admin = {SCOPE_KEY: Identity("admin")}
+    assert api("GET", path, None, as_admin).json() == {
+        "role": "admin", "allowed": ["topic.unload", "subscription.skip"],
+    }  # fmt: skip
+    assert api("PUT", "/admin/v2/namespaces/acme/ns", None, as_admin).status == 204
+    catalog = acme.catalog
+    topic = parse_topic("persistent://acme/ns/t")
+    catalog.apply(catalog.plan_namespace_grant(topic.namespace, "app", frozenset({"consume"})))
+    as_app = {SCOPE_KEY: Identity("app")}
+    assert api("GET", path, None, as_app).json()["allowed"] == ["subscription.skip"]
+    catalog.apply(catalog.plan_subscription_grant(topic.namespace, "s", ["other"]))
+    assert api("GET", path, None, as_app).json()["allowed"] == []
+    assert api("GET", OWN, None, as_app).json() == {"role": "app", "allowed": []}
+    assert api("GET", f"{OWN}?resource=acme/ns/t", None, as_app).status == 412
+    behind = {SCOPE_KEY: Identity("root", "app")}
+    assert api("GET", path, None, behind).json() == {"role": "app", "allowed": []}
+
+
+def test_without_authentication_nobody_asks_and_may_do_all(api: Ask) -> None:
+    assert api("GET", f"{OWN}?operations=tenant.list").json() == {
+        "role": "", "allowed": ["tenant.list"],
+    }  # fmt: skip
+
+
 def test_expiring_on_all_subscriptions_needs_a_right_on_each(acme: FakeFacade, api: Ask) -> None:
     as_root, as_reader = ({SCOPE_KEY: Identity(role)} for role in ("root", "reader"))
     assert api("PUT", T, None, as_root).status == 204

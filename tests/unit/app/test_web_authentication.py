@@ -163,6 +163,13 @@ def test_others_are_refused(headers: list[tuple[str, str]]) -> None:
         assert len(secret) < 6 or secret not in answer.reason
 
 
+def test_a_script_of_a_page_makes_the_browser_ask_for_no_password() -> None:
+    answer = ask(("X-Requested-With", "headgate"))
+    challenges = [value for name, value in answer.headers if name == b"www-authenticate"]
+    assert answer.status == 401
+    assert challenges == [b'Bearer realm="headgate"', b'xBasic realm="headgate"']
+
+
 def test_a_proxy_speaks_for_its_client() -> None:
     found = ask(bearer("proxy"), ("X-Original-Principal", "ann"), proxyRoles="proxy")
     assert found.served == Identity("proxy", "ann")

@@ -10,18 +10,41 @@ from importlib import resources
 from headgate.page.files import INDEX, page_files
 
 SIZE_BYTES_MAX = 60 * 1024
-"""Of all files that a browser loads, compressed."""
+"""Of all files that a browser loads for the page, compressed; a file that nothing names is not."""
 IMPORTED = re.compile(r"""(?:from|import)\s+["'](\.[^"']+)["']""")
+LINKED = re.compile(r"""(?:src|href)="([^"#]+)\"""")
 FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https?:)?//")
 """An address of another host."""
 STATIC = resources.files("headgate.page") / "static"
 
 
+def targets(name: str, text: str) -> set[str]:
+    """The files that one file has the browser load, by their paths."""
+    found = [*IMPORTED.findall(text), *(LINKED.findall(text) if name == INDEX else ())]
+    paths = set()
+    for target in found:
+        path: list[str] = []
+        for part in [*name.rpartition("/")[0].split("/"), *target.split("/")]:
+            if part == "..":
+                path.pop()
+            elif part not in (".", ""):
+                path.append(part)
+        paths.add("/".join(path))
+    return paths
+
+
 def test_what_a_browser_loads_is_small() -> None:
-    loaded = {name: file for name, file in page_files().items() if not name.endswith(".txt")}
-    assert INDEX in loaded
-    assert sum(len(file.compressed) for file in loaded.values()) < SIZE_BYTES_MAX
-    assert all(gzip.decompress(file.compressed) == file.body for file in loaded.values())
+    files = page_files()
+    loaded = {INDEX}
+    left = [INDEX]
+    while left:
+        name = left.pop()
+        found = {target for target in targets(name, files[name].body.decode()) if target in files}
+        left += found - loaded
+        loaded |= found
+    assert {"style.css", "app/main.js", "app/actions/dialog.js", "vendor/preact.js"} <= loaded
+    assert sum(len(files[name].compressed) for name in loaded) < SIZE_BYTES_MAX
+    assert all(gzip.decompress(file.compressed) == file.body for file in files.values())
 
 
 def test_vendored_files_are_as_published() -> None:
@@ -42,13 +65,5 @@ def test_modules_import_what_exists_and_nothing_of_another_host() -> None:
             continue
         assert not FOREIGN.search(text), name
         assert not re.search(r"\beval\(|innerHTML|new Function|style=\"", text), name
-        folder = name.rpartition("/")[0]
-        for target in IMPORTED.findall(text):
-            parts = [*folder.split("/"), *target.split("/")]
-            path: list[str] = []
-            for part in parts:
-                if part == "..":
-                    path.pop()
-                elif part not in (".", ""):
-                    path.append(part)
-            assert "/".join(path) in files, f"{name} imports {target}"
+        for target in targets(name, text):
+            assert target in files, f"{name} imports {target}"

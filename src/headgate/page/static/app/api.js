@@ -9,17 +9,31 @@ const SHARED_AGE_S = 2;
 
 let changedAtMs = -Infinity;
 
+// With this header the broker names Basic "xBasic", so that the browser shows no dialog of its own.
+const OF_A_SCRIPT = { "X-Requested-With": "headgate" };
+const METHODS = { bearer: "token", xbasic: "basic", basic: "basic" };
+
 let authorization = "";
+let whenRefused = () => {};
 const answers = new Map();
 
 // The credentials live in this variable alone: a reload forgets them.
-export function signIn(header) {
+export function setCredentials(header) {
   authorization = header;
   answers.clear();
 }
 
-export function isSignedIn() {
+export function hasCredentials() {
   return authorization !== "";
+}
+
+// What to do when the server wants other credentials: called with the methods that it offers.
+export function onCredentialsRefused(act) {
+  whenRefused = act;
+}
+
+function ownHeaders() {
+  return authorization ? { ...OF_A_SCRIPT, Authorization: authorization } : { ...OF_A_SCRIPT };
 }
 
 export function address(path) {
@@ -27,15 +41,32 @@ export function address(path) {
 }
 
 export class Refused extends Error {
-  constructor(status, reason) {
+  constructor(status, reason, methods = null) {
     super(reason);
     this.status = status;
+    // The ways to sign in that a 401 names; null if credentials would not help.
+    this.methods = methods;
   }
 }
 
+// The methods of sign-in in a WWW-Authenticate header; null without one.
+export function methodsOf(header) {
+  if (header == null) return null;
+  const found = [...header.matchAll(/([A-Za-z]+) +realm=/g)].map(([, scheme]) => METHODS[scheme.toLowerCase()]);
+  return [...new Set(found.filter(Boolean))];
+}
+
+// A 401 without a challenge is of authorization, as in Pulsar: the role is known and lacks a right.
+function refusal(reply, reason) {
+  const methods = reply.status === 401 ? methodsOf(reply.headers.get("WWW-Authenticate")) : null;
+  const isOfRights = reply.status === 403 || (reply.status === 401 && !methods);
+  const error = new Refused(reply.status, isOfRights ? `Your role lacks a right: ${reason}` : reason, methods);
+  if (methods) whenRefused(error);
+  return error;
+}
+
 async function send(method, path, body) {
-  const headers = { Accept: "application/json" };
-  if (authorization) headers.Authorization = authorization;
+  const headers = { ...ownHeaders(), Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const kept = method === "GET" ? answers.get(path) : undefined;
   if (kept?.etag) headers["If-None-Match"] = kept.etag;
@@ -65,7 +96,7 @@ async function send(method, path, body) {
   } catch {
     if (reply.ok) throw new Refused(reply.status, "The answer is not JSON: a proxy may have sent it");
   }
-  if (!reply.ok) throw new Refused(reply.status, value?.reason ?? reply.statusText ?? "refused");
+  if (!reply.ok) throw refusal(reply, value?.reason ?? reply.statusText ?? "refused");
   if (method === "GET") {
     answers.delete(path);
     answers.set(path, { etag: reply.headers.get("ETag"), value });
@@ -79,13 +110,12 @@ const PROPERTY = "x-pulsar-property-";
 
 // One stored entry: {id, properties, batchSize, text, sizeBytes, published}.
 export async function getMessage(path) {
-  const headers = authorization ? { Authorization: authorization } : {};
   const reply = await fetch(address(path), {
-    headers, cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS),
+    headers: ownHeaders(), cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (!reply.ok) {
     const answer = await reply.json().catch(() => null);
-    throw new Refused(reply.status, answer?.reason ?? reply.statusText);
+    throw refusal(reply, answer?.reason ?? reply.statusText);
   }
   const body = await reply.arrayBuffer();
   const properties = {};

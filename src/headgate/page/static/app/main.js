@@ -1,6 +1,8 @@
 // The frame of the page: head, menu, how often to ask, and the view that the URL names.
 
 import { html, render, useEffect, useRef } from "../vendor/preact.js";
+import { learnAccess, useAccess } from "./access.js";
+import { Reader, SignIn } from "./sign_in.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
 import { VIEWS } from "./views/index.js";
 
@@ -31,23 +33,29 @@ function focusContent() {
 
 function Page() {
   const { parts, query } = useRoute();
+  const access = useAccess();
   const current = VIEWS.find(({ path }) => path === parts[0]) ?? VIEWS[0];
   useEffect(() => {
     const about = parts.length > 1 ? parts.slice(1).join(" ") : current.name ?? "";
     document.title = about ? `${about} · Headgate` : "Headgate";
   }, [parts.join("\n")]);
-  const key = parts.join("\n") || current.path;
-  const shown = useRef(key);
+  const place = parts.join("\n") || current.path;
+  const shown = useRef(place);
   useEffect(() => {
-    if (shown.current === key) return;
+    if (shown.current === place) return;
     // The link that was followed may be gone: a screen reader and Tab go on from the new view.
-    shown.current = key;
+    shown.current = place;
     scrollTo(0, 0);
     focusContent();
-  }, [key]);
+  }, [place]);
+  // Another reader sees other data: the view begins anew.
+  const key = `${access.role}\n${place}`;
   return html`<header><a class="brand" href=${link(["now"])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
-      <${Menu} current=${current.path} /><${Pace} query=${query} /></header>
-    <main id="content" tabindex="-1"><${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} /></main>`;
+      <${Menu} current=${current.path} /><${Pace} query=${query} /><${Reader} /></header>
+    <main id="content" tabindex="-1">${access.state === "out"
+      ? html`<${SignIn} access=${access} />`
+      : access.state !== "asking" && html`<${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} />`}</main>`;
 }
 
 render(html`<${Page} />`, document.getElementById("app"));
+learnAccess().catch(() => {});

@@ -97,7 +97,7 @@ export function Freshness({ answer, everyS }) {
     ${everyS ? "" : ", paused"}</p>`;
 }
 
-function CopyButton({ text, label }) {
+export function CopyButton({ text, label }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);

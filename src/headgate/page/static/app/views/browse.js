@@ -5,11 +5,13 @@ import { Refused, getMessage } from "../api.js";
 import { UNKNOWN, count, shortTopic, topicPath } from "../format.js";
 import { Elsewhere, Freshness, Table } from "../parts.js";
 import { link, setQuery, useAnswer } from "../state.js";
+import { ByName } from "./by_name.js";
 
 function Names({ title, path, everyS, to, empty }) {
   const answer = useAnswer(path, everyS);
   const rows = (answer.value ?? []).map((name) => ({ name, ...to(name) }));
   return html`<div class="title"><h1>${title}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+    <${ByName} error=${answer.error} />
     ${answer.value && html`<${Table} rows=${rows} keyOf=${({ name }) => name} empty=${empty}
       columns=${[{ head: "Name", cell: ({ shown, href }) => html`<a class="name" href=${href}>${shown}</a>` }]} />`}
     <${Elsewhere} path=${path} />`;

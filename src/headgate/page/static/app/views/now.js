@@ -5,6 +5,7 @@ import { CAUSES } from "../causes.js";
 import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { link, setQuery, useAnswer } from "../state.js";
+import { ByName } from "./by_name.js";
 
 const COUNT = 100;
 const SORTS = {
@@ -122,6 +123,7 @@ export function Now({ query, everyS }) {
   const storage = answer.value?.storage?.sentence;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1>Backlogs now</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+    <${ByName} error=${answer.error} />
     ${storage && html`<p class="notice" role="alert">${storage}</p>`}
     ${(answer.value?.damaged ?? []).map((each) => html`<p class="notice" role="alert">
       <a href=${link(["topic", each.topic])}>${shortTopic(each.topic)}</a>: ${each.damage}</p>`)}

@@ -1,6 +1,7 @@
 // One subscription: its consumers, where its time went, and what would happen without the limit.
 
 import { html } from "../../vendor/preact.js";
+import { SubscriptionActions } from "../actions/index.js";
 import { UNKNOWN, bytes, count, duration, growth, percent, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
@@ -41,6 +42,7 @@ export function Subscription({ parts, everyS }) {
     ${answer.value && !report && html`<p class="notice" role="alert">The topic has no such subscription.</p>`}
     ${report && html`
       <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)}</p>
+      <${SubscriptionActions} report=${report} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
       <${Figures}>
         <${Figure} name="Messages waiting" value=${count(report.backlogMessages)} note=${report.delayedMessages ? `${count(report.delayedMessages)} not due yet` : null} />
         <${Figure} name="Size" value=${bytes(report.backlogBytes)} />

@@ -1,6 +1,7 @@
 // One topic: publishing and dispatching side by side, and the limits in force with where they are set.
 
 import { html } from "../../vendor/preact.js";
+import { TopicActions } from "../actions/index.js";
 import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
 import { link, useAnswer } from "../state.js";
@@ -94,6 +95,7 @@ export function Topic({ parts, everyS }) {
     ${report && html`
       ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
       <p class="lead">${report.sentence}</p>
+      <${TopicActions} report=${report} onDone=${answer.ask} />
       <div class="halves"><${Publishing} publishing=${report.publishing} /><${Dispatching} report=${report} /></div>
       <h2>Limits in force</h2>
       <${LimitsTable} limits=${[...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}

@@ -1,0 +1,30 @@
+// The actions on a topic or subscription that the reader's role may perform, as buttons.
+
+import { html, useState } from "../../vendor/preact.js";
+import { useAccess, useAllowed } from "../access.js";
+import { SUBSCRIPTION_ACTIONS, TOPIC_ACTIONS } from "./catalog.js";
+import { Dialog } from "./dialog.js";
+
+function Buttons({ actions, context, onDone }) {
+  const { state } = useAccess();
+  const operations = [...new Set(actions.map(({ operation }) => operation))];
+  const allowed = useAllowed(operations, context.topic, context.subscription);
+  const [open, setOpen] = useState(null);
+  const isOpen = state === "open";
+  const shown = actions.filter(({ operation, isFor }) => (isOpen || allowed?.has(operation)) && (!isFor || isFor(context.report)));
+  if (!shown.length) return null;
+  return html`<p class="actions" role="group" aria-label="Actions"><span class="muted">${isOpen ? "Commands for" : "Change"}</span>
+      ${shown.map((action) => html`<button type="button" key=${action.id} onClick=${() => setOpen(action)}>${action.name}…</button>`)}</p>
+    ${open && html`<${Dialog} action=${open} context=${context} mayChange=${!isOpen} onClose=${() => setOpen(null)} onDone=${onDone} />`}`;
+}
+
+// ``report`` is explain's of the topic.
+export function TopicActions({ report, onDone }) {
+  return html`<${Buttons} actions=${TOPIC_ACTIONS} context=${{ topic: report.topic, report }} onDone=${onDone} />`;
+}
+
+// ``report`` is explain's of the subscription; ``onEnd`` is called when it was deleted.
+export function SubscriptionActions({ report, onDone, onEnd }) {
+  const context = { topic: report.topic, subscription: report.subscription, report, onEnd };
+  return html`<${Buttons} actions=${SUBSCRIPTION_ACTIONS} context=${context} onDone=${onDone} />`;
+}
