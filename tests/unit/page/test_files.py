@@ -4,24 +4,63 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import re
 from importlib import resources
 
-from headgate.page.files import INDEX, page_files
+from headgate.page.files import INDEX, SERVER, history_files, page_files
 
 SIZE_BYTES_MAX = 60 * 1024
 """Of all files that a browser loads, compressed."""
 IMPORTED = re.compile(r"""(?:from|import)\s+["'](\.[^"']+)["']""")
+LATER = re.compile(r"""(?:(?:from|import)\s+|import\()["'](\.[^"']+)["']""")
+"""Also modules that are loaded only if the server has the past."""
 FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https?:)?//")
 """An address of another host."""
 STATIC = resources.files("headgate.page") / "static"
 
 
 def test_what_a_browser_loads_is_small() -> None:
-    loaded = {name: file for name, file in page_files().items() if not name.endswith(".txt")}
-    assert INDEX in loaded
-    assert sum(len(file.compressed) for file in loaded.values()) < SIZE_BYTES_MAX
-    assert all(gzip.decompress(file.compressed) == file.body for file in loaded.values())
+    files = page_files()
+    live, past = loaded_by(IMPORTED), loaded_by(LATER)
+    assert INDEX in live
+    assert live < past
+    for loaded in (live, past):
+        assert sum(len(files[name].compressed) for name in loaded) < SIZE_BYTES_MAX
+    assert all(gzip.decompress(file.compressed) == file.body for file in files.values())
+
+
+def loaded_by(imports: re.Pattern[str]) -> set[str]:
+    """What the document names, and all modules that its script imports, by others too."""
+    files = page_files()
+    waiting = [INDEX, SERVER, *re.findall(r'(?:src|href)="(\w[^"]+)"', files[INDEX].body.decode())]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            text = files[name].body.decode() if name.startswith("app/") else ""
+            waiting += (path_of(name, target) for target in imports.findall(text))
+    return found
+
+
+def path_of(name: str, target: str) -> str:
+    """What a module imports by a relative path."""
+    path: list[str] = []
+    for part in [*name.rpartition("/")[0].split("/"), *target.split("/")]:
+        if part == "..":
+            path.pop()
+        elif part not in (".", ""):
+            path.append(part)
+    return "/".join(path)
+
+
+def test_a_server_of_the_past_says_so() -> None:
+    files, past = page_files(), history_files()
+    assert json.loads(files[SERVER].body) == {"live": True, "history": False}
+    assert json.loads(past[SERVER].body) == {"live": False, "history": True}
+    assert {**past, SERVER: files[SERVER]} == files
+    assert past[SERVER].etag != files[SERVER].etag
 
 
 def test_vendored_files_are_as_published() -> None:
@@ -42,13 +81,5 @@ def test_modules_import_what_exists_and_nothing_of_another_host() -> None:
             continue
         assert not FOREIGN.search(text), name
         assert not re.search(r"\beval\(|innerHTML|new Function|style=\"", text), name
-        folder = name.rpartition("/")[0]
-        for target in IMPORTED.findall(text):
-            parts = [*folder.split("/"), *target.split("/")]
-            path: list[str] = []
-            for part in parts:
-                if part == "..":
-                    path.pop()
-                elif part not in (".", ""):
-                    path.append(part)
-            assert "/".join(path) in files, f"{name} imports {target}"
+        for target in LATER.findall(text):
+            assert path_of(name, target) in files, f"{name} imports {target}"

@@ -2,7 +2,11 @@
 
 import { html, render, useEffect } from "../vendor/preact.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
-import { VIEWS } from "./views/index.js";
+import { readServer } from "./server.js";
+import { viewsOf } from "./views/index.js";
+
+const server = await readServer();
+const VIEWS = await viewsOf(server);
 
 function Menu({ current }) {
   return html`<nav aria-label="Views"><ul>${VIEWS.filter(({ name }) => name).map(({ path, name }) => html`
@@ -27,8 +31,8 @@ function Page() {
     document.title = about ? `${about} · Headgate` : "Headgate";
   }, [parts.join("\n")]);
   const key = parts.join("\n") || current.path;
-  return html`<header><a class="brand" href=${link(["now"])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
-      <${Menu} current=${current.path} /><${Pace} query=${query} /></header>
+  return html`<header><a class="brand" href=${link([VIEWS[0].path])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
+      <${Menu} current=${current.path} />${server.live && html`<${Pace} query=${query} />`}</header>
     <main id="content" tabindex="-1"><${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} /></main>`;
 }
 
