@@ -23,7 +23,9 @@ from headgate.base.errors import InputError
 from headgate.base.web_hosts import OWN_HEADERS, HostNames, host_without_port
 from headgate.page.app import PageApp
 from headgate.page.files import PageFile
+from headgate.pipeline.output.rows import plain_value
 from headgate.pipeline.serve.history import History
+from headgate.pipeline.store.table_store import os_error_text
 
 logger = logging.getLogger("headgate.pipeline.serve")
 
@@ -57,7 +59,12 @@ def history_app(
     ]
     rest = Starlette(
         routes=routes,
-        exception_handlers={InputError: _refused, HTTPException: _refused, Exception: _failed},
+        exception_handlers={
+            InputError: _refused,
+            HTTPException: _refused,
+            OSError: _unread,
+            Exception: _failed,
+        },
     )
     return HostGuard(PageApp(files, rest), names)
 
@@ -78,7 +85,8 @@ def _endpoint(
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    body = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    # Infinite values, such as the use of a limit of 0, become null.
+    body = json.dumps(plain_value(value), allow_nan=False, separators=(",", ":"))
     return Response(body, status, media_type="application/json")
 
 
@@ -86,6 +94,12 @@ async def _refused(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return _json({"reason": error.detail}, error.status_code)
     return _json({"reason": str(error)}, 400)
+
+
+async def _unread(_: Request, error: Exception) -> Response:
+    """A file is gone that a compaction replaced and vacuumed meanwhile, or S3 does not answer."""
+    text = os_error_text(error) if isinstance(error, OSError) else str(error)
+    return _json({"reason": f"The tables cannot be read now ({text}); ask again"}, 503)
 
 
 async def _failed(_: Request, error: Exception) -> Response:

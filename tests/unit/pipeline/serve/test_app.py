@@ -38,12 +38,18 @@ class FakeHistory:
     def timelines(self, _: Mapping[str, str]) -> dict[str, Any]:
         raise KeyError("a secret place")
 
+    def forecasts(self, _: Mapping[str, str]) -> dict[str, Any]:
+        raise FileNotFoundError(2, "in words", "tables/a-file-that-was-compacted")
+
+    def backtests(self, _: Mapping[str, str]) -> dict[str, Any]:
+        return {"use": [float("inf"), 0.5]}
+
     def timeline(self, _: Mapping[str, str]) -> dict[str, Any]:
         self.begun.release()
         assert self.free.wait(30)
         return {}
 
-    episode = forecasts = forecast = backtests = about
+    episode = forecast = about
 
 
 def served(history: FakeHistory, wait_s: float = 10.0) -> ASGIApp:
@@ -94,8 +100,14 @@ def test_an_answer_is_json_that_no_foreign_page_may_use() -> None:
 def test_errors_are_reasons() -> None:
     assert ask(f"{PREFIX}/episodes")[::2] == (400, {"reason": "the parameter is wrong"})
     assert ask(f"{PREFIX}/nothing")[::2] == (404, {"reason": "Not Found"})
+    status, _, body = ask(f"{PREFIX}/forecasts")
+    assert (status, "ask again" in body["reason"]) == (503, True)
     status, _, body = ask(f"{PREFIX}/timelines")
     assert (status, "secret" in body["reason"]) == (500, False)
+
+
+def test_what_json_has_no_number_for_is_null() -> None:
+    assert ask(f"{PREFIX}/backtests")[2] == {"use": [None, 0.5]}
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])

@@ -22,7 +22,7 @@ function forecastLink(topic, cluster, query) {
 
 function breachText(breach) {
   if (!breach) return UNKNOWN;
-  const band = breach.earliestS == null ? "" : `${duration(breach.earliestS)} to ${breach.latestS == null ? "more than a day" : duration(breach.latestS)}`;
+  const band = breach.earliestS == null || !breach.likelyS ? "" : `${duration(breach.earliestS)} to ${breach.latestS == null ? "more than a day" : duration(breach.latestS)}`;
   return html`${breach.likelyS ? duration(breach.likelyS) : html`<strong class="alarm">reached</strong>`}
     <small class="muted">${breach.quota} quota${band && `, ${band}`}</small>`;
 }
@@ -67,7 +67,7 @@ export function Forecasts({ query }) {
         <${Figure} name="Approached" value=${count(value.approached)} />
         <${Figure} name="Were reached" value=${count(value.wereReached)} />
         <${Figure} name="Forecasts" value=${count(value.accuracy.forecasts)} />
-        <${Figure} name="Breaches in the band" value=${percent(value.accuracy.coverage)} note="80 % is exact" />
+        <${Figure} name="Breaches in the band" value=${percent(value.accuracy.coverage)} note="80 % are meant to be" />
         <${Figure} name="Breaches missed" value=${percent(value.accuracy.missedShare)} />
         <${Figure} name="False alarms" value=${percent(value.accuracy.falseAlarmShare)} />
       <//>
