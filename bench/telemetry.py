@@ -27,6 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from headgate.flow.account.verdict import MEASURED
 from headgate.pipeline.session import create_session
 from headgate.pipeline.spark_options import SparkOptions
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
@@ -37,7 +38,7 @@ from headgate.pipeline.tables.arrow_types import (
     partition_columns,
     table_arrow_schema,
 )
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, MEASURED
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.record.fields import PARKED_FIELD_NAMES, STATE_FIELD_NAMES, Kind
 

@@ -70,6 +70,8 @@ message SampleBatch {{
   // The wall clock stepped by more than 100 ms inside the window.
   bool clock_step = 9;
   repeated string strings = 10;
+  // The account of time was inferred from looks at a cluster; major_version is then 2, else 1.
+  bool inferred = 11;
 """
 
 

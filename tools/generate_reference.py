@@ -13,6 +13,7 @@ from committed_files import write_or_check
 
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
+from headgate.agent.series import AGENT_SERIES
 from headgate.broker.authorization import DEMANDS
 from headgate.pipeline.source.options import OPTIONS as TABLE_OPTIONS
 from headgate.pipeline.tables.catalogue import CHECKED, TABLES
@@ -154,7 +155,9 @@ def _rule_cells(operation: str) -> tuple[str, str, str]:
 
 def metrics_page() -> str:
     """The series of /metrics, and the instruments of OpenTelemetry."""
-    source = "src/headgate/telemetry/{prometheus/series/*,otel/instruments}.py"
+    source = (
+        "src/headgate/{telemetry/prometheus/series/*,telemetry/otel/instruments,agent/series}.py"
+    )
     return (
         _NOTE.format(source) + "# Metrics\n\n"
         "This page lists the series of `GET /metrics` (Prometheus text 0.0.4) and the\n"
@@ -165,6 +168,12 @@ def metrics_page() -> str:
         + table(
             ("series", "type", "labels", "unit", "meaning"),
             [(f"`{s.name}`", s.type, ", ".join(s.labels), s.unit, s.meaning) for s in SERIES],
+        )
+        + "\n## Of the agent\n\n"
+        "`headgate agent` serves these at its own port ([guide](../guide/agent.md)).\n\n"
+        + table(
+            ("series", "type", "labels", "unit", "meaning"),
+            [(f"`{s.name}`", s.type, ", ".join(s.labels), s.unit, s.meaning) for s in AGENT_SERIES],
         )
         + "\n## OpenTelemetry\n\n"
         "The broker exports these instruments [if you switch that\n"

@@ -40,8 +40,9 @@ def _blamed() -> str:
         " + ".join([*plain, *busy]) + " as consumer",
         "coalesce(state_no_consumer_ns, 0) as no_consumer",
         "coalesce(state_transition_ns, 0) as transition_ns",
+        "coalesce(state_stuck_ns, 0) as stuck_ns",
         "transition_ns + coalesce(state_storage_ns, 0) + coalesce(state_dispatching_ns, 0)"
-        " as broker_ns",
+        " + stuck_ns as broker_ns",
     ]
     for level in levels:
         hungry = [_held(level, d, "hungry") for d in ("messages", "bytes")]
@@ -97,7 +98,8 @@ with counted as (
   where (covered_ns > 0 or total > 0) and b0 > 0 and b1 > 0 and oldest_age_max_ns >= 2000000000
     and evicted + expired = 0
     and nobody + no_consumer + subscription_messages + subscription_bytes + topic_messages
-      + topic_bytes + broker_messages + broker_bytes + transition_ns <= 0.05 * window_ns
+      + topic_bytes + broker_messages + broker_bytes + transition_ns + stuck_ns
+      <= 0.05 * window_ns
   union all
   select distinct {_KEY}, from_ns // 60000000000, null from minutes
 ), proven as (

@@ -43,7 +43,7 @@ with topics as (
   from intervals where kind = 'topic'
 )
 select {values_of(PUBLISH_COLUMNS, _PUBLISH_VALUES)} from topics
-where msgs_in > 0 or len(held) > 0 or waiting > 0 or duplicates_dropped > 0
+where msgs_in > 0 or bytes_in > 0 or len(held) > 0 or waiting > 0 or duplicates_dropped > 0
 order by all
 """
 

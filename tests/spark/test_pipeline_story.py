@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.pipeline.derived.attribution import Attribution, DemonstratedRates
 from headgate.pipeline.kernels.topic_waiters import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.queries.attribution import judge_range
@@ -29,7 +30,7 @@ from headgate.pipeline.tables.attribution import (
     BLAMES,
     JUDGEMENT_COLUMNS,
 )
-from headgate.pipeline.tables.bronze import BRONZE_SAMPLES, INFERRED, MEASURED
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quality import QUALITY

@@ -13,6 +13,7 @@ TWO_PROGRAMS = {
     "COUNT_MAX": "the command line refuses what the broker would refuse",
     "DISCOVERY": "pyspark-pulsar imports nothing of Headgate",
     "EARLIEST": "pyspark-pulsar imports nothing of Headgate",
+    "EXPLAIN_PATH": "the command line asks what broker and agent answer",
     "HIDE_TRACEBACK": "pyspark-pulsar imports nothing of Headgate",
     "INT64_MAX": "pyspark-pulsar imports nothing of Headgate",
     "ISSUER_TIMEOUT_S": "pyspark-pulsar imports nothing of Headgate",

@@ -56,6 +56,11 @@ class AdminApi:
         self._authentication = authentication(config, environment, say)
 
     @property
+    def config(self) -> ClientConfig:
+        """How it connects."""
+        return self._config
+
+    @property
     def url(self) -> str:
         """Where the admin API is."""
         return self._config.admin_url

@@ -13,6 +13,9 @@ from headgate.admin.routing import Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer, answer_emptied, reserve_for
 from headgate.base.names import TopicName, parse_topic
 from headgate.explain.reports import (
+    COUNT_DEFAULT,
+    COUNT_MAX,
+    EXPLAIN_PATH,
     AdaptiveReport,
     BrokerReport,
     LimitsReport,
@@ -28,9 +31,6 @@ OWNED = frozenset({"subscriptions", "perPartition"})
 ANOTHER: Final = "another topic"
 ANOTHER_TENANTS: Final = "another topic of another tenant"
 """Instead of the names of topics that the client may not see."""
-
-COUNT_DEFAULT = 10
-COUNT_MAX = 1_000
 
 
 async def explain_top(call: Call) -> Reply:
@@ -115,12 +115,11 @@ _PER_PARTITION = Query(
 _TIMELINE = Query(
     "timeline", bool, False, "Add the last hour of each subscription, a verdict for each minute"
 )
-_PATH = "/admin/v2/headgate/explain"
 
 ROUTES = (
-    Route("GET", _PATH, Operation.EXPLAIN_BROKER, explain_top, "The largest backlogs",
+    Route("GET", EXPLAIN_PATH, Operation.EXPLAIN_BROKER, explain_top, "The largest backlogs",
           reply=TopReport, query=(_COUNT, _TIMELINE)),
-    Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
+    Route("GET", f"{EXPLAIN_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
           explain_topic, "What holds a topic back", reply=TopicReport,
           query=(_PER_PARTITION, _TIMELINE)),
     Route("GET", "/admin/v2/headgate/limits", Operation.EXPLAIN_BROKER, explain_limits,

@@ -61,6 +61,8 @@ class SubscriptionLook:
     oldest_age_s: float | None
     """From Pulsar 5.0 on (PIP-492)."""
     consumers: tuple[ConsumerLook, ...]
+    active_consumer: str = ""
+    """Name of the one that gets the messages, of Exclusive and Failover; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

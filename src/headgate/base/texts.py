@@ -65,3 +65,10 @@ def time_text(seconds: float) -> str:
         return f"{hours} h {rest} min" if rest else f"{hours} h"
     days, rest = divmod(round(seconds / S_PER_HOUR), 24)
     return f"{days} d {rest} h" if rest else f"{days} d"
+
+
+def label_value(text: str) -> str:
+    """A label's value as Prometheus's text format wants it between quotes."""
+    if "\\" in text or '"' in text or "\n" in text:
+        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return text

@@ -18,6 +18,8 @@ KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
+PORT_MAX = 65_535
+
 INT32_MAX = (1 << 31) - 1
 """The largest Java int: many of Pulsar's settings, rates and permits are."""
 

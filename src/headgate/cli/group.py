@@ -117,6 +117,10 @@ main = _Main(
             "headgate.cli.explain.command:explain_command",
             "Show what holds a backlog or a producer, and which limit.",
         ),
+        "agent": (
+            "headgate.cli.agent:agent_command",
+            "Watch Pulsar clusters, and explain them as a broker does.",
+        ),
         "tokens": (
             "headgate.cli.tokens:tokens_group",
             "Make keys and tokens for clients of any Pulsar cluster.",

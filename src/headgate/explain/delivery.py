@@ -41,7 +41,8 @@ class Instant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionNow:
-    """The present figures of a subscription beside its history; summed over partitions."""
+    """The present figures of a subscription beside its history; summed over partitions. None: not
+    known."""
 
     topic: str
     subscription: str
@@ -51,9 +52,9 @@ class SubscriptionNow:
     consumers: int
     cell: Cell
     """Of the partition with the largest backlog."""
-    backlog_bytes: int
-    permits: int
-    permits_max: int
+    backlog_bytes: int | None
+    permits: int | None
+    permits_max: int | None
     damage: str = ""
 
 

@@ -2,7 +2,7 @@
 
 A subscription of a partitioned topic is judged as one over its partitions: amounts and seconds are
 summed over a common window, and a limit of each partition counts once for each partition. The
-verdict is about the time since the backlog began, at most the last minute.
+verdict is about the time since the backlog began, usually at most the last minute.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from headgate.explain.blamed_since import (
 )
 from headgate.explain.points import Point
 from headgate.explain.window import Past, Window, window_over
-from headgate.flow.account.account import difference
+from headgate.flow.account.account import Cell, difference
 from headgate.flow.account.demonstrated import (
     Interval,
     demonstrated_ack_per_s,
     hungry_share,
     stopped_by,
+    stuck_share,
 )
 from headgate.flow.account.verdict import (
     THROTTLED,
@@ -104,6 +105,7 @@ class Diagnosis:
     def _circumstances(self, circumstances: Circumstances) -> Circumstances:
         seen, since_ns = self.window, self.verdict_since_ns
         sent = seen.gained("sent")
+        is_stuck = any(point.cell is Cell.STUCK for point in seen.end)
         return replace(
             circumstances,
             backlog=seen.total_end("deliverable"),
@@ -116,6 +118,8 @@ class Diagnosis:
             acked_per_s=seen.per_second("acked"),
             bytes_per_message=seen.gained("sent_bytes") / sent if sent else None,
             stopped_by=stopped_by(seen.cells_ns),
+            # A dispatcher that is stuck now was so before looks could prove it.
+            stuck_share=1.0 if is_stuck else stuck_share(seen.cells_ns),
             evicted=seen.gained("evicted"),
             expired=seen.gained("expired"),
             partitions=len(seen.end),
@@ -133,16 +137,21 @@ def diagnose(
     batches_count_as_one: bool = False,
     is_inferred: bool = False,
     completeness: float = 1.0,
+    window_ns: int = NS_PER_MINUTE,
+    window_min_ns: int = 0,
 ) -> Sliced[Diagnosis]:
     """Judge one subscription, given as its partitions' parts (at least one).
 
     ``limits`` are those in force at each level, ``batches_count_as_one`` says that those in
-    messages count a batch as one. ``is_inferred`` and ``completeness`` are those of the evidence.
+    messages count a batch as one. ``is_inferred`` and ``completeness`` are those of the
+    evidence. The verdict is about the last ``window_ns`` at most, and the last
+    ``window_min_ns`` at least, however young the backlog is.
     """
     now_ns = max(part.now.at_ns for part in parts)
     with_backlog = [part for part in parts if part.phase.has_backlog]
     begin_ns = min(part.phase.begin_ns for part in with_backlog or parts)
-    series = [part.points(max(begin_ns, now_ns - NS_PER_MINUTE)) for part in parts]
+    begin_ns = min(begin_ns, now_ns - window_min_ns)
+    series = [part.points(max(begin_ns, now_ns - window_ns)) for part in parts]
     seen = window_over(series)
     hour = [part.hour for part in parts]
     demonstrated = yield from _demonstrated_ack_per_s(hour)

@@ -91,7 +91,7 @@ def changed_levels(before: Point, after: Point) -> frozenset[Level]:
 def encode(point: Point) -> bytes:
     """The compact form: a fixed head, then the cells that are not zero.
 
-    An account visits about five of its 23 cells.
+    An account visits about five of its 24 cells.
     """
     mask = 0
     spent = [ns for ns in point.cells_ns if ns]

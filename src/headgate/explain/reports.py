@@ -7,6 +7,8 @@ integers, instants are ISO 8601 in UTC. ``null`` means: not known, or none.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from headgate.explain.states import (
@@ -20,6 +22,14 @@ from headgate.explain.states import (
     ThrottledAmount,
 )
 from headgate.explain.timeline import Timeline
+from headgate.flow.account.verdict import MEASURED
+
+EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
+"""Where a broker or an agent answers."""
+
+COUNT_DEFAULT: Final = 10
+COUNT_MAX: Final = 1_000
+"""Backlogs of one answer."""
 
 
 class TopicQuotaReport(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -155,6 +165,14 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Where the disk lost data of the subscription or its topic; null without damage. With damage
     the sentence is about it."""
     sentence: str
+    evidence: str = MEASURED
+    """``inferred`` where the agent looked at a cluster that keeps no account."""
+    looks: int | None = None
+    """Of inferred evidence: how many looks at the subscription it is made of."""
+    looked_for_s: float | None = None
+    """The time from the first of them to the last."""
+    not_seen: list[str] | None = None
+    """What the looks leave open, in words."""
     timeline: Timeline | None = None
     """The last hour minute by minute, up to half a minute old; null unless ``timeline`` is set."""
 

@@ -22,6 +22,10 @@ class Track:
         self.seen_ns = point.at_ns
         """Nothing happened from the newest point up to this instant."""
 
+    def __len__(self) -> int:
+        """How many points are kept."""
+        return len(self._points)
+
     def add(self, point: Point) -> None:
         """Keep a point, and before it the last instant at which nothing had changed yet."""
         if self.seen_ns > self.phase.last.at_ns:

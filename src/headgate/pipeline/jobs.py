@@ -31,6 +31,8 @@ from headgate.pipeline.output.producers import write_producers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.quality import begin_quality, check_tables
 from headgate.pipeline.queries.attribution import judge_producers, judge_range
+from headgate.pipeline.record_file_ingest import ingest_record_files
+from headgate.pipeline.record_files.folder import record_folders
 from headgate.pipeline.refresh import recompute, refresh
 from headgate.pipeline.scrape_ingest import ingest_scrapes
 from headgate.pipeline.scrapes.folder import broker_folders
@@ -79,7 +81,7 @@ def run_once(
     recompute_days: tuple[date, date] | None = None,
     messages: Callable[[SparkSession], DataFrame] | None = None,
 ) -> int:
-    """Read what the topics or a folder of scrapes hold now and bring all tables up to date.
+    """Read what the topics or a folder of files hold now and bring all tables up to date.
 
     ``recompute_days``: the first and the last day (UTC) whose rows are recomputed in every derived
     table.
@@ -117,7 +119,7 @@ def run_attribute(
     *,
     messages: Callable[[SparkSession], DataFrame] | None = None,
 ) -> list[dict[str, Any]]:
-    """Attribute the backlogs of a range, after reading what the topics or a folder of scrapes hold.
+    """Attribute the backlogs of a range, after reading what the topics or a folder of files hold.
 
     Rows go to ``out``, progress to ``err``. ``messages`` replaces the topics, for
     tests. Returns the judged subscriptions, with the columns of ``kernels.attribution``, or topics,
@@ -182,6 +184,10 @@ def _bring_up_to_date(
     ):
         if source.scrapes is not None:
             remarks = ingest_scrapes(spark, source.scrapes, root)
+        elif source.files is not None:
+            gaps = TelemetryGaps(root)
+            remarks = ingest_record_files(spark, source.files, root)
+            remarks += gaps.new_sentences()
         else:
             gaps = TelemetryGaps(root)
             frame = _stream(spark, source, messages, PASS_PATIENCE_MS, remarks.append)
@@ -310,14 +316,16 @@ def run_stream(
 def _brokers_of(
     source: SourceOptions, messages: Callable[[SparkSession], DataFrame] | None
 ) -> SourceOptions | None:
-    """The options, if brokers must be checked before Spark starts; None for scrapes and tests.
+    """The options, if brokers must be checked before Spark starts; None for folders and tests.
 
     Raises:
-        InputError: the folder of scrapes is not one.
+        InputError: the folder of scrapes or records is not one.
     """
     if source.scrapes is not None:
         broker_folders(source.scrapes)
-    return source if messages is None and source.scrapes is None else None
+    if source.files is not None:
+        record_folders(source.files)
+    return source if messages is None and source.folder is None else None
 
 
 def _stream(

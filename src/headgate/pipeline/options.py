@@ -67,6 +67,8 @@ class SourceOptions:
     access: AccessOptions = NO_ACCESS
     scrapes: str | None = None
     """A folder with texts of ``/metrics``, read instead of the topics; no broker is contacted."""
+    files: str | None = None
+    """A folder with files of telemetry records, read in the same way."""
     work: str | None = None
     """A folder for the job's own files, checkpoints and Spark's log; None: ``out``."""
     spark: SparkOptions = DEFAULTS
@@ -100,7 +102,14 @@ class SourceOptions:
             faults.add(f"--topic: {error}")
         with faults.collecting():
             self.access.check((*self.broker_urls, *self.web_urls))
+        if self.scrapes is not None and self.files is not None:
+            faults.add("--scrapes and --files exclude each other: leave one out")
         faults.raise_any()
+
+    @property
+    def folder(self) -> str | None:
+        """The folder that is read instead of the topics; None without one."""
+        return self.scrapes if self.files is None else self.files
 
     def source_options(self, broker_url: str, web_url: str) -> dict[str, str]:
         """The options of ``format("pulsar")`` for one of the brokers."""
@@ -160,10 +169,11 @@ class AttributeOptions:
     """Whether topics are judged, by what held their producers, instead of subscriptions."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for an unknown format, or scrapes that are not to be read."""
+        """Raise :class:`InputError` for an unknown format, or files that are not to be read."""
         _check_format(self.format)
-        if self.source.scrapes is not None and not self.reads:
-            raise InputError("--scrapes and --no-read exclude each other: leave one out")
+        if self.source.folder is not None and not self.reads:
+            option = "--scrapes" if self.source.files is None else "--files"
+            raise InputError(f"{option} and --no-read exclude each other: leave one out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +190,12 @@ class StreamOptions:
     """Rows older than this are dropped, once an hour; None: none."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for scrapes, a trigger that is too short or not finite, or
+        """Raise :class:`InputError` for files, a trigger that is too short or not finite, or
         retention that is too short."""
         _check_retention(self.retain_days)
-        if self.source.scrapes is not None:
-            raise InputError("--scrapes are read once; a stream reads telemetry topics")
+        if self.source.folder is not None:
+            option = "--scrapes" if self.source.files is None else "--files"
+            raise InputError(f"{option} are read once; a stream reads telemetry topics")
         if not (math.isfinite(self.trigger_s) and self.trigger_s >= TRIGGER_S_MIN):
             raise InputError(
                 f"--trigger {self.trigger_s:g}: seconds from {TRIGGER_S_MIN:g} on are allowed, "

@@ -8,11 +8,10 @@ neither loses nor duplicates rows. Each broker is one Spark job, whose tasks sha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.pipeline.scrapes.decoding import TASK_COLUMN
 from headgate.pipeline.scrapes.folder import (
     BrokerFolder,
     broker_folders,
@@ -29,9 +28,7 @@ from headgate.pipeline.store.log_changes import followed_or_new
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import Table
-
-_PARTS_PER_CORE: Final = 2
-"""Parts for each core; more of them balance the tasks, but each reads one more scrape."""
+from headgate.pipeline.timed_folders import PARTS_PER_CORE, TASK_COLUMN
 
 
 def ingest_scrapes(spark: SparkSession, folder: str, root: str) -> list[str]:
@@ -56,7 +53,7 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str, known: set[str
     app_id = f"scrapes:{broker.label}"
     upto_ms = ensure_table(root, BRONZE_SAMPLES).transaction_version(app_id)
     cores = spark.sparkContext.defaultParallelism
-    found = scrape_tasks(broker, upto_ms, known, _PARTS_PER_CORE * cores)
+    found = scrape_tasks(broker, upto_ms, known, PARTS_PER_CORE * cores)
     if not found:
         return
     rows = [(task.to_json(),) for task in found]

@@ -1,4 +1,7 @@
-"""Check that a folder of tables has rows of one source: telemetry topics or scrapes."""
+"""Check that a folder of tables has rows of one source: telemetry records or scrapes.
+
+Records come from topics or files, and each names its stream, so both may fill one folder.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def check_single_source(root: str, *, is_about_scrapes: bool) -> None:
             str(source).startswith(SOURCE_PREFIX) for source in rows.column(0).to_pylist()
         )
         if have_scrapes != is_about_scrapes:
-            have, other = "telemetry topics", "scrapes"
+            have, other = "telemetry records", "scrapes"
             if have_scrapes:
                 have, other = other, have
             raise InputError(

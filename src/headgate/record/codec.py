@@ -17,7 +17,14 @@ from google.protobuf.message import DecodeError
 from headgate.base.errors import CorruptionError, HeadgateError, InputError
 from headgate.base.sliced import Sliced, at_once
 from headgate.record._generated import headgate_record_pb2 as _pb2
-from headgate.record.fields import FIELDS, MAJOR_VERSION, MESSAGE_BYTES_MAX, FieldType, Kind
+from headgate.record.fields import (
+    FIELDS,
+    MAJOR_VERSION,
+    MEASURED_VERSION,
+    MESSAGE_BYTES_MAX,
+    FieldType,
+    Kind,
+)
 
 Value = str | int | float | bool | None
 Columns = Mapping[str, Sequence[Value]]
@@ -56,6 +63,13 @@ class BatchHeader:
     window_end_ns: int
     clock_step: bool = False
     """The wall clock stepped by more than 100 ms inside the window."""
+    is_inferred: bool = False
+    """Whether the account of time was inferred from looks at a cluster, and not measured."""
+
+    @property
+    def major_version(self) -> int:
+        """The version of the window's messages."""
+        return MAJOR_VERSION if self.is_inferred else MEASURED_VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +113,7 @@ class Batch:
 def message_properties(header: BatchHeader, seq: int) -> dict[str, str]:
     """The Pulsar message properties of an encoded batch."""
     return {
-        PROPERTY_RECORD: str(MAJOR_VERSION),
+        PROPERTY_RECORD: str(header.major_version),
         PROPERTY_SOURCE: header.source,
         PROPERTY_BOOT: header.boot_id,
         PROPERTY_SEQ: str(seq),
@@ -173,7 +187,7 @@ def _encode(
     header: BatchHeader, seq: int, parts: Sequence[tuple[Kind, Columns, int, int]]
 ) -> Sliced[bytes]:
     batch = _SampleBatch(
-        major_version=MAJOR_VERSION,
+        major_version=header.major_version,
         source=header.source,
         cluster=header.cluster,
         broker=header.broker,
@@ -182,6 +196,7 @@ def _encode(
         window_start_ns=header.window_start_ns,
         window_end_ns=header.window_end_ns,
         clock_step=header.clock_step,
+        inferred=header.is_inferred,
     )
     strings: dict[str | None, int] = {None: 0}
     for kind, columns, first, last in parts:
@@ -284,6 +299,7 @@ def decode_packed(data: bytes) -> PackedBatch:
         batch.window_start_ns,
         batch.window_end_ns,
         batch.clock_step,
+        batch.inferred,
     )
     return PackedBatch(header, batch.seq, [None, *batch.strings], rows, columns)
 

@@ -20,11 +20,19 @@ from typing import Final
 
 from headgate.base.park_cause import ParkCause
 
-MAJOR_VERSION: Final = 1
-"""Grows only when an old reader would misread a new record; such records are quarantined."""
+MAJOR_VERSION: Final = 2
+"""The highest version that this release reads. It grows only when an old reader would misread a new
+record; such records are quarantined."""
+
+MEASURED_VERSION: Final = 1
+"""Version of records whose broker measured the account of time. Those of an inferred account have
+:data:`MAJOR_VERSION`, because a reader of version 1 would take them for measured."""
 
 MESSAGE_BYTES_MAX: Final = 1_048_576
 """Largest encoded batch; a window with more rows is split over several messages."""
+
+UNKNOWN_INCARNATION: Final = 0
+"""Incarnation of a topic whose cluster does not tell it."""
 
 FULL_PERIOD_NS: Final = 60_000_000_000
 """At every multiple of this wall-clock time a broker sends a row for every subject."""
@@ -95,12 +103,12 @@ _SPAN_FIELDS: Final = (
 STATE_NAMES: Final = (
     "transition", "caught_up", "awaiting_ack", "no_consumer", "unacked_limit", "no_permits",
     "socket_full", "key_blocked", "throttled_subscription", "throttled_topic", "throttled_broker",
-    "storage", "dispatching", "not_due",
+    "storage", "dispatching", "not_due", "stuck",
 )
-"""The states of a subscription. All but the last stand in the order in which the broker checks
-them; ``not_due`` comes after ``caught_up``."""
+"""The states of a subscription. All but the last two stand in the order in which the broker
+checks them; ``not_due`` comes after ``caught_up``, and ``stuck`` is only inferred."""
 
-_LATE_STATES: Final = ("not_due",)
+_LATE_STATES: Final = ("not_due", "stuck")
 """Plain states that came after the throttled cells."""
 
 _THROTTLED_STATES: Final = ("throttled_subscription", "throttled_topic", "throttled_broker")

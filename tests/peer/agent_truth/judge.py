@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.limits_reading import LimitAnswers, limits_look
 from headgate.agent.reading import proof_look, topic_look
-
 from headgate.base.units import NS_PER_S
 from headgate.explain.delivery import Instant
 from tests.peer.agent_truth.situations import FACTORS, labels

@@ -29,6 +29,7 @@ from headgate.wire.messages import BaseCommand
 from tests.sim.brokersim.model import START, Cursor, Model, ViolationError, just_after
 from tests.sim.brokersim.publishing import PublishWatch
 from tests.sim.brokersim.quotas import QuotaWatch
+from tests.sim.brokersim.stuck import wrong_if_stuck
 
 Acknowledge = Callable[[ClientConnection, BaseCommand], int]
 
@@ -296,7 +297,7 @@ def _wrong_in(s: Subscription, broker: Broker, handed: tuple[int, int]) -> list[
     if isinstance(s.dispatcher, SharedDispatcher):
         wrong += _wrong_in_shared(s, s.dispatcher)
     if not s.dirty and broker._flush_scheduled_ns is None:
-        wrong += _wrong_state(s)
+        wrong += _wrong_state(s) + wrong_if_stuck(s, broker, unacked)
     return wrong
 
 

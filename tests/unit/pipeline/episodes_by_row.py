@@ -10,13 +10,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.account.verdict import Verdict
+from headgate.flow.account.verdict import INFERRED, MEASURED, Verdict
 from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_sentence
 from headgate.pipeline.kernels.episodes import NewestMinutes
 from headgate.pipeline.kernels.sentences import evicted_by_text, expired_by_text
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_partition
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,

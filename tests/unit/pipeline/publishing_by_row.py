@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.flow.limits.rate_limit import Dimension, is_lower
 from headgate.flow.sentences.backlog import limit_text
 from headgate.flow.sentences.past_publish import PastParkSummary, past_publish_sentence
@@ -23,7 +24,6 @@ from headgate.pipeline.kernels.publish_limits import (
 )
 from headgate.pipeline.kernels.publishing import RANGE_COLUMNS
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, table_arrow_schema
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_partition
 from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, PUBLISH_LEVELS
@@ -81,7 +81,7 @@ def publish_range_by_row(table: pa.Table, since_ns: int, until_ns: int) -> pa.Ta
 def _has_row(table: pa.Table) -> Flags:
     """Which minutes have a row; vectorised, because most topics are idle."""
     mask = np.zeros(table.num_rows, dtype=np.bool_)
-    for name in ("msgs_in", "duplicates_dropped", *PARKED_FIELD_NAMES):
+    for name in ("msgs_in", "bytes_in", "duplicates_dropped", *PARKED_FIELD_NAMES):
         amounts = pc.fill_null(table.column(name), 0)
         mask |= pc.greater(amounts, 0).to_numpy()
     return mask

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY
 from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.play import T0, S

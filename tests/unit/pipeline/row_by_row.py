@@ -18,8 +18,11 @@ from headgate.flow.account.demonstrated import (
     demonstrated_ack_per_s,
     hungry_share,
     stopped_by,
+    stuck_share,
 )
 from headgate.flow.account.verdict import (
+    INFERRED,
+    MEASURED,
     THROTTLED,
     Evidence,
     Judgement,
@@ -32,7 +35,6 @@ from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, sentence
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
 
 NS_PER_S: Final = 1_000_000_000
@@ -269,6 +271,7 @@ def _circumstances(
         since_s=_since_s(judgement.verdict, held, minutes, cells),
         silent_s=_silent_s(minutes),
         stopped_by=stopped_by(evidence.cells_ns),
+        stuck_share=stuck_share(evidence.cells_ns),
         evicted=sum(minute["evicted"] or 0 for minute in minutes),
         evicted_by=_evicted_by(minutes),
         expired=sum(minute["expired"] or 0 for minute in minutes),

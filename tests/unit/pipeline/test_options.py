@@ -120,6 +120,17 @@ def test_housekeeping_times_are_bounded(values: dict[str, int], text: str) -> No
         CompactOptions("tables", **values)  # type: ignore[arg-type]
 
 
+def test_files_are_read_once_and_not_beside_scrapes() -> None:
+    source = SourceOptions("tables", files="records")
+    assert (AttributeOptions(source).source.folder, SourceOptions("t").folder) == ("records", None)
+    with pytest.raises(InputError, match="--files and --no-read exclude each other"):
+        AttributeOptions(source, reads=False)
+    with pytest.raises(InputError, match="--files are read once"):
+        StreamOptions(source)
+    with pytest.raises(InputError, match="--scrapes and --files exclude each other"):
+        SourceOptions("tables", files="records", scrapes="texts")
+
+
 def test_scrapes_are_read_once() -> None:
     source = SourceOptions("tables", scrapes="texts")
     assert AttributeOptions(source).source.scrapes == "texts"

@@ -36,7 +36,7 @@ def test_scrapes_are_refused_in_a_folder_of_topics(tmp_path: Path) -> None:
     told = bronze_tables(message_batch(play(3)))
     fill(tmp_path, (rows for name, rows in told if name == BRONZE_SAMPLES.name))
     check_single_source(str(tmp_path), is_about_scrapes=False)
-    with pytest.raises(InputError, match="was filled from telemetry topics; scrapes would count"):
+    with pytest.raises(InputError, match="was filled from telemetry records; scrapes would count"):
         check_single_source(str(tmp_path), is_about_scrapes=True)
 
 
@@ -45,5 +45,5 @@ def test_topics_are_refused_in_a_folder_of_scrapes(tmp_path: Path) -> None:
     write_scrapes(folder, range(3))
     fill(root, [tables(all_works(folder, 1))])
     check_single_source(str(root), is_about_scrapes=True)
-    with pytest.raises(InputError, match="was filled from scrapes; telemetry topics would count"):
+    with pytest.raises(InputError, match="was filled from scrapes; telemetry records would count"):
         check_single_source(str(root), is_about_scrapes=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from headgate.record.codec import (
     decode,
     encode_in_steps,
     encode_window,
+    message_properties,
 )
 from headgate.record.fields import CELL_NAMES, FIELDS, MESSAGE_BYTES_MAX, FieldType, Kind
 
@@ -130,9 +132,19 @@ def test_foreign_bytes_are_corruption(data: bytes) -> None:
 def test_higher_major_version_is_put_aside() -> None:
     (message,) = encode_window(HEADER, 0, {})
     newer = vars(codec)["_SampleBatch"].FromString(message)
-    newer.major_version = 2
-    with pytest.raises(UnknownVersionError, match="major version 2"):
+    newer.major_version = 3
+    with pytest.raises(UnknownVersionError, match="major version 3"):
         decode(newer.SerializeToString())
+
+
+@pytest.mark.parametrize(("is_inferred", "version"), [(False, 1), (True, 2)])
+def test_an_inferred_account_has_a_version_of_its_own(is_inferred: bool, version: int) -> None:
+    """A reader of version 1 would take it for measured."""
+    header = replace(HEADER, is_inferred=is_inferred)
+    (message,) = encode_window(header, 0, {})
+    assert vars(codec)["_SampleBatch"].FromString(message).major_version == version
+    assert message_properties(header, 0)["headgate.record"] == str(version)
+    assert decode(message).header == header
 
 
 def test_lengths_and_indexes_that_lie_are_corruption() -> None:

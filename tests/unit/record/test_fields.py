@@ -42,7 +42,7 @@ def test_a_name_has_one_type_in_every_kind() -> None:
 
 
 def test_cells_split_only_throttled_states() -> None:
-    assert len(STATE_CELLS) == len(set(CELL_NAMES)) == 11 + 3 * 2 * 2
+    assert len(STATE_CELLS) == len(set(CELL_NAMES)) == 12 + 3 * 2 * 2
     assert {state for state, _, _ in STATE_CELLS} == set(STATE_NAMES)
     for state, dimension, consumer in STATE_CELLS:
         assert bool(dimension) == bool(consumer) == state.startswith("throttled_")

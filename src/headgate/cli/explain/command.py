@@ -1,4 +1,4 @@
-"""The command ``headgate explain``, which asks a running broker what holds its backlogs.
+"""The command ``headgate explain``, which asks a running broker or cluster what holds its backlogs.
 
 Operators run it during an incident, so it loads little: no library for tables.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
@@ -14,9 +15,16 @@ from urllib.parse import quote
 import click
 
 from headgate.access.admin_api import AccessRefusedError, AdminApi, AdminUrlError, UnreachableError
-from headgate.base.names import InvalidNameError, TopicName, parse_topic
+from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
+from headgate.base.units import S_PER_HOUR, S_PER_MINUTE
 from headgate.cli import terminal
 from headgate.cli.connection.options import api_options
+from headgate.cli.explain.errors import (
+    EXIT_NOT_ANSWERED,
+    EXIT_REFUSED,
+    ExplainError,
+    NotHeadgateError,
+)
 from headgate.cli.explain.text import explain_text
 
 EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
@@ -27,19 +35,29 @@ COUNT_MAX: Final = 1_000
 NO_SUCH_TOPIC: Final = ("Topic ", "Partitioned Topic ")
 """How the reason begins if a Headgate broker does not have the topic."""
 
-EXIT_NOT_ANSWERED: Final = 1
-"""No Headgate broker of this release answers at the URL."""
-EXIT_REFUSED: Final = 2
-"""The request is wrong: no such topic, or a name or option that is not allowed."""
+_PAGE_BYTES: Final = 64
+"""How much of an answer shows whether it is a web page."""
+
+FOR_S_MIN: Final = 3
+FOR_S_MAX: Final = S_PER_HOUR
+_FOR: Final = re.compile(r"([1-9][0-9]{0,4})(s|m|h|min)?")
+_UNITS_S: Final = {"s": 1, "m": S_PER_MINUTE, "min": S_PER_MINUTE, "h": S_PER_HOUR}
 
 
-class ExplainError(click.ClickException):
-    """One sentence for the operator, with an exit status."""
+def _seconds(_: click.Context, __: click.Parameter, value: str) -> int:
+    """``30s``, ``5m``; a number alone means seconds."""
+    match = _FOR.fullmatch(value)
+    seconds = int(match[1]) * _UNITS_S[match[2] or "s"] if match else 0
+    if not FOR_S_MIN <= seconds <= FOR_S_MAX:
+        raise click.BadParameter(f"{value!r} is no time such as 30s or 5m, from 3s to 1h")
+    return seconds
 
-    def __init__(self, message: str, exit_status: int) -> None:
-        super().__init__(message)
-        # Click has it as an attribute of the class.
-        self.__dict__["exit_code"] = exit_status
+
+def _namespaces(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(str(NamespaceName.parse(value)) for value in values)
+    except InvalidNameError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command("explain")
@@ -56,6 +74,43 @@ class ExplainError(click.ClickException):
     show_default=True,
     help="Number of backlogs to list without TOPIC, or of topics with --storage.",
 )
+@click.option(
+    "--for",
+    "seconds",
+    metavar="TIME",
+    default="30s",
+    show_default=True,
+    callback=_seconds,
+    help="How long to look at an Apache Pulsar cluster: 30s, 5m. The longer, the surer.",
+)
+@click.option(
+    "--namespace",
+    "namespaces",
+    metavar="TENANT/NAMESPACE",
+    multiple=True,
+    callback=_namespaces,
+    help="Of an Apache Pulsar cluster, list the backlogs of this namespace; for a role that is no"
+    " superuser. May be given several times.",
+)
+@click.option(
+    "--record",
+    "record_path",
+    metavar="FILE",
+    default="",
+    help="Keep the looks at an Apache Pulsar cluster in a new file, for --replay.",
+)
+@click.option(
+    "--hash-names",
+    is_flag=True,
+    help="With --record, replace all names and addresses by hashes.",
+)
+@click.option(
+    "--replay",
+    "replay_path",
+    metavar="FILE",
+    default="",
+    help="Judge the looks in a file of --record again; asks no broker.",
+)
 def explain_command(
     topic: str | None,
     as_json: bool,
@@ -63,42 +118,92 @@ def explain_command(
     per_partition: bool,
     connect: Callable[[], AdminApi],
     count: int,
+    **others: Any,
 ) -> None:
     """Show what holds TOPIC back: the cause, the limit, where it is set, since when.
 
     Without TOPIC, list the largest backlogs; with --storage, the topics that keep most disk.
     A short name means a topic of public/default.
 
+    A Headgate broker answers from its own account. At an Apache Pulsar cluster the command looks
+    for --for TIME, reads only, and infers the answer.
+
     The exit status is 0 if the broker answered, 1 if no broker did, and 2 if the request is wrong,
     for example because the topic does not exist.
     """
     if storage and (topic is not None or per_partition):
         raise click.UsageError("--storage is about the whole broker: it takes no TOPIC.")
+    if per_partition and topic is None:
+        raise click.UsageError("--per-partition needs a TOPIC.")
+    if others["hash_names"] and not others["record_path"]:
+        raise click.UsageError("--hash-names needs --record FILE.")
+    try:
+        name = None if topic is None else parse_topic(topic)
+    except InvalidNameError as error:
+        raise ExplainError(str(error), EXIT_REFUSED) from error
+    if others["replay_path"]:
+        if storage or per_partition or others["record_path"]:
+            raise click.UsageError("--replay goes with TOPIC, --count and --json alone.")
+        from headgate.cli.explain.look import replayed
+
+        answer = replayed(others["replay_path"], "" if name is None else name.full, count)
+        _print(answer, as_json=as_json)
+        return
     if storage:
         path = f"{STORAGE_PATH}?count={count}"
-    elif topic is None:
-        if per_partition:
-            raise click.UsageError("--per-partition needs a TOPIC.")
+    elif name is None:
         path = f"{EXPLAIN_PATH}?count={count}"
     else:
-        try:
-            path = topic_path(parse_topic(topic), per_partition=per_partition)
-        except InvalidNameError as error:
-            raise ExplainError(str(error), EXIT_REFUSED) from error
+        path = topic_path(name, per_partition=per_partition)
     api = connect()
-    answer = fetch(api, path)
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
     try:
-        text = explain_text(answer, terminal.width(), color=terminal.has_color())
+        answer = fetch(api, path)
+    except NotHeadgateError as error:
+        if storage or per_partition:
+            raise
+        answer = _look(api, name, count, others, error)
+    try:
+        _print(answer, as_json=as_json)
     except KeyError as error:
         raise ExplainError(
             f"{api.url} runs an older release of Headgate, whose answer has no {error}: use that "
             "release's headgate explain, or --json",
             EXIT_NOT_ANSWERED,
         ) from error
-    click.echo(text, nl=False)
+
+
+def _print(answer: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+        return
+    click.echo(explain_text(answer, terminal.width(), color=terminal.has_color()), nl=False)
+
+
+def _look(
+    api: AdminApi,
+    topic: TopicName | None,
+    count: int,
+    options: dict[str, Any],
+    not_headgate: NotHeadgateError,
+) -> dict[str, Any]:
+    """Look at what is perhaps an Apache Pulsar cluster."""
+    from headgate.cli.explain.look import LookRequest, answer_of_cluster
+    from headgate.cli.explain.progress import progress
+
+    if topic is not None and not topic.is_persistent:
+        raise ExplainError(
+            f"{topic} is not persistent: it has no backlog that could wait", EXIT_REFUSED
+        ) from not_headgate
+    request = LookRequest(
+        topic="" if topic is None else topic.full,
+        namespaces=options["namespaces"],
+        count=count,
+        seconds=options["seconds"],
+        record_path=options["record_path"],
+        is_hashed=options["hash_names"],
+    )
+    with progress(request.seconds) as show:
+        return answer_of_cluster(api, request, show)
 
 
 def topic_path(topic: TopicName, *, per_partition: bool) -> str:
@@ -140,12 +245,20 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
         return dict(answer)
     if known and "reason" in answer:
         if status == http.client.NOT_FOUND and not str(answer["reason"]).startswith(NO_SUCH_TOPIC):
-            raise ExplainError(
-                f"{url} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own "
-                "account (--admin-url names the admin API)",
-                EXIT_NOT_ANSWERED,
-            )
+            raise _not_headgate(url)
         asked_wrongly = status < http.client.INTERNAL_SERVER_ERROR
         code = EXIT_REFUSED if asked_wrongly else EXIT_NOT_ANSWERED
         raise ExplainError(f"{answer['reason']} (status {status})", code)
+    if status == http.client.NOT_FOUND:
+        raise _not_headgate(url)
+    if body[:_PAGE_BYTES].lstrip()[:1] == b"<":
+        raise _unreachable(f"{url} answers with a web page, as a proxy or another server does")
     raise _unreachable(f"{url} does not answer as a Headgate broker does (status {status})")
+
+
+def _not_headgate(url: str) -> NotHeadgateError:
+    return NotHeadgateError(
+        f"{url} is no Headgate broker: this needs Headgate's own account (--admin-url names the "
+        "admin API)",
+        EXIT_NOT_ANSWERED,
+    )

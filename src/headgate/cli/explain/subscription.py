@@ -10,9 +10,11 @@ from headgate.base.units import S_PER_MINUTE
 from headgate.cli.explain.figures import (
     SHARE_SHOWN_MIN,
     Report,
+    capitalized,
     count_text,
     rate_text,
 )
+from headgate.cli.explain.inferred import evidence_text, is_inferred
 from headgate.cli.explain.page import INDENT, Page
 
 WATCHED_LATE_S: Final = 3
@@ -50,9 +52,11 @@ def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
     """The figures behind the sentence: now, the last minute, the last hour."""
     now = _state(report["state"], report["stateDimension"], report["stateConsumer"])
     if report["backlogMessages"]:
+        known = report["backlogBytes"] is not None
+        size = f" ({size_text(report['backlogBytes'])})" if known else ""
         now += (
             f"; {report['unackedMessages']:,} of {report['backlogMessages']:,} messages"
-            f" ({size_text(report['backlogBytes'])}) are with consumers"
+            f"{size} are with consumers"
             f"; the oldest is {time_text(report['oldestAgeS'])} old"
         )
     if report["delayedMessages"]:
@@ -95,6 +99,7 @@ def add_verdict(page: Page, report: Report) -> None:
         return
     if level == "settling":
         page.add(sentence, first=INDENT, rest=INDENT)
+        _add_evidence(page, report)
         return
     page.add(_backlog_line(report), first=INDENT, rest=INDENT)
     unsure = "" if level == "high" else f", {level}"
@@ -106,6 +111,12 @@ def add_verdict(page: Page, report: Report) -> None:
         fg=_COLORS.get(verdict, _THROTTLED_COLOR),
         bold=True,
     )
+    _add_evidence(page, report)
+
+
+def _add_evidence(page: Page, report: Report) -> None:
+    if is_inferred(report):
+        page.add(capitalized(f"{evidence_text(report)}."), first=INDENT, rest=INDENT)
 
 
 def _backlog_line(report: Report) -> str:
@@ -122,14 +133,19 @@ def _backlog_line(report: Report) -> str:
     else:
         text += ", steady"
     if report["backlogSinceS"] is not None:
-        since_s, known_s = report["backlogSinceS"], report["knownSinceS"]
-        if known_s < WATCHED_S_MAX and since_s - known_s > WATCHED_LATE_S:
-            # The age of its oldest message: earlier ones may have been acknowledged since.
-            text += f"; there for at least {time_text(since_s)}, of which this broker has watched "
-            text += time_text(known_s)
-        else:
-            text += f"; there for {time_text(since_s)}"
+        text += f"; there for {_age_text(report, report['backlogSinceS'], report['knownSinceS'])}"
     return text
+
+
+def _age_text(report: Report, since_s: float, known_s: float) -> str:
+    """How old a backlog is; at least so old if nobody saw it begin."""
+    if known_s < WATCHED_S_MAX and since_s - known_s > WATCHED_LATE_S:
+        # The age of its oldest message: earlier ones may have been acknowledged since.
+        watched = "these looks cover" if is_inferred(report) else "this broker has watched"
+        return f"at least {time_text(since_s)}, of which {watched} {time_text(known_s)}"
+    if is_inferred(report) and known_s - since_s < WATCHED_LATE_S:
+        return f"at least {time_text(since_s)}, since the first look"
+    return time_text(since_s)
 
 
 def keeps_up(report: Report) -> bool:

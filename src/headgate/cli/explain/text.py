@@ -14,6 +14,7 @@ from headgate.cli.explain.figures import (
     short_name,
     topic_title,
 )
+from headgate.cli.explain.inferred import add_not_seen, inferred_publishing_line, is_inferred
 from headgate.cli.explain.limits import add_limits
 from headgate.cli.explain.page import INDENT, WIDTH_MAX, WIDTH_MIN, Page
 from headgate.cli.explain.publishing import add_adaptive, add_parked, add_quotas, publishing_line
@@ -42,11 +43,13 @@ def _add_top(page: Page, answer: Report) -> None:
     fine = [report for report in reports if keeps_up(report)]
     total = count_text(answer["subscriptionsTotal"], "subscription")
     head = f"{answer['broker']}, {instant_text(answer['at'])}: {total}"
+    if is_inferred(answer):
+        head += f" of Apache Pulsar {answer['clusterVersion']}, inferred"
     if not backlogs:
         page.add(f"{head}, no backlog.", bold=True)
     else:
         page.add(f"{head}; the largest backlogs:", bold=True)
-    storage = answer.get("storage", {})  # absent in answers of earlier releases
+    storage = answer.get("storage") or {}  # absent in answers of earlier releases
     if storage.get("sentence"):
         page.blank()
         page.add(f"{capitalized(storage['sentence'])}.", bold=True)
@@ -73,6 +76,7 @@ def _add_top(page: Page, answer: Report) -> None:
     if left_out > 0:
         page.blank()
         page.add(f"{left_out:,} more, all smaller; --count shows more.")
+    add_not_seen(page, answer)
 
 
 def _add_parked_topics(page: Page, answer: Report) -> None:
@@ -92,11 +96,27 @@ def _add_parked_topics(page: Page, answer: Report) -> None:
             )
 
 
+def _add_inferred_topic(page: Page, answer: Report, head: str) -> None:
+    """A topic of an Apache Pulsar cluster, whose limits and waiting producers are not listed."""
+    page.add(f"{head}: Apache Pulsar {answer['clusterVersion']}, inferred", bold=True)
+    page.add(inferred_publishing_line(answer))
+    for report in answer["subscriptions"]:
+        page.blank()
+        add_subscription(page, report)
+    if not answer["subscriptions"]:
+        page.add(capitalized(answer["sentence"]))
+    add_not_seen(page, answer)
+
+
 def _add_topic(page: Page, answer: Report) -> None:
     partitions = answer["partitions"]
-    page.add(f"{topic_title(answer)}, {instant_text(answer['at'])}", bold=True)
+    head = f"{topic_title(answer)}, {instant_text(answer['at'])}"
+    if is_inferred(answer):
+        _add_inferred_topic(page, answer, head)
+        return
+    page.add(head, bold=True)
     page.add(publishing_line(answer))
-    storage = answer.get("storage", {})
+    storage = answer.get("storage") or {}
     # The publishing sentence names a full disk.
     if storage.get("sentence") and not storage["diskFull"]:
         page.add(f"{capitalized(storage['sentence'])}.")

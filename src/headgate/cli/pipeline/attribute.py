@@ -14,6 +14,7 @@ from headgate.cli.pipeline.common import (
     EXIT_FOUND,
     check_needed,
     check_no_brokers,
+    files_option,
     format_option,
     interruptible,
     load,
@@ -44,6 +45,7 @@ class _Verdict(click.Choice[str]):
 @click.command("attribute", short_help="Judge each subscription over a time range.")
 @source_options
 @scrapes_option
+@files_option
 @range_options
 @format_option
 @click.option(

@@ -130,11 +130,14 @@ def source_options(command: Command) -> Command:
         spark: SparkOptions,
         lineage: LineageOptions,
         scrapes: str | None = None,
+        files: str | None = None,
         **others: Any,
     ) -> None:
         if scrapes is not None:
             check_no_brokers("--scrapes")
-        is_asking = scrapes is None and not others.get("no_read")
+        if files is not None:
+            check_no_brokers("--files")
+        is_asking = scrapes is None and files is None and not others.get("no_read")
         config = connect() if is_asking else ClientConfig()
         if config.broker_url and not is_given("broker_urls"):
             broker_urls = (config.broker_url,)
@@ -143,8 +146,8 @@ def source_options(command: Command) -> Command:
         warn_of_open_tls(config, [*broker_urls, *web_urls], warn)
         source = SourceOptions(
             out, broker_urls, web_urls, topic, fail_on_data_loss,
-            access_of(config, os.environ, warn), scrapes=scrapes, work=work, spark=spark,
-            lineage=lineage,
+            access_of(config, os.environ, warn), scrapes=scrapes, files=files, work=work,
+            spark=spark, lineage=lineage,
         )  # fmt: skip
         command(source, **others)
 
@@ -192,6 +195,15 @@ def scrapes_option(command: Command) -> Command:
         "--scrapes", metavar="DIR", type=click.Path(file_okay=False),
         help="Read /metrics texts of a Pulsar cluster instead of telemetry topics: files named"
         " <milliseconds since 1970>.prom, in one folder for each of several brokers.",
+    )(command)  # fmt: skip
+
+
+def files_option(command: Command) -> Command:
+    """``--files``, for commands that read once; used with :func:`source_options`."""
+    return click.option(
+        "--files", metavar="DIR", type=click.Path(file_okay=False),
+        help="Read files of telemetry records, as headgate agent writes them, instead of telemetry"
+        " topics: in one folder for each cluster.",
     )(command)  # fmt: skip
 
 

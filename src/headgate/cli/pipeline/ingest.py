@@ -9,9 +9,11 @@ from types import FrameType
 
 import click
 
+from headgate.base.units import PORT_MAX
 from headgate.cli.pipeline.common import (
     EXIT_FOUND,
     check_needed,
+    files_option,
     interruptible,
     load,
     retention_option,
@@ -19,8 +21,6 @@ from headgate.cli.pipeline.common import (
     source_options,
 )
 from headgate.pipeline.options import METRICS_HOST, TRIGGER_S_MIN, SourceOptions, StreamOptions
-
-_PORT_MAX = 65_535
 
 
 def _days(
@@ -38,6 +38,7 @@ def _days(
 @click.command("run", short_help="Bring all tables up to date, then end.")
 @source_options
 @scrapes_option
+@files_option
 @click.option(
     "--recompute", "days", metavar="DAY", multiple=True, callback=_days,
     help="Recompute this day (UTC, such as 2026-11-21) in every derived table; given twice, all"
@@ -79,7 +80,7 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:
     callback=_seconds, help=f"Time between two reads of the topics, at least {TRIGGER_S_MIN:g}.",
 )  # fmt: skip
 @click.option(
-    "--metrics-port", metavar="N", type=click.IntRange(0, _PORT_MAX),
+    "--metrics-port", metavar="N", type=click.IntRange(0, PORT_MAX),
     help="Serve Prometheus metrics at this port; 0 takes a free one and prints it.",
 )  # fmt: skip
 @click.option(

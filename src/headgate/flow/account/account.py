@@ -34,11 +34,12 @@ class State(Enum):
     STORAGE = "storage"
     DISPATCHING = "dispatching"
     NOT_DUE = "not_due"
+    STUCK = "stuck"
 
 
 class Cell(IntEnum):
     """The parts of the account: ten plain states, then twelve throttled cells, numbered
-    ``FIRST_THROTTLED + 4 * level + 2 * dimension + busy``, then a plain state that came later. The
+    ``FIRST_THROTTLED + 4 * level + 2 * dimension + busy``, then plain states that came later. The
     numbers are those of the telemetry record, so a new cell comes last."""
 
     TRANSITION = 0
@@ -64,6 +65,8 @@ class Cell(IntEnum):
     BROKER_BYTES_HUNGRY = 20
     BROKER_BYTES_BUSY = 21
     NOT_DUE = 22
+    STUCK = 23
+    """Of clusters that the agent looks at; Headgate's own broker is never in it."""
 
 
 FIRST_THROTTLED = int(Cell.SUBSCRIPTION_MESSAGES_HUNGRY)

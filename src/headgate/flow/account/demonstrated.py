@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account.account import LABELS, State
+from headgate.flow.account.account import LABELS, Cell, State
 from headgate.flow.account.verdict import BLAME, YOUNG_NS, Verdict
 from headgate.flow.limits.rate_limit import Level
 
@@ -27,6 +27,7 @@ DEMONSTRATED_PERCENTILE = 0.95
 HELD_BY_OTHERS: tuple[bool, ...] = tuple(
     labels.level is not None
     or labels.state in (State.CAUGHT_UP, State.NOT_DUE, State.NO_CONSUMER, State.TRANSITION)
+    or labels.state is State.STUCK
     for labels in LABELS
 )
 """By cell: whether time in it shows nothing about the rate of the consumers."""
@@ -87,6 +88,12 @@ def stopped_by(cells_ns: Sequence[int]) -> str:
         if ns > 0 and labels.state in CONSUMER_STATES
     ]
     return max(held)[1] if held else ""
+
+
+def stuck_share(cells_ns: Sequence[int]) -> float:
+    """The part of the time in which the broker's dispatcher was stuck; 0 if no time passed."""
+    total_ns = sum(cells_ns)
+    return cells_ns[Cell.STUCK] / total_ns if total_ns else 0.0
 
 
 def hungry_share(cells_ns: Sequence[int], level: Level | None) -> float | None:

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_MS, NS_PER_S
@@ -46,6 +47,9 @@ IN_FLIGHT_NS = 250 * NS_PER_MS
 GROWTH_NS_MAX = 10 * YOUNG_NS
 """In a longer window, growth shows nothing that age does not: a consumer that falls behind for a
 tenth of the window has an old message at its end."""
+MEASURED: Final = "measured"
+INFERRED: Final = "inferred"
+"""What evidence rests on: a broker's own account of time, or one inferred from counters."""
 INFERRED_CONFIDENCE = 0.6
 """Counters do not show whether a consumer was hungry, nor what happened between two snapshots."""
 
@@ -81,6 +85,7 @@ _BLAME = {
     State.STORAGE: Verdict.BROKER,
     State.DISPATCHING: Verdict.BROKER,
     State.NOT_DUE: Verdict.NONE,
+    State.STUCK: Verdict.BROKER,
 }
 
 

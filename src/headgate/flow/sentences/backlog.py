@@ -42,7 +42,8 @@ class Circumstances:
     If ``batches_count_as_one``, limits in messages count a batch as one. Rates are messages a
     second; ``bytes_per_message`` is a mean. The situation has lasted for ``since_s`` seconds, or
     longer if ``since_at_least``. Nothing was acknowledged in the last ``silent_s`` seconds.
-    ``stopped_by`` is the label of the consumer state that took the most time. A backlog quota
+    ``stopped_by`` is the label of the consumer state that took the most time; the dispatcher was
+    stuck for ``stuck_share`` of it. A backlog quota
     evicted ``evicted`` messages before they were acknowledged, in the judged time; ``evicted_by``
     is the last one that did (:func:`headgate.flow.sentences.quota.quota_text`). ``expired``
     messages reached their age before they were acknowledged; ``expired_by`` is the last TTL that
@@ -69,6 +70,7 @@ class Circumstances:
     since_at_least: bool = False
     silent_s: float | None = None
     stopped_by: str = ""
+    stuck_share: float = 0.0
     evicted: int = 0
     evicted_by: str = ""
     expired: int = 0
@@ -333,12 +335,26 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
 
 
 def _broker(judgement: Judgement, facts: Circumstances) -> str:
+    if facts.stuck_share > _MOST * judgement.shares[Verdict.BROKER]:
+        return _stuck(facts)
     text = f"the broker itself took most of the time{_since(facts)}"
     text += " (seeking, failing over, reading from disk or sending)"
     held = sum(judgement.shares[limiter] for limiter in THROTTLED)
     if held < CLOSE_SHARE:
         return f"{text}, not a limit or a consumer"
     return f"{text}; a limit held it for {percent(held)}, and raising it would not help the rest"
+
+
+def _stuck(facts: Circumstances) -> str:
+    """Messages wait for a consumer that has room, and nothing is scheduled to send them."""
+    permits = "permits"
+    if facts.permits is not None:
+        of = "" if facts.permits_max is None else f" of {facts.permits_max:,}"
+        permits = f"{facts.permits:,}{of} permits"
+    return (
+        f"the dispatcher is stuck{_since(facts)}: the consumer has {permits} free"
+        f"{_backlog(facts)}, and the broker sends nothing; unload the topic"
+    )
 
 
 def _amount_at_end(judgement: Judgement, facts: Circumstances) -> int | None:

@@ -56,12 +56,12 @@ def quota_sentence(
     ``use`` is the used part of the limit (0.83). While ``exceeded``, the quota stops producers,
     also a little below the limit, until there is room. ``limit_text`` is the limit as text,
     ``source`` is where the quota is set, and ``policy`` is Pulsar's name.
-    ``subscription`` has the oldest unacknowledged message, which is ``oldest_age_s`` old.
-    ``slowest`` has the largest backlog, so a size quota evicts from it; None if unknown. At the
-    present rate the limit is reached in ``seconds_to_breach``; None if it does not approach, or is
-    unknown. A ``forecast`` uses more than the present rate and replaces that. ``reached`` says when
-    the limit was reached lately, if it is not exceeded now (``in this minute``, ``3 s ago``): the
-    quota then keeps the topic just below its limit, so there is no forecast.
+    ``subscription`` has the oldest unacknowledged message, which is ``oldest_age_s`` old; None if
+    unknown. ``slowest`` has the largest backlog, so a size quota evicts from it; None if unknown.
+    At the present rate the limit is reached in ``seconds_to_breach``; None if it does not approach,
+    or is unknown. A ``forecast`` uses more than the present rate and replaces that. ``reached``
+    says when the limit was reached lately, if it is not exceeded now (``in this minute``, ``3 s
+    ago``): the quota then keeps the topic just below its limit, so there is no forecast.
     """
     quota = f"its {limit_text} {'time ' * (kind == 'time')}quota" + f" ({source})" * bool(source)
     loser = slowest if kind == "size" else subscription
@@ -71,6 +71,8 @@ def quota_sentence(
         holder = f"subscription {subscription} holds the oldest message{age}"
         if kind == "size" and slowest not in (None, subscription):
             holder = f"subscription {slowest} has the largest backlog, {holder}"
+    elif kind == "size" and slowest is not None:
+        holder = f"subscription {slowest} has the largest backlog"
     if exceeded and 0 < use < 1 and policy != QuotaPolicy.EVICTION:
         # The limit was reached, and producers are released a little below it.
         text = f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}, after reaching it"

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.array_types import Codes, Doubles, Flags, Longs
 from headgate.pipeline.kernels.verdict_arrays import (
@@ -25,7 +26,6 @@ from headgate.pipeline.kernels.verdict_arrays import (
     JudgementArrays,
 )
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES
 
 GAINS: Final = ("appended", "rewound")

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.pipeline.kernels.record_arrays import (
     ARROW,
     EARLIEST_NS,
@@ -32,7 +33,6 @@ from headgate.pipeline.tables.bronze import (
     BRONZE_EVENTS,
     BRONZE_QUARANTINE,
     BRONZE_SAMPLES,
-    MEASURED,
 )
 from headgate.record.codec import UnknownVersionError, decode_packed
 from headgate.record.fields import FIELDS, Kind
@@ -169,6 +169,8 @@ def _header_columns(batches: Sequence[MessageArrays], counts: Sequence[int]) -> 
         "window_end_ns": pa.array(ends_of_rows),
         "window_end": pa.array(ends_of_rows // 1_000).cast(TIMESTAMP),
         "clock_step": column([header.clock_step for header in headers], pa.bool_()),
-        "evidence": pa.repeat(pa.scalar(MEASURED, pa.string()), len(ends_of_rows)),
+        "evidence": column(
+            [INFERRED if header.is_inferred else MEASURED for header in headers], pa.string()
+        ),
         "row": pa.array(np.concatenate([np.arange(n, dtype=np.int32) for n in counts])),
     }

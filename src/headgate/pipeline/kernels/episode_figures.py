@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.account.verdict import Verdict
+from headgate.flow.account.verdict import INFERRED, MEASURED, Verdict
 from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_sentence
 from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.column_values import quotients, texts_by_code
 from headgate.pipeline.kernels.sentences import evicted_by_text, expired_by_text, texts_of_lost
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.episodes import BLAME_COLUMNS
 from headgate.pipeline.time_span import minute_text
 

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.flow.account.verdict import Verdict
+from headgate.flow.account.verdict import INFERRED, Verdict
 from headgate.flow.sentences.episode import Ending
 from headgate.pipeline.kernels.account_windows import inferred_rows, longs
 from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
@@ -42,7 +42,6 @@ from headgate.pipeline.tables.arrow_types import (
     table_arrow_schema,
 )
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
-from headgate.pipeline.tables.bronze import INFERRED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,

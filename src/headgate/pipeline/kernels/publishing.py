@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.pipeline.kernels.account_windows import inferred_rows, longs
 from headgate.pipeline.kernels.array_types import Flags, Longs
 from headgate.pipeline.kernels.column_values import (
@@ -35,7 +36,6 @@ from headgate.pipeline.tables.arrow_types import (
     partition_columns,
     table_arrow_schema,
 )
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION, PUBLISH_LEVELS
@@ -117,9 +117,13 @@ def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Tab
 
 
 def _has_row(table: pa.Table) -> Flags:
-    """Which minutes have a row."""
+    """Which minutes have a row.
+
+    A message between two looks at a cluster is cut at the minute between them: there may be bytes
+    without a message.
+    """
     mask = np.zeros(table.num_rows, dtype=np.bool_)
-    for name in ("msgs_in", "duplicates_dropped", *PARKED_FIELD_NAMES):
+    for name in ("msgs_in", "bytes_in", "duplicates_dropped", *PARKED_FIELD_NAMES):
         mask |= longs(table, name) > 0
     return mask
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
-from headgate.flow.account.account import LABELS
+from headgate.flow.account.account import LABELS, Cell
 from headgate.flow.account.demonstrated import CONSUMER_STATES
 from headgate.flow.account.verdict import Judgement, Verdict
 from headgate.flow.expiry import MessageTtl, ttl_text
@@ -175,6 +175,7 @@ def _circumstances(
         "since_s": _optional(facts.since_s[rows]),
         "silent_s": facts.silent_s[rows].tolist(),
         "stopped_by": _stopped_by(windows.cells_ns[:, rows]),
+        "stuck_share": _stuck_share(windows.cells_ns[:, rows]).tolist(),
         "evicted": windows.sums["evicted"][rows].tolist(),
         "expired": windows.sums["expired"][rows].tolist(),
         "evicted_by": texts_of_lost(
@@ -254,6 +255,12 @@ def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
     total = cells_ns.sum(axis=0)
     share = hungry[levels, np.arange(len(levels))] / np.maximum(total, 1)
     return np.where((levels != NO_CODE) & (total > 0), share, np.nan)
+
+
+def _stuck_share(cells_ns: Longs) -> Doubles:
+    """The same as ``headgate.flow.account.demonstrated.stuck_share``."""
+    share: Doubles = cells_ns[Cell.STUCK] / np.maximum(cells_ns.sum(axis=0), 1)
+    return share
 
 
 def _stopped_by(cells_ns: Longs) -> list[str]:

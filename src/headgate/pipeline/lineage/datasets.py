@@ -33,9 +33,9 @@ def table_set(root: str, table: Table) -> DataSet:
 
 
 def source_sets(source: SourceOptions) -> tuple[DataSet, ...]:
-    """What a job reads: a telemetry topic of each broker, or the folder of scrapes."""
-    if source.scrapes is not None:
-        return (DataSet(FILES, str(Path(source.scrapes).resolve())),)
+    """What a job reads: a telemetry topic of each broker, or the folder of files."""
+    if source.folder is not None:
+        return (DataSet(FILES, str(Path(source.folder).resolve())),)
     return tuple(DataSet(url, source.topic) for url in source.broker_urls)
 
 

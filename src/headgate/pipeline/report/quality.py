@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.flow.account.verdict import MEASURED
 from headgate.pipeline.kernels.array_types import Doubles, Longs
 from headgate.pipeline.report.grid import Grid, instants, numbers
 from headgate.pipeline.store.scan import TableScan
-from headgate.pipeline.tables.bronze import MEASURED
 from headgate.pipeline.time_span import Span
 
 _COUNTS: Final = ("gaps", "restarts", "resets", "clock_steps")

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_MS
@@ -18,19 +16,9 @@ from headgate.pipeline.scrapes.folder import GAP_MS_MAX, ScrapeTask, bad_lines_n
 from headgate.pipeline.scrapes.pairs import ScrapePair
 from headgate.pipeline.scrapes.reading import Scrape, read_scrape
 from headgate.pipeline.scrapes.rows import batch_rows, pair_rows, scrape_source
-from headgate.pipeline.tables.arrow_types import (
-    TIMESTAMP,
-    conform,
-    partition_columns,
-    table_arrow_schema,
-)
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE, BRONZE_SAMPLES
-
-TASK_COLUMN: Final = "work"
-"""The column of the DataFrame whose rows are :class:`ScrapeTask`, as JSON."""
-
-VALUE_BYTES_MAX: Final = 4_096
-"""Most bytes of a refused file that are stored."""
+from headgate.pipeline.tables.quarantine import VALUE_BYTES_MAX, refused_file_row
+from headgate.pipeline.timed_folders import TASK_COLUMN
 
 
 class _RefusedError(Exception):
@@ -100,7 +88,9 @@ def _read(task: ScrapeTask, time_ms: int) -> Scrape:
 def _lines_quarantined(task: ScrapeTask, scrape: Scrape, time_ms: int) -> pa.Table:
     reason = f"{scrape.unreadable:,} of its lines cannot be read; the value is the first of them"
     value = scrape.first_unreadable.encode()
-    return _quarantine_rows(task, bad_lines_name(time_ms), reason, value, time_ms)
+    return refused_file_row(
+        scrape_source(task.label), bad_lines_name(time_ms), reason, value, time_ms
+    )
 
 
 def _quarantined(task: ScrapeTask, name: str, reason: str, time_ms: int | None) -> pa.Table:
@@ -112,18 +102,4 @@ def _quarantined(task: ScrapeTask, name: str, reason: str, time_ms: int | None) 
         at_ms = path.stat().st_mtime_ns // NS_PER_MS if time_ms is None else time_ms
     except OSError:
         value, at_ms = b"", time_ms or (*task.times_ms, *task.earlier_ms)[0]
-    return _quarantine_rows(task, name, reason, value, at_ms)
-
-
-def _quarantine_rows(
-    task: ScrapeTask, name: str, reason: str, value: bytes, at_ms: int
-) -> pa.Table:
-    columns = {
-        **partition_columns(np.array([at_ms * NS_PER_MS], dtype=np.int64)),
-        "message_topic": pa.array([scrape_source(task.label)]),
-        "message_id": pa.array([name]),
-        "publish_time": pa.array([at_ms * 1_000], pa.int64()).cast(TIMESTAMP),
-        "reason": pa.array([reason]),
-        "value": pa.array([value[:VALUE_BYTES_MAX]], pa.binary()),
-    }
-    return conform(columns, table_arrow_schema(BRONZE_QUARANTINE), 1)
+    return refused_file_row(scrape_source(task.label), name, reason, value, at_ms)

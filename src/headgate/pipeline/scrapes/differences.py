@@ -23,6 +23,7 @@ from headgate.flow.account.inferred import (
     oldest_age_ns,
     scaled_cells,
 )
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.pipeline.scrapes.pairs import (
     Counters,
     Difference,
@@ -33,7 +34,6 @@ from headgate.pipeline.scrapes.pairs import (
 )
 from headgate.pipeline.scrapes.reading import Scrape, TopicName, Values
 from headgate.pipeline.scrapes.series import STATE_FIELD
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import (
     DIMENSIONS,
     PARK_CAUSES,

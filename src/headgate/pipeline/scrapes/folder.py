@@ -1,44 +1,24 @@
-"""Files of a folder of scrapes, and the tasks that read the new ones.
-
-``FOLDER/<epoch ms>.prom`` is a scrape of the only broker, which has the folder's name.
-``FOLDER/BROKER/<epoch ms>.prom`` is a scrape of one of several. Names that begin with a dot are
-ignored: a writer renames a file when it is complete.
-"""
+"""Files of a folder of scrapes (``timed_folders``), and the tasks that read the new ones."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
-from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_MS
 from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS
+from headgate.pipeline.timed_folders import TimedFolder, time_of, timed_folders
 
 SUFFIX: Final = ".prom"
 
 GAP_MS_MAX: Final = INTERVALS_LOOK_BACK_NS // NS_PER_MS
 """Longest time between two scrapes that give rows, which is the look-back of minutes."""
 
-_NAME: Final = re.compile(r"(?P<ms>[1-3]\d{12})" + re.escape(SUFFIX))
-"""A name with a time from 2001 to 2096."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerFolder:
-    """The scrapes of one broker."""
-
-    label: str
-    path: str
-    times_ms: tuple[int, ...]
-    """Sorted times of the files with a valid name."""
-    wrong_names: tuple[str, ...]
-    """Names of the other files."""
+BrokerFolder = TimedFolder
+"""The scrapes of one broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,35 +62,7 @@ def broker_folders(folder: str) -> list[BrokerFolder]:
         InputError: it is no folder, cannot be read or holds no scrape, or two brokers in it have
             the same name.
     """
-    root = Path(folder)
-    try:
-        inside = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
-        own = _broker_folder(root.resolve().name, root, [e.name for e in inside if e.is_file()])
-        found = [
-            _broker_folder(entry.name, entry, [e.name for e in entry.iterdir() if e.is_file()])
-            for entry in inside
-            if entry.is_dir()
-        ]
-    except OSError as error:
-        raise InputError(f"folder {folder} of scrapes cannot be read: {error.strerror}") from error
-    brokers = [broker for broker in (own, *found) if broker.times_ms]
-    if not brokers:
-        raise InputError(
-            f"folder {folder} holds no scrapes: store them as <milliseconds since 1970>{SUFFIX}, "
-            "in this folder or in one folder for each broker"
-        )
-    labels = [broker.label for broker in brokers]
-    if len(set(labels)) < len(labels):
-        raise InputError(f"folder {folder} and one in it are both called {own.label!r}: rename one")
-    return brokers
-
-
-def _broker_folder(label: str, path: Path, names: Sequence[str]) -> BrokerFolder:
-    visible = sorted(name for name in names if not name.startswith("."))
-    matches = {name: _NAME.fullmatch(name) for name in visible}
-    times = tuple(int(match["ms"]) for match in matches.values() if match is not None)
-    wrong = tuple(name for name, match in matches.items() if match is None)
-    return BrokerFolder(label, os.fspath(path.resolve()), times, wrong)
+    return timed_folders(folder, SUFFIX, "scrapes", "broker")
 
 
 def scrape_tasks(
@@ -127,7 +79,8 @@ def scrape_tasks(
     refused = [
         (name, f"the name is not <milliseconds since 1970>{SUFFIX}") for name in broker.wrong_names
     ]
-    first_ms = min((int(match["ms"]) for match in map(_NAME.fullmatch, known) if match), default=0)
+    known_ms = (time_of(name, SUFFIX) for name in known)
+    first_ms = min((ms for ms in known_ms if ms is not None), default=0)
     late = (file_name(ms) for ms in broker.times_ms if first_ms <= ms <= upto_ms)
     refused += [(name, "it arrived after a later scrape had been read") for name in late]
     unknown = [each for each in refused if each[0] not in known]

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_MS
+from headgate.flow.account.verdict import INFERRED
 from headgate.pipeline.scrapes.differences import differences
 from headgate.pipeline.scrapes.pairs import Difference, ScrapePair
 from headgate.pipeline.scrapes.reading import Scrape
@@ -22,10 +23,8 @@ from headgate.pipeline.tables.arrow_types import (
     partition_columns,
     table_arrow_schema,
 )
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, INFERRED
-
-INCARNATION: Final = 0
-"""Incarnation of every topic, because series do not have it."""
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
+from headgate.record.fields import UNKNOWN_INCARNATION
 
 _NAMES: Final = frozenset(column.name for column in BRONZE_SAMPLES.columns)
 
@@ -63,7 +62,7 @@ def pair_rows(pair: ScrapePair) -> Iterator[pa.Table]:
             **_header(pair.label, pair.before_ns, pair.after_ns),
             "kind": kind.value,
             "boot_id": boot,
-            "incarnation": INCARNATION,
+            "incarnation": UNKNOWN_INCARNATION,
             "covered_from_ns": pair.before_ns,
             "gone": False,
         }

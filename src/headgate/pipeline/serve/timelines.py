@@ -151,13 +151,13 @@ def _steps(rows: Iterable[Mapping[str, Any]], grid: Grid) -> dict[str, Any]:
 
     The verdict of a step of several minutes is that of its largest backlog with a cause.
     """
-    best: list[tuple[bool, int] | None] = [None] * grid.count
+    best = [(False, -1)] * grid.count
     verdicts: list[str | None] = [None] * grid.count
     backlog: list[int | None] = [None] * grid.count
     for row in rows:
         step = min(grid.count - 1, max(0, (_start_ns(row) - grid.start_ns) // grid.step_ns))
         weight = (row["verdict"] != _NONE, _backlog(row))
-        if best[step] is None or weight > best[step]:
+        if weight > best[step]:
             best[step], verdicts[step] = weight, row["verdict"]
         backlog[step] = max(backlog[step] or 0, _backlog(row))
     return {

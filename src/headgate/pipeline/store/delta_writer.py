@@ -8,7 +8,8 @@ Options:
 
 * ``root``: the folder of all tables.
 * ``table``: a table's name. With ``bronze`` the rows are messages of the telemetry topic, with
-  ``scrapes`` they name files with a broker's metrics; both are decoded into the bronze tables.
+  ``scrapes`` they name files with a broker's metrics, with ``records`` files of such messages; all
+  are decoded into the bronze tables.
 * ``touched``: a JSON object of hours and minutes (``TouchedMinutes``), which the rows replace.
 * ``partition``: a JSON object of partition columns and values, which the rows replace.
 * ``app_id``, ``app_version``: the application transaction (optional).
@@ -27,6 +28,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from headgate.pipeline.kernels.decode import bronze_tables
+from headgate.pipeline.record_files.decoding import record_tables
 from headgate.pipeline.scrapes.decoding import scrape_tables
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
@@ -45,7 +47,10 @@ BRONZE: Final = "bronze"
 SCRAPES: Final = "scrapes"
 """Value of the option ``table`` for files with a broker's metrics (``scrapes.folder``)."""
 
-_DECODED: Final = frozenset({BRONZE, SCRAPES})
+RECORDS: Final = "records"
+"""Value of the option ``table`` for files of telemetry messages (``record_files.folder``)."""
+
+_DECODERS: Final = {BRONZE: bronze_tables, SCRAPES: scrape_tables, RECORDS: record_tables}
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class TablesWriter(DataSourceArrowWriter):
     """
 
     table: str
-    """Name of the table to write, or :data:`BRONZE` or :data:`SCRAPES`."""
+    """Name of the table to write, or :data:`BRONZE`, :data:`SCRAPES` or :data:`RECORDS`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._root = options["root"]
@@ -93,17 +98,18 @@ class TablesWriter(DataSourceArrowWriter):
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """Pairs of a table's name and rows that one task writes."""
-        if self.table not in _DECODED:
+        decode = _DECODERS.get(self.table)
+        if decode is None:
             for batch in batches:
                 yield self.table, pa.Table.from_batches([batch])
             return
         for batch in batches:
-            yield from scrape_tables(batch) if self.table == SCRAPES else bronze_tables(batch)
+            yield from decode(batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks, once."""
         files = [f for m in messages if isinstance(m, FilesWritten) for f in m.files]
-        decoded = self.table in _DECODED
+        decoded = self.table in _DECODERS
         names = sorted({f.table for f in files}) if decoded else [self.table]
         for name in names:
             self.commit_table(name, [file for file in files if file.table == name])

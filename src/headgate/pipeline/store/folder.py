@@ -18,14 +18,14 @@ from headgate.pipeline.options import SourceOptions
 def work_folder(source: SourceOptions) -> str | None:
     """The folder of the job's own files: ``--work``, or else the tables' folder.
 
-    None if the job reads scrapes into an object store, because then it needs no lasting files.
+    None if the job reads a folder into an object store, because then it needs no lasting files.
 
     Raises:
         InputError: the tables are in an object store, and no folder is named for the checkpoints.
     """
     if source.work is not None or not is_object_store(source.out):
         return source.out if source.work is None else source.work
-    if source.scrapes is not None:
+    if source.folder is not None:
         return None
     raise InputError(
         f"{source.out} cannot hold the job's own files, checkpoints and Spark's log: name a folder "

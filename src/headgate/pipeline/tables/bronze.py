@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import (
     EPOCH_NS,
     KIND,
@@ -20,10 +21,8 @@ from headgate.pipeline.tables.columns import (
 )
 from headgate.record.fields import Kind
 
-MEASURED: Final = "measured"
-INFERRED: Final = "inferred"
-"""Values of ``evidence``: from a broker's own account of time, or inferred from counters."""
 EVIDENCE_VALUES: Final = (MEASURED, INFERRED)
+"""Values of ``evidence``."""
 
 BATCH_KIND: Final = "batch"
 """Kind of the bronze rows that record which messages arrived, one each."""

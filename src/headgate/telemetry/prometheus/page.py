@@ -13,13 +13,6 @@ from headgate.telemetry.prometheus.series.definition import Series
 from headgate.telemetry.prometheus.values import Number
 
 
-def escape(value: str) -> str:
-    """A label value as the text format wants it between quotes."""
-    if "\\" in value or '"' in value or "\n" in value:
-        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return value
-
-
 def number(value: Number) -> str:
     """A sample's value: integers plain, others with three decimals."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)

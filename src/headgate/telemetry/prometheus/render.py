@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.sliced import Sliced, at_once
+from headgate.base.texts import label_value
 from headgate.base.units import NS_PER_S, safe_sum
 from headgate.base.work_units import SLICE_UNITS
 from headgate.broker.damage import damage_counts
@@ -27,7 +28,7 @@ from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.left_out_evictions import Acts, LeftOutEvictions
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
-from headgate.telemetry.prometheus.page import Page, escape, number
+from headgate.telemetry.prometheus.page import Page, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
 from headgate.telemetry.prometheus.schema_lines import SchemaLines
@@ -126,7 +127,7 @@ class _Renderer:
         """Evictions of topics with series of their own, by namespace and name."""
         self._page = Page()
         self._totals = Totals()
-        self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
+        self._cluster = f'{{cluster="{label_value(broker.settings.clusterName)}"'
         self._splits_partitions = broker.settings.splitTopicAndPartitionLabelInPrometheus
         self._property_labels = PropertyLabels(broker.settings, broker.catalog)
         lines_of = self._page.lines_of
@@ -218,15 +219,15 @@ class _Renderer:
             self._page.lines_named(name).append(line)
 
     def _namespace_labels(self, namespace: str) -> str:
-        return f'{self._cluster},namespace="{escape(namespace)}"'
+        return f'{self._cluster},namespace="{label_value(namespace)}"'
 
     def _topic_labels(self, name: TopicName) -> str:
         labels = self._property_labels.of(name).items()
-        own = "".join(f',{label}="{escape(value)}"' for label, value in labels)
+        own = "".join(f',{label}="{label_value(value)}"' for label, value in labels)
         if not self._splits_partitions:
-            return f',topic="{escape(name.full)}"{own}'
+            return f',topic="{label_value(name.full)}"{own}'
         topic = name.full if name.partition < 0 else name.full.rpartition(PARTITION_SUFFIX)[0]
-        return f',topic="{escape(topic)}",partition="{name.partition}"{own}'
+        return f',topic="{label_value(topic)}",partition="{name.partition}"{own}'
 
     def _broker_samples(self) -> None:
         broker, engine, cluster = self._broker, self._broker.engine, self._cluster
@@ -251,13 +252,13 @@ class _Renderer:
         self._figures(CLIENT_MEMORY_SERIES, broker.client_memory.figures(), cluster)
         if broker.authentication is not None:
             for (method, result), count in broker.authentication.counts.items():
-                labels = f'{cluster},method="{escape(method)}",result="{result}"'
+                labels = f'{cluster},method="{label_value(method)}",result="{result}"'
                 self._figures((AUTHENTICATION_SERIES,), (count,), labels)
         if broker.adaptive is not None:
             self._figures(ADAPTIVE_SERIES, broker_figures(broker.adaptive), cluster)
         totals, info = self._totals, broker.info
-        version = f',version="{escape(info.version)}",commit=""'
-        host = escape(info.broker_id.rpartition(":")[0])
+        version = f',version="{label_value(info.version)}",commit=""'
+        host = label_value(info.broker_id.rpartition(":")[0])
         connections = f',broker="{host}",metric="broker_connection"'
         own_labels: dict[str, tuple[str, ...]] = {
             "version": (version,),
@@ -316,7 +317,7 @@ class _Renderer:
 
     def _subscription(self, subscription: Subscription, topic_labels: str) -> None:
         now_ns = self._broker.engine.now_ns
-        labels = f'{topic_labels},subscription="{escape(subscription.name)}"'
+        labels = f'{topic_labels},subscription="{label_value(subscription.name)}"'
         end = labels + "} "
         values = subscription_values(subscription)
         for (series, lines), value in zip(self._subscription_lines, values, strict=True):
@@ -325,7 +326,7 @@ class _Renderer:
             self._age_lines.append(BACKLOG_AGE_SERIES.name + end + number(age_s))
         subscription.count_throttling()
         events = subscription.gate.throttled_events
-        tenant = f',tenant="{escape(subscription.topic.name.namespace.tenant)}"}} '
+        tenant = f',tenant="{label_value(subscription.topic.name.namespace.tenant)}"}} '
         held_back = subscription.throttled_dispatch.counts
         for dimension, (series, lines) in enumerate(self._held_back_lines):
             amount = safe_sum(*(level[dimension] for level in held_back))
@@ -350,5 +351,5 @@ class _Renderer:
                 self._limit_lines.append(
                     f'{LIMIT_SERIES.name}{labels},limiter="{limiter}"'
                     f',dimension="{_DIMENSIONS[dimension]}"'
-                    f',source="{escape(effective.source_of(dimension))}"}} {number(rate)}'
+                    f',source="{label_value(effective.source_of(dimension))}"}} {number(rate)}'
                 )

@@ -16,7 +16,9 @@ from click.testing import CliRunner, Result
 from headgate.access.admin_api import AdminApi
 from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.base.names import parse_topic
+from headgate.cli.explain import look
 from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
+from headgate.cli.explain.look import LookRequest
 from headgate.cli.group import main
 
 EMPTY = {
@@ -190,15 +192,61 @@ def test_the_broker_refuses(server: Server) -> None:
     assert explain("x").exit_code == 1
 
 
-@pytest.mark.parametrize("words", [[], ["x"]])
+@pytest.mark.parametrize("words", [["--storage"], ["x", "--per-partition"]])
 def test_a_pulsar_is_no_headgate(server: Server, words: list[str]) -> None:
     server.answer(404, {"reason": "HTTP 404 Not Found"})
     result = explain(*words)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"Error: {ADMIN_URL} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own "
-        "account (--admin-url names the admin API)\n"
+        f"Error: {ADMIN_URL} is no Headgate broker: this needs Headgate's own account (--admin-url "
+        "names the admin API)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "words"), [(b'{"reason": "HTTP 404 Not Found"}', ["x"]), (b"<html>", []), (b"{}", [])]
+)
+def test_what_is_no_headgate_is_looked_at(
+    server: Server, monkeypatch: pytest.MonkeyPatch, body: bytes, words: list[str]
+) -> None:
+    asked: list[LookRequest] = []
+
+    def looked_at(_api: AdminApi, request: LookRequest, _show: object) -> dict[str, Any]:
+        asked.append(request)
+        return dict(EMPTY)
+
+    monkeypatch.setattr(look, "answer_of_cluster", looked_at)
+    server.reply = Reply(404, body)
+    result = explain(*words, "--for", "2m", "--namespace", "acme/shop", "--count", "3")
+    assert (result.exit_code, result.stderr) == (0, "")
+    topic = "persistent://public/default/x" if words else ""
+    assert asked == [LookRequest(topic, ("acme/shop",), 3, 120.0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--for", "2s"], "is no time such as 30s or 5m, from 3s to 1h"),
+        (["--for", "2h"], "is no time such as 30s or 5m"),
+        (["--for", "long"], "is no time such as 30s or 5m"),
+        (["--namespace", "acme"], "Invalid namespace 'acme'"),
+        (["--hash-names"], "--hash-names needs --record FILE"),
+        (["--replay", "f", "--storage"], "--replay goes with TOPIC, --count and --json alone"),
+        (["--replay", "f", "--record", "g"], "--replay goes with TOPIC"),
+        (["--replay", "/no/such"], "/no/such cannot be read: No such file or directory"),
+    ],
+)
+def test_options_that_are_not_allowed(server: Server, words: list[str], text: str) -> None:
+    result = explain(*words)
+    assert result.exit_code == 2
+    assert text in " ".join(result.stderr.replace("│", " ").split())
+    assert server.asked == []
+
+
+def test_a_topic_that_is_not_persistent_has_no_backlog(server: Server) -> None:
+    server.answer(404, {"reason": "HTTP 404 Not Found"})
+    result = explain("non-persistent://a/b/c")
+    assert (result.exit_code, "it has no backlog" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -216,13 +264,22 @@ def test_other_words_for_a_topic_that_is_not_there(server: Server, reason: str) 
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(404, b"<html>"), (200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}'), (404, b"{}")],
+    [(200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}'), (500, b"{}")],
 )
 def test_somebody_else_answers(server: Server, status: int, body: bytes) -> None:
     server.reply = Reply(status, body)
     result = explain()
     assert result.exit_code == 1
     assert f"does not answer as a Headgate broker does (status {status})" in result.stderr
+
+
+def test_a_page_of_a_proxy_is_named(server: Server) -> None:
+    server.reply = Reply(200, b"\n<html>")
+    result = explain()
+    assert result.exit_code == 1
+    assert "answers with a web page, as a proxy or another server does (--admin-url" in (
+        result.stderr
+    )
 
 
 def test_an_older_broker_is_named(server: Server) -> None:

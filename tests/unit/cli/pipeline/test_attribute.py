@@ -112,6 +112,8 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
             "--broker-url and --admin-url have no effect with --scrapes, which asks no broker.",
         ),
         ("--scrapes s --no-read", "--scrapes and --no-read exclude each other"),
+        ("--files f --topic t", "--topic has no effect with --files, which asks no broker."),
+        ("--files f --scrapes s", "--scrapes and --files exclude each other"),
         ("--fail-confidence 2", "is not in the range 0<=x<=1"),
     ],
 )

@@ -12,6 +12,7 @@ from headgate.flow.account.demonstrated import (
     demonstrated_ack_per_s,
     hungry_share,
     stopped_by,
+    stuck_share,
 )
 from headgate.flow.account.verdict import YOUNG_NS
 from headgate.flow.limits.rate_limit import Level
@@ -83,3 +84,9 @@ def test_hungry_time_is_counted_for_one_limiter() -> None:
     assert hungry_share(account, Level.BROKER) == 0
     assert hungry_share(account, None) is None
     assert hungry_share(cells(), Level.TOPIC) is None
+
+
+def test_a_stuck_dispatcher_shows_nothing_about_the_consumers() -> None:
+    assert demonstrated_ack_per_s([interval(0, stuck=10)]) is None
+    assert stuck_share(cells(stuck=3, dispatching=1)) == 0.75
+    assert stuck_share(cells()) == 0.0

@@ -239,6 +239,14 @@ FACTS = Circumstances(
             "BROKER: the broker itself took most of the time (seeking, failing over, reading from"
             " disk or sending), not a limit or a consumer.",
         ),
+        (
+            _judgement(Verdict.BROKER),
+            Circumstances(
+                backlog=3_000, stuck_share=0.9, permits=1_000, permits_max=1_000, since_s=300.0
+            ),
+            "BROKER: the dispatcher is stuck for 5 min: the consumer has 1,000 of 1,000 permits"
+            " free, 3,000 messages wait, and the broker sends nothing; unload the topic.",
+        ),
         (_judgement(Verdict.NONE, idle=1.0), Circumstances(), "NONE: nothing is waiting."),
         (
             _judgement(Verdict.NONE, idle=1.0),

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.flow.account.verdict import INFERRED_CONFIDENCE
+from headgate.flow.account.verdict import INFERRED, INFERRED_CONFIDENCE
 from headgate.pipeline.kernels.attribution import attribution_table, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION
-from headgate.pipeline.tables.bronze import INFERRED
 from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.judged import input_table, judge_each, judge_ranges, with_demonstrated_rate
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, minutes, play

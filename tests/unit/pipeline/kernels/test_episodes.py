@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.flow.account.verdict import YOUNG_NS, Verdict, blame_shares
+from headgate.flow.account.verdict import INFERRED, MEASURED, YOUNG_NS, Verdict, blame_shares
 from headgate.pipeline.kernels.episodes import (
     INPUT_COLUMNS,
     JUDGED_COLUMNS,
@@ -25,7 +25,6 @@ from headgate.pipeline.kernels.episodes import (
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, BLAMES, SHARE_COLUMNS
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,

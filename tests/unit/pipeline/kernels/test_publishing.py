@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
 from headgate.pipeline.kernels.publishing import (
@@ -17,7 +18,6 @@ from headgate.pipeline.kernels.publishing import (
     publish_table,
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import DOUBLE, HOUR_NS, STRING, TableColumn
 from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION
@@ -172,10 +172,20 @@ def test_a_lost_minute_breaks_the_chain_of_limits() -> None:
 
 def test_the_previous_minute_counts_even_without_a_row() -> None:
     rows = of("raised", ROWS)
-    rows[4] = {**rows[4], "msgs_in": 0, **dict.fromkeys(PARKED_FIELD_NAMES, 0)}
+    nothing = {"msgs_in": 0, "bytes_in": 0, **dict.fromkeys(PARKED_FIELD_NAMES, 0)}
+    rows[4] = {**rows[4], **nothing}
     found = publish_table(table(rows), {HOUR, HOUR + 1}).to_pylist()
     assert [row["minute"] for row in found] == [row["minute"] for row in rows if row != rows[4]]
     assert "limit of 10 msg/s (topic policy) held producers for 30 s" in found[4]["sentence"]
+
+
+def test_a_minute_with_a_part_of_a_message_has_a_row() -> None:
+    """A message between two looks is cut: sums over the hour lacked its bytes."""
+    rows = of("raised", ROWS)
+    part = {"msgs_in": 0, "bytes_in": 389, **dict.fromkeys(PARKED_FIELD_NAMES, 0)}
+    rows[4] = {**rows[4], **part}
+    found = publish_table(table(rows), {HOUR, HOUR + 1}).to_pylist()
+    assert [row["minute"] for row in found] == [row["minute"] for row in rows]
 
 
 def test_a_range_is_summed_from_seconds() -> None:

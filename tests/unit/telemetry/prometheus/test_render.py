@@ -7,11 +7,11 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
+from headgate.base.texts import label_value
 from headgate.flow.account.account import State
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry.prometheus import render as prometheus
-from headgate.telemetry.prometheus.page import escape
 from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.telemetry.prometheus.series.limits import LIMIT_SERIES
 from headgate.testing import RefusedError, World
@@ -323,8 +323,8 @@ def test_the_brokers_own_topic_is_shown_and_kept_apart_in_the_sums() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    assert escape('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
-    assert escape("plain") == "plain"
+    assert label_value('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
+    assert label_value("plain") == "plain"
 
     async def scenario(world: World) -> None:
         await world.start()

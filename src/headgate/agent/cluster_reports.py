@@ -1,0 +1,293 @@
+"""What a cluster's history says, in the JSON of a broker's explain.
+
+Fields mean what :mod:`headgate.explain.reports` says; a figure that looks do not tell is null.
+``evidence`` is ``inferred`` everywhere, and the sentence says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from headgate.agent.inferred_subscription import InferredSubscription
+from headgate.agent.inferred_topic import InferredTopic
+from headgate.base.instants import iso_time
+from headgate.base.largest import Largest
+from headgate.base.sliced import at_once
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
+from headgate.explain.delivery import (
+    Instant,
+    SubscriptionNow,
+    subscription_fields,
+    window_report,
+)
+from headgate.explain.diagnosis import SETTLED_NS, Diagnosis, diagnose
+from headgate.explain.timeline import timeline
+from headgate.explain.window import Past, window
+from headgate.flow.account.verdict import INFERRED
+from headgate.flow.limits.precedence import NO_LIMIT
+from headgate.flow.limits.rate_limit import Level
+from headgate.flow.sentences.backlog import Circumstances
+
+if TYPE_CHECKING:
+    from headgate.agent.cluster_history import ClusterHistory
+
+PERIODS_MIN: Final = 4
+"""A verdict covers at least so many periods of looks, as far as they are known."""
+STALE_PERIODS: Final = 3
+"""A topic without a look for so many of its periods is unknown, not healthy."""
+
+NO_EVENTS: Final = (
+    "throttled events (Pulsar 4.0.4 and later tell them, and only in a topic's stats)"
+)
+NO_LIMITS: Final = "the limits in force"
+NO_PROOF: Final = "whether the consumer has the whole backlog (internalStats tells)"
+
+
+class ClusterReports:
+    """Reports on one cluster, from its history."""
+
+    def __init__(self, history: ClusterHistory) -> None:
+        self._history = history
+
+    def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
+        """``explain`` without a topic."""
+        worst = Largest[tuple[str, list[tuple[InferredTopic, InferredSubscription]]]](count)
+        total = with_backlog = 0
+        for (topic, _), parts in self._subscriptions().items():
+            total += 1
+            backlog = sum(part.sample.backlog for _, part in parts)
+            if backlog > 0:
+                with_backlog += 1
+                worst.add(backlog, (topic, parts))
+        return {
+            "at": iso_time(instant.now_ms),
+            "broker": self._history.name,
+            "subscriptionsTotal": total,
+            "withBacklog": with_backlog,
+            "storage": None,
+            "subscriptions": [
+                self._report(*found, instant, with_timeline=with_timeline)
+                for found in worst.items()
+            ],
+            "quotas": [],
+            "publishing": [],
+            "damaged": [],
+            "evidence": INFERRED,
+            "notSeen": self._unreachable(instant),
+        }
+
+    def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
+        """``explain TOPIC``."""
+        topics = self._history.parts(name)
+        if not topics:
+            raise LookupError(f"no look has shown {name}")
+        by_name: dict[str, list[tuple[InferredTopic, InferredSubscription]]] = {}
+        for topic in topics:
+            for subscription in topic.subscriptions.values():
+                by_name.setdefault(subscription.name, []).append((topic, subscription))
+        reports = [
+            self._account(name, parts, instant, with_timeline=with_timeline)
+            for parts in by_name.values()
+        ]
+        reports.sort(key=lambda report: -report["backlogMessages"])
+        first = reports[0]["sentence"] if reports else "this topic has no subscription."
+        return {
+            "topic": name,
+            "at": iso_time(instant.now_ms),
+            "partitions": 0 if topics[0].name == name else len(topics),
+            "sentence": first,
+            "damage": None,
+            "storageBytes": _sum([topic.look and topic.look.storage_bytes for topic in topics]),
+            "storage": None,
+            "publishing": _publishing(topics),
+            "quotas": [],
+            "adaptive": None,
+            "limits": [],
+            "subscriptions": reports,
+            "perPartition": None,
+            "evidence": INFERRED,
+            "notSeen": self._unreachable(instant),
+        }
+
+    def _subscriptions(
+        self,
+    ) -> dict[tuple[str, str], list[tuple[InferredTopic, InferredSubscription]]]:
+        """All subscriptions by topic and name; those of partitions together."""
+        found: dict[tuple[str, str], list[tuple[InferredTopic, InferredSubscription]]] = {}
+        for topic in self._history.topics.values():
+            base = self._history.base_of(topic.name)
+            for subscription in topic.subscriptions.values():
+                found.setdefault((base, subscription.name), []).append((topic, subscription))
+        return found
+
+    def _account(
+        self,
+        name: str,
+        parts: Sequence[tuple[InferredTopic, InferredSubscription]],
+        instant: Instant,
+        *,
+        with_timeline: bool,
+    ) -> dict[str, Any]:
+        pasts = [past_of(part) for _, part in parts]
+        period_ns = period_ns_of([part for _, part in parts])
+        return self._report(name, parts, instant, with_timeline=with_timeline) | {
+            "minute": _plain(window_report(window(pasts, max(NS_PER_MINUTE, 2 * period_ns)))),
+            "hour": _plain(window_report(window(pasts, NS_PER_HOUR))),
+            "limits": [],
+            "spared": False,
+            "heldBack": [],
+        }
+
+    def _report(
+        self,
+        name: str,
+        parts: Sequence[tuple[InferredTopic, InferredSubscription]],
+        instant: Instant,
+        *,
+        with_timeline: bool,
+    ) -> dict[str, Any]:
+        subscriptions = [part for _, part in parts]
+        found, pasts = diagnosed(subscriptions), [past_of(part) for part in subscriptions]
+        largest = max(subscriptions, key=lambda part: part.sample.backlog)
+        look = largest.look
+        consumers = [c for part in subscriptions if part.look for c in part.look.consumers]
+        permits = _sum([None if c.permits is None else max(0, c.permits) for c in consumers])
+        permits_max = sum(
+            part.windows.permits_max(c)
+            for part in subscriptions
+            if part.look
+            for c in part.look.consumers
+        )
+        now = SubscriptionNow(
+            topic=name,
+            subscription=largest.name,
+            partitions=0 if parts[0][0].name == name else len(parts),
+            type="" if look is None else look.type,
+            consumers=len(consumers),
+            cell=found.window.end[0].cell if look is None else _cell(largest),
+            backlog_bytes=_sum([part.look and part.look.backlog_bytes for part in subscriptions]),
+            permits=permits,
+            permits_max=permits_max if consumers and permits is not None else None,
+        )
+        without = sum(not (part.look and part.look.consumers) for part in subscriptions)
+        sentence = found.sentence(
+            Circumstances(
+                permits=permits if consumers else None,
+                permits_max=permits_max if consumers else None,
+                partitions_without_consumer=without if consumers else 0,
+            )
+        )
+        fields = subscription_fields(found, sentence, now, instant)
+        return {_camel(key): _plain(value) for key, value in fields.items()} | {
+            "evidence": INFERRED,
+            "looks": min(part.looks for part in subscriptions),
+            "lookedForS": min(part.at_ns - part.opened_ns for part in subscriptions) / NS_PER_S,
+            "notSeen": self._not_seen(parts, instant),
+            "timeline": _plain(at_once(timeline(pasts, is_inferred=True)))
+            if with_timeline
+            else None,
+        }
+
+    def _not_seen(
+        self, parts: Sequence[tuple[InferredTopic, InferredSubscription]], instant: Instant
+    ) -> list[str]:
+        """What the looks at a subscription leave open, in words."""
+        found = []
+        subscriptions = [part for _, part in parts]
+        if any(part.look is not None and part.look.events is None for part in subscriptions):
+            found.append(NO_EVENTS)
+        for topic, _ in parts:
+            if topic.limits is None:
+                found.append(NO_LIMITS)
+            else:
+                found += topic.limits.unknown
+            if topic.owner in self._history.unreachable:
+                found.append(
+                    f"what {topic.owner} does: {self._history.unreachable[topic.owner][1]}"
+                )
+        if any(part.is_doubtful for part in subscriptions):
+            found.append(NO_PROOF)
+        period_ns = period_ns_of(subscriptions)
+        late_ns = instant.now_ns - min(part.at_ns for part in subscriptions)
+        if late_ns > STALE_PERIODS * max(period_ns, NS_PER_S):
+            found.append(f"the last {late_ns // NS_PER_S} s: there was no look")
+        return list(dict.fromkeys(found))
+
+    def _unreachable(self, instant: Instant) -> list[str]:
+        return [
+            f"{broker}, for {max(0, instant.now_ns - at_ns) // NS_PER_S} s: {reason}"
+            for broker, (at_ns, reason) in sorted(self._history.unreachable.items())
+        ]
+
+
+def diagnosed(subscriptions: Sequence[InferredSubscription]) -> Diagnosis:
+    """Judge one subscription, given as its partitions' parts, all of which had a look."""
+    limits = next((part.limits for part in subscriptions if part.limits is not None), None)
+    seen_all = all(part.look is not None and part.look.events is not None for part in subscriptions)
+    period_ns = period_ns_of(subscriptions)
+    return at_once(
+        diagnose(
+            [past_of(part) for part in subscriptions],
+            limits or (NO_LIMIT,) * len(Level),
+            is_inferred=True,
+            completeness=1.0 if seen_all else 0.5,
+            window_ns=max(NS_PER_MINUTE, PERIODS_MIN * period_ns),
+            window_min_ns=SETTLED_NS + 2 * period_ns,
+        )
+    )
+
+
+def past_of(part: InferredSubscription) -> Past:
+    """The hour of one part, which ends with its last look."""
+    if part.track is None:
+        raise LookupError(f"no look has shown the subscription {part.name}")
+    now = part.track.phase.last
+    hour = part.track.since(now.at_ns - NS_PER_HOUR)
+    if len(hour) == 1:
+        hour = [hour[0], now]
+    return Past(hour, hour[-2], now.at_ns, part.track.phase)
+
+
+def period_ns_of(parts: Sequence[InferredSubscription]) -> int:
+    """The mean time between the last looks."""
+    return max(part.period_ns for part in parts)
+
+
+def _cell(part: InferredSubscription) -> Any:
+    return past_of(part).now.cell
+
+
+def _publishing(topics: Sequence[InferredTopic]) -> dict[str, Any]:
+    rates = [topic.publish_rates() for topic in topics]
+    addresses = {a for topic in topics if topic.look for a in topic.look.publisher_addresses}
+    return {
+        "producers": len(addresses),
+        "messagesPerS": _sum([rate for rate, _ in rates]),
+        "bytesPerS": _sum([rate for _, rate in rates]),
+        "pendingEntries": None,
+        "parked": [],
+        "longestWaiting": [],
+        "limits": [],
+        "waitingForAccess": None,
+        "delaysIgnored": None,
+        "duplicatesDropped": None,
+        "sentence": "",
+        "lastPublish": None,
+    }
+
+
+def _sum(figures: Sequence[Any]) -> Any:
+    """The sum; None if any figure is not known."""
+    return None if None in figures else sum(figures)
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

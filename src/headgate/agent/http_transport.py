@@ -1,0 +1,155 @@
+"""Requests over real sockets: connections are kept, bodies compressed and bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import urllib3
+from urllib3.exceptions import (
+    HTTPError,
+    LocationParseError,
+    NewConnectionError,
+    ReadTimeoutError,
+    SSLError,
+)
+from urllib3.exceptions import (
+    TimeoutError as RequestTimeoutError,
+)
+
+from headgate.access.admin_api import AdminUrlError, UnreachableError, split_url
+from headgate.access.authentication import certificate_paths
+from headgate.access.client_config import ClientConfig
+from headgate.access.tls import client_context, tls_failure
+from headgate.agent.transport import RawReply
+from headgate.base.clock import Clock
+from headgate.base.errors import HeadgateError
+from headgate.base.texts import size_text
+from headgate.base.units import MIB, NS_PER_S
+
+CONNECT_S: Final = 3.0
+"""Longest wait for a connection: a broker that is gone must not hold up the others."""
+BODY_BYTES_MAX: Final = 512 * MIB
+"""Largest answer, uncompressed. The survey of a broker with 100,000 topics has about 150 MB."""
+
+_TRUST: Final = "--tls-trust-cert-path"
+_BROKERS_MAX: Final = 64
+_CHUNK_BYTES: Final = MIB
+
+
+class HttpTransport:
+    """The :class:`headgate.agent.transport.Transport` of sockets."""
+
+    def __init__(
+        self, config: ClientConfig, clock: Clock, *, body_bytes_max: int = BODY_BYTES_MAX
+    ) -> None:
+        """``config`` has the certificates.
+
+        Raises:
+            InputError: a file of certificates cannot be used.
+        """
+        context = None
+        if split_url(config.admin_url).scheme == "https":
+            context = client_context(
+                config.trust_path,
+                _TRUST,
+                certificate=certificate_paths(config),
+                allow_insecure=config.allow_insecure,
+                verify_hostname=config.verify_hostname,
+            )
+        self._pools = urllib3.PoolManager(
+            num_pools=_BROKERS_MAX,
+            maxsize=4,
+            retries=False,
+            ssl_context=context,
+            assert_hostname=None if config.verify_hostname else False,
+        )
+        self._clock = clock
+        self._body_bytes_max = body_bytes_max
+
+    def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> RawReply:
+        end_ns = self._clock.monotonic_ns() + round(timeout_s * NS_PER_S)
+        server = origin(url)
+        try:
+            response = self._pools.request(
+                "GET",
+                url,
+                headers={"Accept-Encoding": "gzip", "Accept": "*/*", **headers},
+                timeout=urllib3.Timeout(connect=min(CONNECT_S, timeout_s), read=timeout_s),
+                redirect=False,
+                preload_content=False,
+            )
+        except (HTTPError, OSError, UnicodeError) as error:
+            raise _failure(server, error, timeout_s) from error
+        try:
+            body = self._body(response, server, end_ns, timeout_s)
+        except (HTTPError, OSError) as error:
+            response.close()
+            raise _failure(server, error, timeout_s) from error
+        except BaseException:
+            response.close()
+            raise
+        response.release_conn()
+        names = {name.lower(): value for name, value in response.headers.items()}
+        return RawReply(response.status, names, body)
+
+    def close(self) -> None:
+        self._pools.clear()
+
+    def _body(
+        self, response: urllib3.BaseHTTPResponse, server: str, end_ns: int, timeout_s: float
+    ) -> bytes:
+        body = bytearray()
+        for chunk in response.stream(_CHUNK_BYTES, decode_content=True):
+            body += chunk
+            if len(body) > self._body_bytes_max:
+                raise UnreachableError(
+                    f"{server} answers with more than {size_text(self._body_bytes_max)}, which is "
+                    "no answer of a broker"
+                )
+            if self._clock.monotonic_ns() > end_ns:
+                raise UnreachableError(f"{server} did not finish its answer within {timeout_s:g} s")
+        return bytes(body)
+
+
+def origin(url: str) -> str:
+    """Scheme, host and port of a URL: ``http://broker-1:8080``.
+
+    Raises:
+        AdminUrlError: it is no ``http`` or ``https`` URL with a host.
+    """
+    where = split_url(url)
+    port = where.port or (443 if where.scheme == "https" else 80)
+    host = where.hostname or ""
+    return f"{where.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _failure(server: str, error: Exception, timeout_s: float) -> HeadgateError:
+    """One sentence on a request that got no answer."""
+    if isinstance(error, UnicodeError | LocationParseError):
+        return AdminUrlError(f"{server!r} is no URL of a server")
+    for cause in _causes(error):
+        if failure := tls_failure(cause, _TRUST):
+            return UnreachableError(f"{server}: {failure}")
+        if isinstance(cause, ConnectionRefusedError):
+            problem = "refuses the connection: is the broker running there?"
+            return UnreachableError(f"{server} {problem}")
+    if isinstance(error, NewConnectionError):
+        why = next((c.strerror for c in _causes(error) if isinstance(c, OSError) if c.strerror), "")
+        return UnreachableError(f"{server} cannot be reached: {why or 'no connection'}")
+    if isinstance(error, ReadTimeoutError | RequestTimeoutError):
+        return UnreachableError(f"{server} did not answer within {timeout_s:g} s")
+    if isinstance(error, SSLError):
+        return UnreachableError(f"{server}: no TLS connection")
+    return UnreachableError(f"{server} does not speak HTTP, or closed the connection")
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The error and what led to it."""
+    found: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in found:
+        found.append(following)
+        inner = next((arg for arg in following.args if isinstance(arg, BaseException)), None)
+        following = inner or following.__cause__ or following.__context__
+    return found

@@ -1,0 +1,125 @@
+"""One topic or partition of a cluster: its looks, and the subscriptions that they show."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from headgate.agent.inferred_subscription import InferredSubscription, Rates
+from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.base.units import NS_PER_S
+
+RATE_LOOKS = 8
+"""Looks of which the published amounts are kept, for the present publish rate."""
+
+
+class Published(NamedTuple):
+    """What had been published at an instant; None if not known."""
+
+    at_ns: int
+    messages: int | None
+    bytes: int | None
+
+
+class InferredTopic:
+    """Follows one topic or partition from look to look."""
+
+    def __init__(self, name: str, owner: str) -> None:
+        self.name = name
+        self.owner = owner
+        self.look: TopicLook | None = None
+        """The last one, without its subscriptions, which have it themselves."""
+        self.at_ns = 0
+        self.subscriptions: dict[str, InferredSubscription] = {}
+        self.limits: LimitsLook | None = None
+        self.proof_ns: int | None = None
+        """The last proof."""
+        self.published: deque[Published] = deque(maxlen=RATE_LOOKS)
+        self.gone_ns: int | None = None
+        """Since when the topic has been deleted, or is being loaded by another broker."""
+        self._was_gone = False
+        self.broker_rates: tuple[float | None, float | None] = (None, None)
+
+    def note_look(self, look: TopicLook) -> None:
+        """A look at the topic; one that is older than the last is ignored."""
+        if self.look is not None and look.at_ns <= self.at_ns:
+            return
+        was_reloaded = self._was_reloaded(look)
+        rates = Rates(self._rates(), self.broker_rates)
+        found = {}
+        for each in look.subscriptions:
+            subscription = self.subscriptions.get(each.name)
+            if subscription is None:
+                subscription = InferredSubscription(each.name)
+                if self.limits is not None:
+                    subscription.note_limits(self.limits)
+            subscription.note_look(
+                each,
+                look.at_ns,
+                look.published,
+                rates,
+                was_reloaded=was_reloaded,
+            )
+            found[each.name] = subscription
+        self.subscriptions = found  # a subscription that a look lacks was deleted
+        self.published.append(Published(look.at_ns, look.published, look.published_bytes))
+        self.look, self.at_ns, self.gone_ns, self._was_gone = look, look.at_ns, None, False
+        self.owner = look.owner or self.owner
+
+    def note_limits(self, limits: LimitsLook) -> None:
+        """The limits in force from now on."""
+        self.limits = limits
+        for subscription in self.subscriptions.values():
+            subscription.note_limits(limits)
+
+    def note_proof(self, proof: ProofLook) -> None:
+        """``internalStats`` of the topic."""
+        self.proof_ns = proof.at_ns
+        for subscription in self.subscriptions.values():
+            subscription.note_proof(proof)
+
+    def note_gone(self, at_ns: int) -> None:
+        """The owner answered that it does not have the topic."""
+        if self.gone_ns is None:
+            self.gone_ns = at_ns
+        self._was_gone = True
+
+    def publish_rates(self) -> tuple[float | None, float | None]:
+        """Messages and bytes a second over the last looks; None if not known."""
+        if len(self.published) < 2:
+            return None, None
+        first, last = self.published[0], self.published[-1]
+        elapsed_ns = last.at_ns - first.at_ns
+        return (
+            _rate(first.messages, last.messages, elapsed_ns),
+            _rate(first.bytes, last.bytes, elapsed_ns),
+        )
+
+    def _was_reloaded(self, look: TopicLook) -> bool:
+        before = self.look
+        if before is None:
+            return False
+        fell = (
+            look.published is not None
+            and before.published is not None
+            and look.published < before.published
+        )
+        return (
+            fell or self._was_gone or bool(look.owner and self.owner and look.owner != self.owner)
+        )
+
+    def _rates(self) -> tuple[float | None, float | None]:
+        """What all subscriptions got together over the last two periods."""
+        each = [subscription.rates for subscription in self.subscriptions.values()]
+        messages = [rate for rate, _ in each if rate is not None]
+        size = [rate for _, rate in each if rate is not None]
+        return (
+            sum(messages) if each and len(messages) == len(each) else None,
+            sum(size) if each and len(size) == len(each) else None,
+        )
+
+
+def _rate(first: int | None, last: int | None, elapsed_ns: int) -> float | None:
+    if first is None or last is None or last < first or elapsed_ns <= 0:
+        return None
+    return (last - first) * NS_PER_S / elapsed_ns

@@ -1,0 +1,75 @@
+"""Asks for the policies and settings from which the limits of a topic follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from headgate.access.admin_api import AccessRefusedError
+from headgate.agent.cluster_client import ClusterClient
+from headgate.agent.limits_reading import LimitAnswers
+from headgate.agent.questions import (
+    SETTINGS,
+    limits_paths,
+    namespace_path,
+    subscription_limit_path,
+)
+from headgate.base.clock import Clock
+from headgate.base.units import NS_PER_S
+
+KEPT_MAX: Final = 1_000
+"""Answers that are kept."""
+KEPT_NS: Final = 50 * NS_PER_S
+"""How long an answer is kept: less than the time between two looks at the same limits."""
+
+
+class LimitQuestions:
+    """The requests about limits. What is shared, the policies of a partitioned topic and of a
+    namespace and the settings, is asked once a minute. Several threads may use it at the same
+    time."""
+
+    def __init__(self, client: ClusterClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._shared: dict[str, tuple[int, bytes | None]] = {}
+
+    def ask(self, topic: str, subscriptions: Sequence[str]) -> tuple[LimitAnswers, int]:
+        """The answers about a topic and some of its subscriptions, and how many requests went.
+
+        Raises:
+            HeadgateError: as :meth:`ClusterClient.get`, but for refused credentials: what the role
+                may not read is None.
+        """
+        sent: list[str] = []
+        of_topic = {field: self._kept(path, sent) for field, path in limits_paths(topic).items()}
+        found = {
+            name: self._kept(subscription_limit_path(topic, name), sent) for name in subscriptions
+        }
+        answers = LimitAnswers(
+            **of_topic,
+            by_subscription={name: raw for name, raw in found.items() if raw is not None},
+            namespace=self._kept(namespace_path(topic), sent),
+            settings=self._kept(SETTINGS, sent),
+        )
+        return answers, len(sent)
+
+    def _kept(self, path: str, sent: list[str]) -> bytes | None:
+        """The answer, perhaps of a request before; notes in ``sent`` one that goes now."""
+        now_ns = self._clock.monotonic_ns()
+        kept = self._shared.get(path)
+        if kept is not None and now_ns - kept[0] < KEPT_NS:
+            return kept[1]
+        sent.append(path)
+        answer = self._policy(path)
+        if len(self._shared) >= KEPT_MAX:
+            self._shared = {}
+        self._shared[path] = now_ns, answer
+        return answer
+
+    def _policy(self, path: str) -> bytes | None:
+        """None if the role may not read it, or the cluster does not have it."""
+        try:
+            reply = self._client.get(path)
+        except AccessRefusedError:
+            return None
+        return reply.body if reply.is_ok else None

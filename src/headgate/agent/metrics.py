@@ -1,0 +1,159 @@
+"""The text of the agent's ``GET /metrics``: what it infers of clusters, and about itself.
+
+Series that mean the same as a broker's have its name. A value that is not known has no sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from headgate.agent import series
+from headgate.agent.figures import SubjectFigures
+from headgate.agent.quota_forecast import Level
+from headgate.agent.series import AgentSeries
+from headgate.base.names import parse_topic
+from headgate.base.texts import label_value
+from headgate.base.units import NS_PER_S
+from headgate.flow.account.account import LABELS, State
+from headgate.record.fields import STATE_FIELD_NAMES
+
+SUBSCRIPTIONS_MAX: Final = 10_000
+"""Subscriptions of one cluster with series: about 10 MB of text."""
+
+_QUIET: Final = frozenset({State.CAUGHT_UP, State.NOT_DUE, State.TRANSITION})
+"""States that need no attention; a subscription that was only in these has no series."""
+
+
+@dataclass(slots=True)
+class SinkCounts:
+    """What one place got of the telemetry, since the start."""
+
+    records: int = 0
+    bytes: int = 0
+    failures: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class ClusterCounts:
+    """The agent's own figures about one cluster."""
+
+    name: str
+    last_look_age_s: float
+    looks: int
+    errors: Mapping[str, int]
+    """By kind of look."""
+    requests: int
+    budget_per_s: int
+    topics: int
+    failures: int
+    sinks: Mapping[str, SinkCounts] = field(default_factory=dict)
+    files: int | None = None
+    """None without files; so are the following."""
+    files_removed: int = 0
+    folder_bytes: int = 0
+
+
+@dataclass(slots=True)
+class ClusterPage:
+    """All that the page says of one cluster."""
+
+    counts: ClusterCounts
+    levels: Sequence[Level]
+    figures: Iterable[SubjectFigures]
+
+
+def metrics_text(pages: Iterable[ClusterPage]) -> Iterator[str]:
+    """The page, in pieces of whole lines."""
+    lines: dict[str, list[str]] = {each.name: [] for each in series.AGENT_SERIES}
+    for page in pages:
+        cluster = label_value(page.counts.name)
+        left_out = _add_states(lines, cluster, page.figures)
+        _add_counts(lines, cluster, page.counts, left_out)
+        _add_quotas(lines, cluster, page.levels)
+    for each in series.AGENT_SERIES:
+        if lines[each.name]:
+            yield f"# TYPE {each.name} {each.type}\n"
+            yield "".join(lines[each.name])
+
+
+def _add_counts(
+    lines: dict[str, list[str]], cluster: str, counts: ClusterCounts, left_out: int
+) -> None:
+    def add(of: AgentSeries, value: float, *labels: str) -> None:
+        _add(lines, of, value, cluster, *labels)
+
+    add(series.LAST_LOOK_AGE, counts.last_look_age_s)
+    add(series.LOOKS, counts.looks)
+    for kind, errors in counts.errors.items():
+        add(series.LOOK_ERRORS, errors, kind)
+    add(series.REQUESTS, counts.requests)
+    add(series.BUDGET, counts.budget_per_s)
+    add(series.TOPICS, counts.topics)
+    add(series.LEFT_OUT, left_out)
+    add(series.FAILURES, counts.failures)
+    for sink, stored in counts.sinks.items():
+        add(series.RECORDS, stored.records, sink)
+        add(series.RECORD_BYTES, stored.bytes, sink)
+        add(series.RECORD_FAILURES, stored.failures, sink)
+        add(series.RECORDS_DROPPED, stored.dropped, sink)
+    if counts.files is not None:
+        add(series.RECORD_FILES, counts.files)
+        add(series.FILES_REMOVED, counts.files_removed)
+        add(series.FOLDER_BYTES, counts.folder_bytes)
+
+
+def _add_quotas(lines: dict[str, list[str]], cluster: str, levels: Sequence[Level]) -> None:
+    for level in levels:
+        if level.seconds_to_breach is None:
+            continue
+        of_topic = (*_topic_labels(cluster, level.topic), level.type.label)
+        _add(lines, series.SECONDS_TO_BREACH, level.seconds_to_breach, *of_topic)
+        if level.subscription is not None:
+            name = label_value(level.subscription)
+            _add(lines, series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
+
+
+def _add_states(
+    lines: dict[str, list[str]], cluster: str, figures: Iterable[SubjectFigures]
+) -> int:
+    """The number of subscriptions that are left out."""
+    shown = left_out = 0
+    for each in figures:
+        if each.subscription is None or not _is_shown(each):
+            continue
+        if shown >= SUBSCRIPTIONS_MAX:
+            left_out += 1
+            continue
+        shown += 1
+        of_subscription = (
+            *_topic_labels(cluster, each.topic), label_value(each.subscription),
+        )  # fmt: skip
+        for name, labels in zip(STATE_FIELD_NAMES, LABELS, strict=True):
+            spent_ns = each.values.get(name)
+            if isinstance(spent_ns, int) and spent_ns:
+                _add(
+                    lines, series.STATE_SECONDS, spent_ns / NS_PER_S, *of_subscription,
+                    labels.state.value, labels.dimension, labels.consumer,
+                )  # fmt: skip
+    return left_out
+
+
+def _is_shown(figures: SubjectFigures) -> bool:
+    return any(
+        figures.values.get(name)
+        for name, labels in zip(STATE_FIELD_NAMES, LABELS, strict=True)
+        if labels.state not in _QUIET
+    )
+
+
+def _topic_labels(cluster: str, topic: str) -> tuple[str, str, str]:
+    return cluster, str(parse_topic(topic).namespace), label_value(topic)
+
+
+def _add(lines: dict[str, list[str]], of: AgentSeries, value: float, *labels: str) -> None:
+    pairs = ",".join(f'{name}="{text}"' for name, text in zip(of.labels, labels, strict=True))
+    number = f"{value:.3f}" if isinstance(value, float) else str(value)
+    lines[of.name].append(f"{of.name}{{{pairs}}} {number}\n")

@@ -1,0 +1,220 @@
+"""Telemetry records to a topic of a Pulsar cluster, at least once.
+
+A thread of its own sends what it took, and repeats a message until the topic has it. What waits is
+bounded: while the cluster is away the oldest messages go first, and cost resolution and no amounts,
+because counters are cumulative. A message that was sent twice has the same identity twice, which
+the pipeline drops.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from headgate.access.authentication import Say, authentication, certificate_paths
+from headgate.access.client_config import ClientConfig
+from headgate.agent.metrics import SinkCounts
+from headgate.agent.records import Record
+from headgate.base.errors import HeadgateError, InputError
+from headgate.base.units import MIB, MS_PER_S
+from headgate.record.codec import message_properties
+
+logger = logging.getLogger("headgate.agent")
+
+WAITING_BYTES_MAX: Final = 64 * MIB
+"""Most bytes that wait to be sent."""
+RETRY_S: Final = 5.0
+LAST_SEND_S: Final = 5.0
+"""How long a stop waits for the last messages."""
+SEND_TIMEOUT_S: Final = 30
+PRODUCER_NAME: Final = "headgate-agent"
+
+
+class TopicError(HeadgateError):
+    """A message was not stored; the text says why."""
+
+
+class TopicProducer(Protocol):
+    """A producer of the telemetry topic."""
+
+    def send(self, data: bytes, properties: dict[str, str]) -> None:
+        """Store one message. Raises :class:`TopicError`."""
+        ...
+
+    def close(self) -> None:
+        """Let it go; it raises nothing."""
+        ...
+
+
+class RecordTopic:
+    """Sends records to a topic from a thread of its own."""
+
+    def __init__(self, topic: str, connect: Callable[[], TopicProducer]) -> None:
+        """``connect`` makes a producer; it raises :class:`HeadgateError` if it cannot."""
+        self.name = "topic"
+        self.counts = SinkCounts()
+        self._topic = topic
+        self._connect = connect
+        self._waiting: deque[Record] = deque()
+        self._waiting_bytes = 0
+        self._condition = threading.Condition()
+        self._stopping = threading.Event()
+        self._producer: TopicProducer | None = None
+        self._failing = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._thread = threading.Thread(target=self._run, name="records", daemon=True)
+        self._thread.start()
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Take the messages of a window. If too much waits, the oldest are given up."""
+        with self._condition:
+            for record in records:
+                self._waiting.append(record)
+                self._waiting_bytes += len(record.data)
+            while self._waiting_bytes > WAITING_BYTES_MAX and len(self._waiting) > 1:
+                self._waiting_bytes -= len(self._waiting.popleft().data)
+                self.counts.dropped += 1
+            self._condition.notify()
+
+    def close(self) -> None:
+        """Send what waits, for a few seconds at most."""
+        self._stopping.set()
+        with self._condition:
+            self._condition.notify()
+        if self._thread is not None:
+            self._thread.join(LAST_SEND_S)
+        self.counts.dropped += len(self._waiting)
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not self._waiting and not self._stopping.is_set():
+                    self._condition.wait()
+                if not self._waiting:
+                    break
+                record = self._waiting[0]
+            if self.send_one(record):
+                continue
+            if self._stopping.wait(RETRY_S):
+                break  # one failure more would wait for longer than a stop does
+        self._let_go()
+
+    def send_one(self, record: Record) -> bool:
+        """Send the first waiting message; whether the topic has it."""
+        try:
+            if self._producer is None:
+                self._producer = self._connect()
+            self._producer.send(record.data, message_properties(record.header, record.seq))
+        except HeadgateError as error:
+            self.counts.failures += 1
+            if not self._failing:
+                self._failing = True
+                logger.warning("telemetry is not published to %s: %s", self._topic, error)
+            self._let_go()
+            return False
+        if self._failing:
+            self._failing = False
+            logger.info("telemetry is published to %s again", self._topic)
+        self.counts.records += 1
+        self.counts.bytes += len(record.data)
+        with self._condition:
+            # It may have been given up meanwhile.
+            if self._waiting and self._waiting[0] is record:
+                self._waiting.popleft()
+                self._waiting_bytes -= len(record.data)
+        return True
+
+    def _let_go(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close()
+
+
+class PulsarProducer:
+    """A producer of ``pulsar-client``, which ``headgate[demo]`` and ``headgate[spark]`` bring."""
+
+    def __init__(
+        self, config: ClientConfig, topic: str, environment: Mapping[str, str], say: Say
+    ) -> None:
+        """Connect to ``config.broker_url``.
+
+        Raises:
+            InputError: the credentials cannot be used, or ``pulsar-client`` is not installed.
+            TopicError: the cluster does not let this client produce.
+        """
+        pulsar = load_pulsar()
+        certificate, key = certificate_paths(config)
+        try:
+            self._client = pulsar.Client(
+                config.broker_url,
+                authentication=_credentials(pulsar, config, environment, say),
+                tls_trust_certs_file_path=config.trust_path or None,
+                tls_allow_insecure_connection=config.allow_insecure,
+                tls_validate_hostname=config.verify_hostname,
+                tls_certificate_file_path=certificate or None,
+                tls_private_key_file_path=key or None,
+                stats_interval_in_seconds=0,
+                logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+            )
+        except (ValueError, pulsar.PulsarException) as error:
+            raise TopicError(f"{config.broker_url}: {error}") from error
+        try:
+            self._producer = self._client.create_producer(
+                topic, send_timeout_millis=SEND_TIMEOUT_S * MS_PER_S, batching_enabled=False
+            )
+        except pulsar.PulsarException as error:
+            self._client.close()
+            raise TopicError(f"{config.broker_url}: {error}") from error
+        self._failure = pulsar.PulsarException
+
+    def send(self, data: bytes, properties: dict[str, str]) -> None:
+        """Store one message. Raises :class:`TopicError`."""
+        try:
+            self._producer.send(data, properties=properties)
+        except self._failure as error:
+            raise TopicError(str(error)) from error
+
+    def close(self) -> None:
+        """Close the client; what it raises is of no use any more."""
+        try:
+            self._client.close()
+        except self._failure as error:
+            logger.debug("the client of the telemetry topic: %s", error)
+
+
+def load_pulsar() -> Any:
+    """The module ``pulsar``.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        import pulsar
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "a telemetry topic needs the package pulsar-client: pip install 'headgate[demo]'; or "
+            "write files"
+        ) from error
+    return pulsar
+
+
+def _credentials(
+    pulsar: Any, config: ClientConfig, environment: Mapping[str, str], say: Say
+) -> Any:
+    """The credentials for the client; it reads a token again for each connection."""
+    found = authentication(config, environment, say)
+    scheme, _, value = found.headers().get("Authorization", "").partition(" ")
+    if scheme == "Bearer":
+        return pulsar.AuthenticationToken(lambda: found.headers()["Authorization"].split(" ")[1])
+    if scheme == "Basic":
+        user, _, password = base64.b64decode(value).decode().partition(":")
+        return pulsar.AuthenticationBasic(user, password)
+    certificate, key = certificate_paths(config)
+    return pulsar.AuthenticationTLS(certificate, key) if certificate else None

@@ -1,0 +1,234 @@
+"""A cluster's history as several threads use it: looks come from one, questions from others.
+
+Each call takes a lock. Figures are read topic by topic, so that looks wait for one topic at most.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from headgate.agent.figures import SubjectFigures
+from headgate.agent.history_figures import TopicTotals, figures_of
+from headgate.agent.inferred_topic import InferredTopic
+from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.agent.quota_forecast import Level, QuotaForecast, quota_state
+from headgate.base.errors import HeadgateError
+from headgate.base.units import NS_PER_S
+from headgate.explain.delivery import Instant
+from headgate.explain.reports import TopicQuotaReport
+from headgate.flow.quota.backlog_quota import QuotaType
+from headgate.record.codec import Value
+
+
+class UnknownTopicError(HeadgateError):
+    """The agent has not seen a topic; the text is one sentence."""
+
+
+class History(Protocol):
+    """The last hour of a cluster, as ``cluster_history`` keeps it."""
+
+    def note_look(self, look: TopicLook) -> None:
+        """A look at a topic or partition."""
+        ...
+
+    def note_proof(self, proof: ProofLook) -> None:
+        """A look at its cursors."""
+        ...
+
+    def note_limits(self, limits: LimitsLook) -> None:
+        """Its limits."""
+        ...
+
+    def note_gone(self, topic: str, at_ns: int) -> None:
+        """A topic that is not there."""
+        ...
+
+    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
+        """A broker that does not answer."""
+        ...
+
+    def suspects(self, count: int, now_ns: int) -> list[str]:
+        """Topics that are worth a close look."""
+        ...
+
+    def proofs_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Topics whose cursors are worth a look."""
+        ...
+
+    def limits_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Topics whose limits are wanted."""
+        ...
+
+    def forget(self, before_ns: int) -> None:
+        """Forget what was not seen since then."""
+        ...
+
+    def top(self, count: int, instant: Instant) -> dict[str, Any]:
+        """The JSON of explain without a topic."""
+        ...
+
+    def topic(self, name: str, instant: Instant) -> dict[str, Any]:
+        """Raises :class:`LookupError` for one that no look has shown."""
+        ...
+
+    @property
+    def topics(self) -> Mapping[str, InferredTopic]:
+        """The topics and partitions that it knows, by full name."""
+        ...
+
+
+_LIMIT_FIELDS: Final = {
+    QuotaType.SIZE: ("quota_size_limit_bytes", 1),
+    QuotaType.TIME: ("quota_time_limit_ns", NS_PER_S),
+}
+"""The field of a topic's row with a quota's limit, and how many of its unit are one of ours."""
+
+
+class SharedHistory:
+    """A history, the forecast of quotas beside it, and how much was looked at."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._forecast = QuotaForecast()
+        self._totals = TopicTotals()
+        self._lock = threading.Lock()
+        self.looks = 0
+        """Looks at topics and partitions, those of surveys included."""
+        self.unreachable = 0
+        """Looks that no broker answered."""
+        self.last_look_ns: int | None = None
+        """Monotonic; None before the first."""
+
+    # -- what the scout tells ------------------------------------------------------------------
+
+    def note_look(self, look: TopicLook) -> None:
+        """A topic or partition was looked at."""
+        with self._lock:
+            self._history.note_look(look)
+            self._forecast.note_look(look)
+            self._totals.note_look(look)
+            self.looks += 1
+            self.last_look_ns = max(look.at_ns, self.last_look_ns or look.at_ns)
+
+    def note_proof(self, proof: ProofLook) -> None:
+        """The cursors of a topic were looked at."""
+        with self._lock:
+            self._history.note_proof(proof)
+
+    def note_limits(self, limits: LimitsLook) -> None:
+        """The limits of a topic were read."""
+        with self._lock:
+            self._history.note_limits(limits)
+
+    def note_gone(self, topic: str, at_ns: int) -> None:
+        """A topic is not there any more."""
+        with self._lock:
+            self._history.note_gone(topic, at_ns)
+            self._forecast.note_gone(topic)
+
+    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
+        """A broker did not answer."""
+        with self._lock:
+            self._history.note_unreachable(broker, at_ns, reason)
+            self.unreachable += 1
+
+    def suspects(self, count: int, now_ns: int) -> list[str]:
+        """Topics that are worth a close look, the worst first."""
+        with self._lock:
+            return self._history.suspects(count, now_ns)
+
+    def proofs_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Topics whose cursors are worth a look."""
+        with self._lock:
+            return self._history.proofs_wanted(count, now_ns)
+
+    def limits_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Topics whose limits are wanted."""
+        with self._lock:
+            return self._history.limits_wanted(count, now_ns)
+
+    def forget(self, before_ns: int) -> None:
+        """Forget what was not seen since an instant."""
+        with self._lock:
+            self._history.forget(before_ns)
+            self._forecast.forget(before_ns)
+            self._totals.forget(before_ns)
+
+    # -- what others ask -----------------------------------------------------------------------
+
+    def top(self, count: int, instant: Instant) -> dict[str, Any]:
+        """The JSON of explain without a topic."""
+        with self._lock:
+            report = self._history.top(count, instant)
+            soonest = self._forecast.soonest(count)
+        quotas = [TopicQuotaReport(topic=each.topic, quota=quota_state(each)) for each in soonest]
+        return report | {"quotas": msgspec.to_builtins(quotas)}
+
+    def topic(self, name: str, instant: Instant) -> dict[str, Any]:
+        """The JSON of explain for a topic.
+
+        Raises:
+            UnknownTopicError: it was not seen.
+        """
+        with self._lock:
+            try:
+                report = self._history.topic(name, instant)
+            except LookupError as error:
+                raise UnknownTopicError(
+                    f"Topic {name} was not seen: the agent has not looked at it yet, or the "
+                    "cluster does not have it"
+                ) from error
+            known = self._forecast.of_topic(name)
+            if not known:
+                known = self._fullest_partitions(name)
+        return report | {"quotas": msgspec.to_builtins([quota_state(each) for each in known])}
+
+    def _fullest_partitions(self, name: str) -> list[Level]:
+        """Of each type the quota on the fullest partition of a partitioned topic."""
+        found: dict[QuotaType, Level] = {}
+        for level in self._forecast.of_partitions(name):
+            before = found.get(level.type)
+            if before is None or level.used * before.limit > before.used * level.limit:
+                found[level.type] = level
+        return [found[kind] for kind in sorted(found)]
+
+    def topics(self) -> list[str]:
+        """The full names of the topics and partitions that are known."""
+        with self._lock:
+            return list(self._history.topics)
+
+    def levels(self) -> list[Level]:
+        """How full the quotas of all topics are."""
+        with self._lock:
+            return list(self._forecast.all())
+
+    def figures(self) -> Iterator[SubjectFigures]:
+        """Of all topics and subscriptions."""
+        for topic in self.topics():
+            with self._lock:
+                known = self._history.topics.get(topic)
+                found = [] if known is None else figures_of(known, self._totals)
+                levels = self._forecast.of_topic(topic)
+            for each in found:
+                if each.subscription is None and levels:
+                    yield replace(each, values={**each.values, **_quota_values(levels)})
+                else:
+                    yield each
+
+
+def _quota_values(levels: list[Level]) -> dict[str, Value]:
+    """The fields of a topic's row about its quotas."""
+    values: dict[str, Value] = {}
+    for level in levels:
+        field, factor = _LIMIT_FIELDS[level.type]
+        seconds = level.seconds_to_breach
+        values[field] = round(level.limit * factor)
+        values[f"quota_{level.type.label}_breach_ns"] = (
+            None if seconds is None else round(seconds * NS_PER_S)
+        )
+    return values

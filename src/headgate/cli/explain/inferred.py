@@ -1,0 +1,48 @@
+"""What the page says of an answer that was inferred from looks at an Apache Pulsar cluster."""
+
+from __future__ import annotations
+
+from headgate.base.texts import about_text, size_text
+from headgate.cli.explain.figures import Report, capitalized, count_text, rate_text
+from headgate.cli.explain.page import INDENT, Page
+
+
+def is_inferred(report: Report) -> bool:
+    """Whether looks from outside are all the evidence."""
+    return bool(report.get("evidence") == "inferred")
+
+
+def evidence_text(report: Report) -> str:
+    """How much was seen of a subscription: ``inferred from 28 looks in 30 s``."""
+    text = f"inferred from {count_text(report['looks'], 'look')}"
+    if report["looks"] > 1:
+        text += f" in {about_text(report['lookedForS'])}"
+    if report["notSeen"]:
+        text += f"; not seen: {'; '.join(report['notSeen'])}"
+    return text
+
+
+def inferred_publishing_line(answer: Report) -> str:
+    """Producers, rate and stored bytes of a topic in one line, as far as they are known."""
+    side = answer["publishing"]
+    parts = []
+    if side["producers"] is not None:
+        parts.append(f"producers at {count_text(side['producers'], 'place')}")
+    if side["messagesPerS"] is not None:
+        text = f"{rate_text(side['messagesPerS'])} msg/s"
+        if side["bytesPerS"] is not None:
+            text += f" ({size_text(side['bytesPerS'])}/s)"
+        parts.append(f"{text} published")
+    if answer["storageBytes"] is not None:
+        parts.append(f"{size_text(answer['storageBytes'])} stored")
+    return "; ".join(parts) or "What is published is not known."
+
+
+def add_not_seen(page: Page, answer: Report) -> None:
+    """Add what the whole answer leaves open."""
+    if not answer.get("notSeen"):
+        return
+    page.blank()
+    page.add("Not seen:", bold=True)
+    for sentence in answer["notSeen"]:
+        page.add(f"{capitalized(sentence)}.", first=INDENT, rest=INDENT)

@@ -1,0 +1,129 @@
+"""What a cluster's history says, in the JSON of a broker's explain."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from headgate.agent.cluster_history import ClusterHistory
+from headgate.agent.cluster_reports import NO_EVENTS, NO_LIMITS
+from headgate.agent.looks import ConsumerLook, LimitsLook
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.explain.delivery import Instant
+from headgate.explain.reports import SubscriptionAccount, SubscriptionReport, TopicReport, TopReport
+from headgate.flow.limits.precedence import NO_LIMIT
+from tests.unit.agent.scenario import EMPTY, TOPIC, topic_look
+
+FULL = ConsumerLook("a", "/10.0.0.1:1", "monday", 0, 100, False, 100, 1.0)
+
+
+def _instant(at_s: float) -> Instant:
+    at_ns = round(at_s * NS_PER_S)
+    return Instant(at_ns, 1_700_000_000_000 + at_ns // NS_PER_MS)
+
+
+def _slow(history: ClusterHistory, *topics: str, seconds: int = 10, **figures: Any) -> None:
+    """A consumer of 40/s of 100/s published, on each of these topics, in looks each second."""
+    for second in range(seconds + 1):
+        consumer = replace(FULL, permits=0 if second else 100, unacked=100 if second else 0)
+        look = replace(
+            EMPTY, backlog=60 * second, unacked=min(100, 60 * second), sent=40 * second,
+            last_acked_ms=second, mark_delete_moved_ms=second, backlog_bytes=6_000 * second,
+            consumers=(consumer,), **figures,
+        )  # fmt: skip
+        for topic in topics:
+            history.note_look(
+                topic_look(second * NS_PER_S, look, topic=topic, published=100 * second)
+            )
+
+
+def _names(kind: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+def test_the_fields_are_the_brokers() -> None:
+    history = ClusterHistory("c")
+    _slow(history, TOPIC)
+    top, topic = history.top(5, _instant(10)), history.topic(TOPIC, _instant(10))
+    json.dumps([top, topic])
+    assert set(top) == _names(TopReport) | {"evidence", "notSeen"}
+    assert set(topic) == _names(TopicReport) | {"evidence", "notSeen"}
+    assert set(top["subscriptions"][0]) == _names(SubscriptionReport)
+    assert set(topic["subscriptions"][0]) == _names(SubscriptionAccount)
+
+
+def test_a_slow_consumer_is_named() -> None:
+    history = ClusterHistory("east")
+    _slow(history, TOPIC)
+    top = history.top(5, _instant(10))
+    assert (top["broker"], top["subscriptionsTotal"], top["withBacklog"]) == ("east", 1, 1)
+    (found,) = top["subscriptions"]
+    assert (found["verdict"], found["state"]) == ("CONSUMER", "no_permits")
+    assert (found["evidence"], found["looks"], found["lookedForS"]) == ("inferred", 11, 10)
+    assert found["sentence"].startswith("CONSUMER: the consumer acknowledges only 40 msg/s")
+    assert found["sentence"].endswith("(inferred from counters).")
+    assert (found["backlogMessages"], found["backlogBytes"]) == (600, 60_000)
+    assert (found["consumers"], found["permits"], found["permitsMax"]) == (1, 0, 100)
+    assert found["notSeen"] == [NO_LIMITS]
+    assert found["timeline"] is None
+    topic = history.topic(TOPIC, _instant(10), with_timeline=True)
+    assert topic["subscriptions"][0]["timeline"]["verdicts"][-1] == "CONSUMER"
+    assert topic["publishing"]["messagesPerS"] == 100
+    assert topic["subscriptions"][0]["minute"]["appendedPerS"] == 100
+
+
+def test_a_figure_that_looks_do_not_tell_is_null() -> None:
+    history = ClusterHistory("c")
+    unknown = replace(
+        EMPTY, backlog=5, backlog_bytes=None, consumers=(replace(FULL, permits=None),)
+    )
+    for at_s in (1, 2):
+        history.note_look(topic_look(at_s * NS_PER_S, unknown, published=None, storage_bytes=None))
+    topic = history.topic(TOPIC, _instant(2))
+    (found,) = topic["subscriptions"]
+    assert found["backlogBytes"] is found["permits"] is found["permitsMax"] is None
+    assert topic["storageBytes"] is topic["publishing"]["messagesPerS"] is topic["storage"] is None
+
+
+def test_the_first_look_settles_nothing() -> None:
+    history = ClusterHistory("c")
+    history.note_look(topic_look(NS_PER_S, replace(EMPTY, backlog=5)))
+    (found,) = history.top(1, _instant(1))["subscriptions"]
+    assert (found["verdict"], found["confidence"], found["looks"]) == ("SETTLING", 0, 1)
+
+
+def test_partitions_are_judged_as_one() -> None:
+    history = ClusterHistory("c")
+    _slow(history, f"{TOPIC}-partition-0", f"{TOPIC}-partition-1")
+    (found,) = history.top(5, _instant(10))["subscriptions"]
+    assert (found["topic"], found["partitions"], found["backlogMessages"]) == (TOPIC, 2, 1_200)
+    assert history.topic(TOPIC, _instant(10))["partitions"] == 2
+    alone = history.topic(f"{TOPIC}-partition-1", _instant(10))
+    assert (alone["partitions"], alone["subscriptions"][0]["backlogMessages"]) == (0, 600)
+
+
+def test_what_is_not_seen_is_named() -> None:
+    history = ClusterHistory("c")
+    _slow(history, TOPIC, events=None)
+    history.note_limits(
+        LimitsLook(TOPIC, 0, (NO_LIMIT,) * 3, {}, NO_LIMIT, ("the broker's settings",))
+    )
+    history.note_unreachable("b1", 10 * NS_PER_S, "it does not answer")
+    top = history.top(1, _instant(100))
+    assert top["notSeen"] == ["b1, for 90 s: it does not answer"]
+    assert top["subscriptions"][0]["notSeen"] == [
+        NO_EVENTS,
+        "the broker's settings",
+        "what b1 does: it does not answer",
+        "the last 90 s: there was no look",
+    ]
+    assert top["subscriptions"][0]["confidence"] <= 0.3
+
+
+def test_a_topic_that_no_look_showed_is_an_error() -> None:
+    with pytest.raises(LookupError, match="no look has shown"):
+        ClusterHistory("c").topic(TOPIC, _instant(1))

@@ -1,0 +1,162 @@
+"""Requests over real sockets of this machine: kept connections, bounds, and one sentence each."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from headgate.access.admin_api import AdminUrlError, UnreachableError
+from headgate.access.client_config import ClientConfig
+from headgate.agent.http_transport import HttpTransport, origin
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.testing.clock import ManualClock
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    peers: set[int]
+
+    def do_GET(self) -> None:
+        self.peers.add(self.client_address[1])
+        body = b"x" * 100_000 if self.path == "/large" else b'["a"]'
+        if self.path == "/cut":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(body)
+            self.close_connection = True
+            return
+        self.send_response(307 if self.path == "/on" else 200)
+        if "gzip" in self.headers.get("Accept-Encoding", ""):
+            body = gzip.compress(body)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Location", "http://elsewhere:1/")
+        self.send_header("X-Sent", self.headers.get("Authorization", ""))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    Handler.peers = set()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def transport(url: str) -> Iterator[HttpTransport]:
+    transport = HttpTransport(ClientConfig(url), SystemClock())
+    yield transport
+    transport.close()
+
+
+def test_a_connection_is_kept_and_bodies_are_uncompressed(
+    transport: HttpTransport, url: str
+) -> None:
+    for _ in range(3):
+        reply = transport.get(f"{url}/a", {"Authorization": "Bearer t"}, 5.0)
+        assert (reply.status, reply.body, reply.headers["x-sent"]) == (200, b'["a"]', "Bearer t")
+    assert len(Handler.peers) == 1
+
+
+def test_a_redirect_is_the_callers(transport: HttpTransport, url: str) -> None:
+    reply = transport.get(f"{url}/on", {}, 5.0)
+    assert (reply.status, reply.headers["location"]) == (307, "http://elsewhere:1/")
+
+
+def test_an_answer_is_bounded_after_it_is_uncompressed(url: str) -> None:
+    transport = HttpTransport(ClientConfig(url), SystemClock(), body_bytes_max=50_000)
+    with pytest.raises(UnreachableError, match="which is no answer of a broker"):
+        transport.get(f"{url}/large", {}, 5.0)
+    transport.close()
+
+
+class Late(ManualClock):
+    """Each reading is a second after the one before."""
+
+    def monotonic_ns(self) -> int:
+        self.advance(1_000_000_000)
+        return super().monotonic_ns()
+
+
+def test_an_answer_that_never_ends_is_given_up(url: str) -> None:
+    transport = HttpTransport(ClientConfig(url), Late())
+    with pytest.raises(UnreachableError, match=r"did not finish its answer within 0.5 s"):
+        transport.get(f"{url}/large", {}, 0.5)
+    transport.close()
+
+
+def test_a_cut_answer_is_none(transport: HttpTransport, url: str) -> None:
+    with pytest.raises(UnreachableError, match="closed the connection"):
+        transport.get(f"{url}/cut", {}, 5.0)
+
+
+def test_nobody_listens() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        transport = HttpTransport(ClientConfig(url), SystemClock())
+        with pytest.raises(UnreachableError, match=rf"^{url} refuses the connection"):
+            transport.get(f"{url}/", {}, 5.0)
+
+
+def test_a_silent_server_is_waited_for_as_long_as_allowed() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        transport = HttpTransport(ClientConfig(url), SystemClock())
+        with pytest.raises(UnreachableError, match=rf"^{url} did not answer within 0.05 s"):
+            transport.get(f"{url}/", {}, 0.05)
+
+
+def test_tls_to_a_port_without_it(url: str) -> None:
+    secure = url.replace("http:", "https:")
+    transport = HttpTransport(ClientConfig(secure), SystemClock())
+    with pytest.raises(UnreachableError, match=r"does not speak TLS; did you mean http://\?"):
+        transport.get(f"{secure}/", {}, 5.0)
+
+
+def test_an_unknown_host_is_named() -> None:
+    transport = HttpTransport(ClientConfig(), SystemClock())
+    with pytest.raises(UnreachableError, match=r"^http://nowhere.invalid:80 cannot be reached: "):
+        transport.get("http://nowhere.invalid/", {}, 5.0)
+
+
+def test_a_host_that_is_no_name() -> None:
+    transport = HttpTransport(ClientConfig(), SystemClock())
+    with pytest.raises((AdminUrlError, UnreachableError)):
+        transport.get(f"http://{'a' * 300}.b/", {}, 5.0)
+
+
+def test_a_file_of_authorities_that_is_none(tmp_path: object) -> None:
+    with pytest.raises(InputError, match="--tls-trust-cert-path"):
+        HttpTransport(ClientConfig("https://b:1", trust_path=f"{tmp_path}/none"), SystemClock())
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("http://b", "http://b:80"),
+        ("https://b/x?y", "https://b:443"),
+        ("http://b:8080/x", "http://b:8080"),
+        ("http://[::1]:1/", "http://[::1]:1"),
+        ("b:8080", "http://b:8080"),
+    ],
+)
+def test_origins(url: str, found: str) -> None:
+    assert origin(url) == found

@@ -1,0 +1,62 @@
+"""Requests about limits: what is shared is asked once a minute, what is refused is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.access.admin_api import UnreachableError
+from headgate.agent.limit_questions import KEPT_MAX, LimitQuestions
+from headgate.base.units import NS_PER_S
+from headgate.testing.fake_cluster import FakeTopic
+from tests.unit.agent.clusters import BROKERS, TOPIC, Setting
+
+OTHER = "persistent://acme/shop/other"
+
+
+def setting() -> Setting:
+    found = Setting()
+    policies = {"dispatchRate": {"dispatchThrottlingRateInMsg": 5}, "a/dispatchRate": {"x": 1}}
+    found.cluster.add([FakeTopic(TOPIC, policies=policies)])
+    found.cluster.settings["k"] = "v"
+    return found
+
+
+def test_the_answers_have_their_places() -> None:
+    one = setting()
+    answers, requests = LimitQuestions(one.client, one.clock).ask(TOPIC, ["a", "b"])
+    assert requests == len(one.transport.sent_at_ns) == 7
+    assert answers.dispatch_rate == b'{"dispatchThrottlingRateInMsg": 5}'
+    assert (answers.publish_rate, answers.subscription_dispatch_rate) == (b"", b"")
+    assert answers.by_subscription == {"a": b'{"x": 1}', "b": b""}
+    assert (answers.namespace, answers.settings) == (b"{}", b'{"k": "v"}')
+
+
+def test_what_is_shared_is_asked_once_a_minute() -> None:
+    one = setting()
+    questions = LimitQuestions(one.client, one.clock)
+    topics = (TOPIC, f"{OTHER}-partition-0", f"{OTHER}-partition-1", TOPIC)
+    assert [questions.ask(topic, [])[1] for topic in topics] == [5, 3, 0, 0]
+    one.clock.advance(60 * NS_PER_S)
+    assert questions.ask(TOPIC, [])[1] == 5
+
+
+def test_what_the_role_may_not_read_is_not_known() -> None:
+    one = setting()
+    one.faults.refused = lambda path, token: 403 if "configuration" in path else None
+    answers, _ = LimitQuestions(one.client, one.clock).ask(TOPIC, [])
+    assert (answers.settings, answers.namespace) == (None, b"{}")
+
+
+def test_a_cluster_that_does_not_answer_is_an_error() -> None:
+    one = setting()
+    one.faults.gone |= set(BROKERS)
+    with pytest.raises(UnreachableError):
+        LimitQuestions(one.client, one.clock).ask(TOPIC, [])
+
+
+def test_answers_are_kept_within_a_bound() -> None:
+    one = setting()
+    questions = LimitQuestions(one.client, one.clock)
+    for index in range(KEPT_MAX):
+        questions.ask(f"{OTHER}-{index}", [])
+        assert len(questions._shared) <= KEPT_MAX

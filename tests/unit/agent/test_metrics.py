@@ -1,0 +1,87 @@
+"""The agent's page of metrics."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.agent import metrics, series
+from headgate.agent.metrics import ClusterCounts, ClusterPage, SinkCounts, metrics_text
+from headgate.agent.quota_forecast import Level
+from headgate.flow.account.account import Cell
+from headgate.flow.quota.backlog_quota import QuotaType
+from headgate.telemetry.prometheus.series.quotas import BREACH_SERIES
+from headgate.telemetry.prometheus.series.subscriptions import STATE_SERIES
+from tests.unit.agent.figures import TOPIC, subscription, topic
+
+
+def counts(name: str = "prod") -> ClusterCounts:
+    return ClusterCounts(name, 1.5, 7, {"stats": 2}, 9, 50, 3, 0)
+
+
+def page(*pages: ClusterPage) -> list[str]:
+    return "".join(metrics_text(pages)).splitlines()
+
+
+def test_states_have_the_brokers_name_and_labels() -> None:
+    lines = page(
+        ClusterPage(
+            counts(),
+            (),
+            [
+                topic(50),
+                subscription(50, cell=Cell.TOPIC_BYTES_BUSY, name='a"b'),
+                subscription(50, cell=Cell.CAUGHT_UP, name="quiet"),
+            ],
+        )
+    )
+    found = [line for line in lines if "state_seconds" in line]
+    assert found == [
+        "# TYPE headgate_subscription_state_seconds_total counter",
+        'headgate_subscription_state_seconds_total{cluster="prod",namespace="acme/orders",'
+        f'topic="{TOPIC}",subscription="a\\"b",state="throttled_topic",dimension="bytes",'
+        'consumer="busy"} 50.000',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("own", "of_broker"),
+    [(series.STATE_SECONDS, STATE_SERIES), (series.SECONDS_TO_BREACH, BREACH_SERIES)],
+)
+def test_shared_series_are_those_of_a_broker(own: object, of_broker: object) -> None:
+    for name in ("name", "type", "labels", "unit"):
+        assert getattr(own, name) == getattr(of_broker, name)
+
+
+def test_quotas_name_the_subscription_and_only_what_approaches_has_a_sample() -> None:
+    levels = [
+        Level(TOPIC, QuotaType.SIZE, 100.0, 60.0, "billing", None, 40.0),
+        Level(TOPIC, QuotaType.TIME, 100.0, 60.0, None, None, None),
+    ]
+    lines = page(ClusterPage(counts(), levels, ()))
+    labels = f'{{cluster="prod",namespace="acme/orders",topic="{TOPIC}",quota_type="size"'
+    assert f"headgate_backlog_quota_seconds_to_breach{labels}}} 40.000" in lines
+    assert f'headgate_agent_quota_subscription{labels},subscription="billing"}} 1' in lines
+    assert not [line for line in lines if 'quota_type="time"' in line]
+
+
+def test_each_cluster_has_its_own_figures_under_one_type_line() -> None:
+    stored = counts("test")
+    stored.sinks = {"files": SinkCounts(4, 400, 1, 2)}
+    stored.files, stored.folder_bytes = 4, 400
+    lines = page(ClusterPage(counts(), (), ()), ClusterPage(stored, (), ()))
+    assert lines.count("# TYPE headgate_agent_looks_total counter") == 1
+    assert 'headgate_agent_looks_total{cluster="prod"} 7' in lines
+    assert 'headgate_agent_last_look_age_seconds{cluster="test"} 1.500' in lines
+    assert 'headgate_agent_look_errors_total{cluster="prod",kind="stats"} 2' in lines
+    assert 'headgate_agent_records_dropped_total{cluster="test",sink="files"} 2' in lines
+    assert [line for line in lines if "folder_bytes{" in line] == [
+        'headgate_agent_record_folder_bytes{cluster="test"} 400'
+    ]
+
+
+def test_subscriptions_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "SUBSCRIPTIONS_MAX", 2)
+    figures = [subscription(50, name=f"s{n}") for n in range(5)]
+    lines = page(ClusterPage(counts(), (), figures))
+    assert 'headgate_agent_left_out_subscriptions{cluster="prod"} 3' in lines
+    assert len([line for line in lines if line.startswith(series.STATE_SECONDS.name)]) == 2

@@ -1,0 +1,82 @@
+"""What the agent's history gives to several threads, with the quotas beside it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from headgate.agent.looks import ProofLook
+from headgate.agent.shared_history import SharedHistory, UnknownTopicError
+from headgate.explain.delivery import Instant
+from tests.unit.agent.fake_history import FakeHistory
+from tests.unit.agent.looks import TOPIC, S, backlog, look
+
+NOW = Instant(60 * S, 1_763_719_260_000)
+
+
+def test_looks_reach_the_history_and_are_counted() -> None:
+    inner = FakeHistory()
+    shared = SharedHistory(inner)
+    assert shared.last_look_ns is None
+    shared.note_look(look(5))
+    shared.note_look(look(4))
+    shared.note_proof(ProofLook(TOPIC, 0, None, None, ()))
+    shared.note_unreachable("b1", 0, "why")
+    shared.note_gone(TOPIC, 6 * S)
+    shared.forget(3)
+    assert [call[0] for call in inner.calls] == [
+        "look", "look", "proof", "unreachable", "gone", "forget",
+    ]  # fmt: skip
+    assert (shared.looks, shared.unreachable, shared.last_look_ns) == (2, 1, 5 * S)
+    assert (shared.suspects(1, 0), shared.proofs_wanted(1, 0), shared.limits_wanted(1, 0)) == (
+        ["suspect"], ["proof"], ["limits"],
+    )  # fmt: skip
+
+
+def test_reports_have_the_quotas() -> None:
+    shared = SharedHistory(FakeHistory())
+    for partition, size in ((0, 10), (1, 90)):
+        shared.note_look(
+            look(
+                1, backlog(backlog_bytes=size), topic=f"{TOPIC}-partition-{partition}",
+                quota_size_bytes=100,
+            )
+        )  # fmt: skip
+    shared.note_look(
+        look(1, backlog(backlog_bytes=7), topic="persistent://a/b/full", quota_size_bytes=7)
+    )
+    (quota,) = shared.topic(TOPIC, NOW)["quotas"]
+    assert (quota["topic"], quota["used"], quota["subscription"]) == (
+        f"{TOPIC}-partition-1", 90.0, "billing",
+    )  # fmt: skip
+    (nearest,) = shared.top(3, NOW)["quotas"]
+    assert (nearest["topic"], nearest["quota"]["secondsToBreach"]) == ("persistent://a/b/full", 0.0)
+    assert shared.top(3, NOW)["count"] == 3
+    with pytest.raises(UnknownTopicError):
+        shared.topic("persistent://a/b/other", NOW)
+
+
+def test_figures_of_a_topic_have_its_quotas() -> None:
+    shared = SharedHistory(FakeHistory())
+    shared.note_look(
+        look(1, backlog(), backlog_bytes=5, quota_size_bytes=100, quota_age_s=60, oldest_age_s=60.0)
+    )
+    of_topic, of_subscription = shared.figures()
+    assert of_topic.values["quota_size_limit_bytes"] == 100
+    assert of_topic.values["quota_size_breach_ns"] is None
+    assert of_topic.values["quota_time_limit_ns"] == 60 * S
+    assert of_topic.values["quota_time_breach_ns"] == 0
+    assert "quota_time_breach_ns" not in of_subscription.values
+    assert [level.type.label for level in shared.levels()] == ["size", "time"]
+
+
+def test_looks_go_on_while_figures_are_read() -> None:
+    shared = SharedHistory(FakeHistory())
+    shared.note_look(look(1, backlog()))
+    figures = shared.figures()
+    assert next(figures).subscription is None
+    done = threading.Thread(target=shared.note_look, args=(look(5),))
+    done.start()
+    done.join(timeout=10)
+    assert not done.is_alive()

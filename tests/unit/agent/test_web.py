@@ -1,0 +1,141 @@
+"""The agent's routes, asked without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from headgate.agent import web
+from headgate.agent.metrics import ClusterCounts
+from headgate.agent.shared_history import SharedHistory
+from headgate.agent.web import AgentRoutes
+from headgate.testing import ManualClock
+from tests.unit.agent.fake_history import FakeHistory
+from tests.unit.agent.looks import TOPIC, backlog, look
+
+
+@dataclass
+class Watch:
+    name: str
+    history: SharedHistory = field(default_factory=lambda: SharedHistory(FakeHistory()))
+    is_stalled: bool = False
+
+    def last_look_age_s(self) -> float:
+        return 1.5
+
+    def not_seen(self) -> list[str]:
+        return ["the broker's settings"]
+
+    def counts(self) -> ClusterCounts:
+        return ClusterCounts(self.name, 1.5, 1, {}, 2, 50, 1, 0)
+
+
+def ask(path: str, *watches: Watch, method: str = "GET") -> tuple[int, Any, str]:
+    """Status, body (parsed if it is JSON) and content type."""
+    sent: list[dict[str, Any]] = []
+
+    requests = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        return requests.pop() if requests else {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    where, _, query = path.partition("?")
+    scope = {
+        "type": "http", "method": method, "path": where, "raw_path": where.encode(),
+        "query_string": query.encode(), "headers": [], "http_version": "1.1", "scheme": "http",
+        "server": ("127.0.0.1", 1), "client": ("127.0.0.1", 2), "root_path": "",
+        "asgi": {"version": "3.0"},
+    }  # fmt: skip
+    with ThreadPoolExecutor(1) as pool:
+        app = AgentRoutes(watches or (Watch("prod"),), ManualClock(), pool).app()
+        asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    begin = sent[0]
+    body = b"".join(message.get("body", b"") for message in sent[1:])
+    kind = dict(begin["headers"])[b"content-type"].decode()
+    return begin["status"], json.loads(body) if kind == "application/json" else body, kind
+
+
+def test_the_largest_backlogs() -> None:
+    status, report, _ = ask("/admin/v2/headgate/explain?count=3")
+    assert (status, report["count"]) == (200, 3)
+    assert ask("/admin/v2/headgate/explain")[1]["count"] == 10
+
+
+@pytest.mark.parametrize("count", ["0", "1001", "x", "-1", "99999", ""])
+def test_a_count_that_is_not_allowed_is_refused(count: str) -> None:
+    status, body, _ = ask(f"/admin/v2/headgate/explain?count={count}")
+    assert status == 400
+    assert body["reason"] == f"count is {count!r}: 1 to 1000 is allowed"
+
+
+def test_a_topic_and_its_partitions() -> None:
+    watch = Watch("prod")
+    for partition in (10, 2):
+        watch.history.note_look(look(1, backlog(), topic=f"{TOPIC}-partition-{partition}"))
+    path = "/admin/v2/headgate/explain/persistent/acme/orders/paid"
+    status, report, _ = ask(path, watch)
+    assert (status, report["topic"]) == (200, TOPIC)
+    parts = ask(f"{path}?perPartition=true", watch)[1]["perPartition"]
+    assert [part["topic"] for part in parts] == [f"{TOPIC}-partition-{n}" for n in (2, 10)]
+    assert ask(f"{path}?perPartition=yes", watch)[0] == 400
+
+
+def test_a_topic_that_was_not_seen_is_404_and_a_wrong_name_is_refused() -> None:
+    status, body, _ = ask("/admin/v2/headgate/explain/persistent/a/b/none")
+    assert (status, body["reason"][:40]) == (404, "Topic persistent://a/b/none was not seen")
+    assert ask("/admin/v2/headgate/explain/durable/a/b/c")[0] == 404
+    assert ask("/admin/v2/headgate/explain/persistent/a$/b/c")[0] == 400
+
+
+def test_names_of_clusters_are_kept_apart() -> None:
+    prod, test = Watch("prod"), Watch("test")
+    prod.history.note_look(look(1, backlog()))
+    path = "/admin/v2/headgate/explain/persistent/acme/orders/paid"
+    status, body, _ = ask(path, prod, test)
+    assert (status, body["reason"]) == (
+        400, "cluster is missing: name one of prod, test (?cluster=NAME)",
+    )  # fmt: skip
+    assert ask(f"{path}?cluster=prod", prod, test)[0] == 200
+    assert ask(f"{path}?cluster=test", prod, test)[0] == 404
+    assert ask(f"{path}?cluster=other", prod, test)[1]["reason"].startswith("Cluster other is not")
+    found = ask("/admin/v2/headgate/clusters", prod, test)[1]
+    assert found == [
+        {"cluster": name, "lastLookAgeS": 1.5, "notSeen": ["the broker's settings"]}
+        for name in ("prod", "test")
+    ]
+
+
+def test_metrics_are_of_all_clusters() -> None:
+    prod = Watch("prod")
+    prod.history.note_look(look(1, backlog(backlog=7)))
+    prod.history.note_look(look(61, backlog(backlog=7)))
+    status, body, kind = ask("/metrics", prod, Watch("test"))
+    assert (status, kind) == (200, web.METRICS_TYPE)
+    assert b'headgate_agent_looks_total{cluster="test"} 1\n' in body
+    assert b'state="no_consumer",dimension="",consumer=""} 60.000\n' in body
+
+
+def test_health_is_about_the_agent_and_not_about_clusters() -> None:
+    status, body, _ = ask("/health")
+    assert (status, body["status"]) == (200, "ok")
+    status, body, _ = ask("/health", Watch("prod"), Watch("test", is_stalled=True))
+    assert (status, body["reason"]) == (503, "The watch of test hangs: restart the agent")
+
+
+def test_other_paths_and_methods_have_a_reason() -> None:
+    assert ask("/admin/v2/clusters")[:2] == (404, {"reason": "Not Found"})
+    assert ask("/metrics", method="POST")[:2] == (405, {"reason": "Method Not Allowed"})
+
+
+def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "WAITING_MAX", 0)
+    status, body, _ = ask("/metrics")
+    assert (status, body["reason"]) == (503, "0 requests wait already: try again later")

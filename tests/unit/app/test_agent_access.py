@@ -1,0 +1,97 @@
+"""Who may ask the agent: nobody from outside without a token, and tokens of named roles alone."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from headgate.agent.configuration import PortSettings
+from headgate.app.agent_access import TokenGate, check_agent_address, token_verifier
+from headgate.app.listeners import OpenAddressError
+
+SECRET = b"s" * 32
+NOW_S = 1_763_719_200.0
+
+
+def test_other_machines_need_tokens_or_a_word_of_the_operator() -> None:
+    assert check_agent_address(PortSettings(), is_insecure_allowed=False) == ""
+    key = PortSettings(host="0.0.0.0", public_key="k", roles=("a",))
+    assert check_agent_address(key, is_insecure_allowed=False) == ""
+    outside = PortSettings(host="0.0.0.0")
+    with pytest.raises(OpenAddressError, match="not allowed without tokens"):
+        check_agent_address(outside, is_insecure_allowed=False)
+    assert "sees the names" in check_agent_address(outside, is_insecure_allowed=True)
+
+
+async def _app(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+def ask(path: str, authorization: str | None, method: str = "GET") -> tuple[int, str]:
+    key = base64.b64encode(SECRET).decode()
+    verifier = token_verifier(PortSettings(secret_key=f"data:;base64,{key}", roles=("ops",)))
+    assert verifier is not None
+    gate = TokenGate(_app, verifier, ("ops",), lambda: NOW_S)
+    headers = [] if authorization is None else [(b"authorization", authorization.encode())]
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "path": path, "method": method, "headers": headers}
+    asyncio.run(gate(scope, receive, send))
+    body = sent[1]["body"]
+    return sent[0]["status"], json.loads(body).get("reason", "") if body else ""
+
+
+def token(role: str, **claims: Any) -> str:
+    return jwt.encode({"sub": role, **claims}, SECRET, "HS256")
+
+
+def test_a_token_of_a_named_role_may_ask() -> None:
+    assert ask("/metrics", f"Bearer {token('ops')}") == (200, "")
+    assert ask("/metrics", f"bearer {token('ops', exp=NOW_S + 5)}") == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("authorization", "status", "reason"),
+    [
+        (None, 401, "A token is needed"),
+        ("Basic eDp5", 401, "Only tokens are accepted"),
+        ("Bearer ", 401, ""),
+        ("Bearer nonsense", 401, ""),
+        (f"Bearer {jwt.encode({'sub': 'ops'}, b'other' * 8, 'HS256')}", 401, ""),
+        (f"Bearer {token('ops', exp=NOW_S - 5)}", 401, ""),
+        (f"Bearer {token('guest')}", 403, "Role 'guest' may not ask this agent"),
+    ],
+)
+def test_others_may_not(authorization: str | None, status: int, reason: str) -> None:
+    found = ask("/metrics", authorization)
+    assert found[0] == status
+    assert found[1].startswith(reason)
+    assert found[1]
+
+
+def test_health_needs_no_token_and_head_gets_no_body() -> None:
+    assert ask("/health", None) == (200, "")
+    assert ask("/metrics", None, "HEAD") == (401, "")
+
+
+def test_a_key_in_a_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "secret.key"
+    path.write_bytes(SECRET)
+    path.chmod(0o600)
+    verifier = token_verifier(PortSettings(secret_key=path.as_uri(), roles=("ops",)))
+    assert verifier is not None
+    assert verifier.principal(token("ops"), NOW_S).role == "ops"
+    assert token_verifier(PortSettings()) is None

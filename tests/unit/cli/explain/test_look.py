@@ -1,0 +1,277 @@
+"""``headgate explain`` against a fake Pulsar cluster, in virtual time: what it says, and when it
+ends."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headgate.access.admin_api import AdminApi
+from headgate.access.client_config import ClientConfig
+from headgate.agent.cluster_client import ClusterClient, NotABrokerError
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_S
+from headgate.cli.explain import look as module
+from headgate.cli.explain.errors import ExplainError
+from headgate.cli.explain.look import LookRequest, client_of, look_at, replayed
+from headgate.cli.explain.text import explain_text
+from headgate.testing.clock import ManualClock
+from headgate.testing.fake_cluster import FakeCluster, FakeTransport, Faults, InlineExecutor
+from headgate.testing.fake_cluster.cluster import FakeSubscription, FakeTopic
+from headgate.testing.fake_cluster.transport import gibberish
+
+NS = "persistent://acme/shop"
+SLOW, LEFT, FINE = f"{NS}/slow", f"{NS}/left", f"{NS}/fine"
+
+
+def cluster() -> FakeCluster:
+    found = FakeCluster(["broker-0:8080", "broker-1:8080"], age_ns=600 * NS_PER_S)
+    found.add(
+        [
+            FakeTopic(SLOW, 100, [FakeSubscription(acked_per_s=40, permits=0, unacked=100)]),
+            FakeTopic(LEFT, 50, [FakeSubscription("gone", consumers=0)]),
+            FakeTopic(FINE, 50, [FakeSubscription(acked_per_s=50)]),
+        ]
+    )
+    return found
+
+
+class Look:
+    """One run of the command, without threads."""
+
+    def __init__(self, faults: Faults | None = None, version: str = "4.0.8") -> None:
+        self.clock = ManualClock()
+        self.cluster = cluster()
+        self.cluster.version = version
+        self.transport = FakeTransport(self.cluster, self.clock, faults)
+        self.client = ClusterClient(
+            ClientConfig("http://pulsar:8080"), {}, self.clock, transport=self.transport
+        )
+        self.shown: list[tuple[float, str]] = []
+
+    def run(self, **request: Any) -> dict[str, Any]:
+        return look_at(
+            self.client,
+            LookRequest(**request),
+            lambda share, sentence: self.shown.append((share, sentence())),
+            self.clock,
+            lambda seconds: self.clock.advance(round(seconds * NS_PER_S)),
+        )
+
+
+@pytest.fixture(autouse=True)
+def _inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def executor(_threads: int, **_options: object) -> Executor:
+        return InlineExecutor()
+
+    monkeypatch.setattr(module, "ThreadPoolExecutor", executor)
+
+
+def by_topic(answer: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {report["topic"]: report for report in answer["subscriptions"]}
+
+
+def test_the_largest_backlogs_with_their_causes_inferred() -> None:
+    look = Look()
+    answer = look.run()
+    found = by_topic(answer)
+    assert (found[SLOW]["verdict"], found[LEFT]["verdict"]) == ("CONSUMER", "NO_CONSUMER")
+    assert FINE not in found
+    assert (answer["subscriptionsTotal"], answer["withBacklog"]) == (3, 2)
+    assert answer["clusterVersion"] == "4.0.8"
+    assert found[SLOW]["looks"] > 10
+    text = explain_text(answer, 100, color=False)
+    assert text.startswith("pulsar:8080, 2025-")
+    assert "3 subscriptions of Apache Pulsar 4.0.8, inferred; the" in " ".join(text.split())
+    assert "CONSUMER (confidence" in text
+    assert "s, since the first look" in text
+    assert f"Inferred from {found[SLOW]['looks']} looks in " in text
+
+
+def test_a_topic_is_looked_at_each_second() -> None:
+    look = Look()
+    answer = look.run(topic=SLOW)
+    (report,) = answer["subscriptions"]
+    assert report["verdict"] == "CONSUMER"
+    assert 25 <= report["looks"] <= 40
+    text = explain_text(answer, 100, color=False)
+    assert text.startswith("acme/shop/slow, 2025-")
+    assert "Apache Pulsar 4.0.8, inferred" in text
+    assert "100 msg/s (9.8 KiB/s) published" in text
+    assert "No dispatch limit" not in text
+
+
+def test_the_progress_goes_from_nothing_to_all_with_a_sentence() -> None:
+    look = Look()
+    look.run(topic=SLOW, seconds=10)
+    shares = [share for share, _ in look.shown]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1] > 0.9) == (0.0, True)
+    assert look.shown[0][1] == "looking at the cluster"
+    assert "sub: " in look.shown[-1][1]
+
+
+def test_ctrl_c_ends_the_looks_and_not_the_answer() -> None:
+    look = Look()
+    left = [60]
+
+    def sleep(seconds: float) -> None:
+        look.clock.advance(round(seconds * NS_PER_S))
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    answer = look_at(
+        look.client, LookRequest(seconds=300), lambda *_: None, look.clock, sleep
+    )  # fmt: skip
+    assert by_topic(answer)[LEFT]["backlogMessages"] > 0
+
+
+@pytest.mark.parametrize(
+    ("faults", "status", "text"),
+    [
+        (Faults(is_page=True), None, "answers with a web page"),
+        (Faults(status=503), None, "is neither Headgate nor Apache Pulsar"),
+        (Faults(gone={"broker-0:8080", "broker-1:8080"}), None, "did not answer"),
+        (Faults(refused=lambda path, _: 403 if "version" not in path and "headgate" not in path
+                else None), 2, "the role is no superuser"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_looked_at_is_one_sentence(
+    faults: Faults, status: int | None, text: str
+) -> None:
+    look = Look(faults)
+    begin_ns = look.clock.monotonic_ns()
+    with pytest.raises(Exception, match=text) as caught:
+        look.run(seconds=300)
+    assert getattr(caught.value, "exit_code", None) == status
+    assert "\n" not in str(caught.value)
+    assert look.clock.monotonic_ns() - begin_ns < 10 * NS_PER_S
+
+
+def test_a_topic_that_does_not_exist_ends_it_at_once() -> None:
+    look = Look()
+    with pytest.raises(ExplainError, match=f"Topic {NS}/none not found") as caught:
+        look.run(topic=f"{NS}/none", seconds=300)
+    assert caught.value.exit_code == 2
+    assert len(look.shown) <= 2
+
+
+def refusing(*words: str) -> Faults:
+    return Faults(refused=lambda path, _: 403 if any(word in path for word in words) else None)
+
+
+def test_a_topic_that_the_role_may_not_see_ends_it_at_once() -> None:
+    look = Look(refusing("/persistent/"))
+    with pytest.raises(ExplainError, match=r"refuses the request \(status 403\)") as caught:
+        look.run(topic=SLOW, seconds=300)
+    assert caught.value.exit_code == 2
+    assert len(look.shown) <= 2
+
+
+def test_a_namespace_that_the_role_may_not_see_is_the_reason() -> None:
+    look = Look(refusing("/persistent/", "/v2/brokers/conf", "/broker-stats"))
+    with pytest.raises(ExplainError, match=r"refuses the request \(status 403\)") as caught:
+        look.run(namespaces=("acme/shop",), seconds=10)
+    assert caught.value.exit_code == 2
+
+
+def test_an_unknown_server_is_not_pulsar() -> None:
+    with pytest.raises(NotABrokerError):
+        Look(version="hello").run()
+
+
+def test_a_cluster_that_loses_a_broker_says_which_and_what_is_not_known() -> None:
+    look = Look()
+    look.cluster.move(SLOW, "broker-1:8080")
+    count = [0]
+
+    def sleep(seconds: float) -> None:
+        look.clock.advance(round(seconds * NS_PER_S))
+        count[0] += 1
+        if count[0] == 50:
+            look.transport.faults.gone.add(look.cluster.owner(SLOW))
+
+    answer = look_at(
+        look.client, LookRequest(seconds=60), lambda *_: None, look.clock, sleep
+    )  # fmt: skip
+    broker = look.cluster.owner(SLOW)
+    assert any(broker in text and "did not answer" in text for text in answer["notSeen"])
+    text = explain_text(answer, 100, color=False)
+    assert f"{broker} did not answer" in " ".join(text.split())
+
+
+def test_numbers_that_no_broker_should_send_are_never_shown() -> None:
+    answer = Look(Faults(spoil=lambda body: gibberish(body) if body[:1] == b"{" else body)).run()
+    text = explain_text(answer, 100, color=False)
+    assert "nan" not in text.lower()
+    assert "e+" not in text
+    assert "-7" not in text
+
+
+def test_a_release_that_is_not_tested_is_said() -> None:
+    answer = Look(version="3.0.1").run(seconds=5)
+    assert "tested is 4.0.8" in explain_text(answer, 100, color=False).replace("\n", " ")
+
+
+@pytest.mark.parametrize("is_hashed", [False, True])
+def test_a_recorded_run_is_judged_the_same_elsewhere(tmp_path: Path, is_hashed: bool) -> None:
+    path = tmp_path / "looks.gz"
+    look = Look()
+    first = look.run(record_path=str(path), is_hashed=is_hashed)
+    again = replayed(str(path), "", 10)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    if not is_hashed:
+        assert again == first
+        return
+    names = {"topic", "subscription", "broker", "sentence"}
+    for one, two in zip(first["subscriptions"], again["subscriptions"], strict=True):
+        assert {k: v for k, v in one.items() if k not in names} == {
+            k: v for k, v in two.items() if k not in names
+        }
+    assert b"acme" not in gzip.decompress(path.read_bytes())
+
+
+def test_a_recorded_topic_is_judged_the_same_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "looks.gz"
+    first = Look().run(topic=SLOW, record_path=str(path))
+    assert replayed(str(path), "", 10) == first
+    with pytest.raises(ExplainError, match="no look has shown the topic"):
+        replayed(str(path), FINE, 10)
+
+
+def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.gz cannot be read: No such file"):
+        replayed(str(tmp_path / "none.gz"), "", 10)
+    taken = tmp_path / "taken"
+    taken.write_text("mine")
+    with pytest.raises(InputError, match="taken exists: --record writes a new file"):
+        Look().run(record_path=str(taken))
+    assert taken.read_text() == "mine"
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        Look().run(record_path=str(tmp_path / "no" / "file"))
+
+
+def test_nothing_but_reads_go_to_the_cluster() -> None:
+    look = Look()
+    look.run()
+    allowed = ("/admin/v2/brokers", "/admin/v2/broker-stats/topics", "/admin/v2/persistent/",
+               "/admin/v2/namespaces/", "/admin/v2/headgate/explain", "/lookup/")  # fmt: skip
+    paths = ["/" + url.split("/", 3)[3] for url in look.transport.urls]
+    assert all(path.startswith(allowed) for path in paths)
+
+
+def test_a_file_that_all_may_read_is_no_failure_in_a_thread(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a.b.c")
+    token.chmod(0o644)
+    config = ClientConfig(auth_plugin="token", auth_params=token.as_uri())
+    warnings: list[str] = []
+    client = client_of(AdminApi(config, {}, warnings.append))
+    assert client._authentication.headers() == {"Authorization": "Bearer a.b.c"}
+    assert warnings == []
