@@ -49,7 +49,7 @@ export function LineChart({ start, stepS, lines, causes, unit, marks = [], most 
   const stepOf = (at) => (Number(new Date(at)) - begin) / (1000 * stepS);
   const largest = known.length ? rate(Math.max(...known)) : "not known";
   const label = `${lines.map(({ name }) => name).join(", ")} from ${time(start)}: at most ${largest} ${unit}`;
-  return html`<div class="scroll chart"><svg role="img" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-label=${label}><title>${label}</title>
+  return html`<div class="scroll chart" tabindex="0"><svg role="img" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-label=${label}><title>${label}</title>
     ${Array.from({ length: GRID + 1 }, (_, each) => (top * each) / GRID).map((value) => html`
       <line class="rule" x1=${LEFT} x2=${WIDTH - RIGHT} y1=${y(value)} y2=${y(value)} />
       <text class="tick end" x=${LEFT - 8} y=${y(value) + 4}>${rate(value)}</text>`)}
