@@ -46,8 +46,9 @@ ALLOWED: dict[str, set[str]] = {
         "observe", "broker", "control", "storage", "policy", "engine", "wire", "ledger",
         "metadata", "flow", "record", "base",
     },
-    "pipeline": {"flow", "record", "base"},
     "page": {"base"},
+    # It serves the page's files over the tables.
+    "pipeline": {"page", "flow", "record", "base"},
     "app": {
         "agent", "access", "page", "telemetry", "admin", "facade", "observe", "broker", "control",
         "storage", "policy", "engine", "wire", "ledger", "metadata", "record", "security", "flow",
@@ -86,7 +87,7 @@ EXTERNAL: dict[str, set[str]] = {
     "pipeline": {
         "pyspark", "pyarrow", "pandas", "numpy", "deltalake", "pulsar", "rich", "urllib3",
         "pyspark_pulsar", "plotly", "jinja2", "prometheus_client", "numba", "obstore",
-        "prompt_toolkit", "openlineage",
+        "prompt_toolkit", "openlineage", "starlette", "uvicorn",
     },
     "app": {"uvloop", "uvicorn", "starlette", "msgspec", "pulsar", "rich", "urllib3"},
     "demo": {"pulsar", "rich", "urllib3", "msgspec"},
@@ -174,6 +175,7 @@ PIPELINE: dict[str, set[str]] = {
     "report": {
         "backtest", "output", "store", "kernels", "tables", "options", "progress", "time_span",
     },
+    "serve": {"report", "output", "store", "kernels", "tables", "options", "time_span"},
     "alerts": {
         "output", "store", "kernels", "tables", "location", "failures", "time_span",
     },

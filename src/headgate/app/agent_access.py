@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.agent.configuration import PortSettings
 from headgate.agent.web import HEALTH_PATH
 from headgate.app.key_files import read_key
-from headgate.app.listeners import OpenAddressError, is_loopback
+from headgate.app.listeners import OpenAddressError
+from headgate.base.web_hosts import is_loopback
 from headgate.security.errors import CredentialsError
 from headgate.security.token_keys import TokenKey, public_key, secret_key
 from headgate.security.tokens import TokenVerifier

@@ -42,9 +42,10 @@ from headgate.app.agent_access import TokenGate, check_agent_address, token_veri
 from headgate.app.listeners import listen, port_of
 from headgate.app.run import EXIT_BUG, StopSignals
 from headgate.app.web import WebServer
-from headgate.app.web_guard import HostNames, WebGuard
+from headgate.app.web_guard import WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.units import NS_PER_S
+from headgate.base.web_hosts import HostNames
 from headgate.fs.os_fs import OsFs
 
 logger = logging.getLogger("headgate.agent")

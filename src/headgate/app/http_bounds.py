@@ -21,7 +21,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_connections import HttpConnections
-from headgate.app.web_guard import OWN_HEADERS
+from headgate.base.web_hosts import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
 from headgate.wire.frame import TLS_RECORD

@@ -11,6 +11,7 @@ import ipaddress
 import socket
 
 from headgate.base.errors import HeadgateError, InputError
+from headgate.base.web_hosts import is_loopback
 from headgate.policy.settings import Settings
 
 BACKLOG_CONNECTIONS_MAX = 4_096
@@ -76,12 +77,6 @@ def listen(host: str, port: int, *, key: str) -> socket.socket:
 def port_of(listener: socket.socket) -> int:
     """The port that it is bound to."""
     return int(listener.getsockname()[1])
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
-    address = _address(host)
-    return host == "localhost" if address is None else address.is_loopback
 
 
 def advertised_host(settings: Settings) -> str:

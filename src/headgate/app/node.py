@@ -44,7 +44,7 @@ from headgate.app.tls.refresh import TlsRefresh
 from headgate.app.turn_parts import measure_callbacks, measured_connection
 from headgate.app.web import WebApp
 from headgate.app.web_authentication import METRICS_PATH, WebAuthentication
-from headgate.app.web_guard import HostNames, WebGuard
+from headgate.app.web_guard import WebGuard, own_host_names
 from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
 from headgate.base.memory_limit import memory_limit_bytes
@@ -195,7 +195,7 @@ def _guarded(app: ASGIApp, broker: Broker) -> WebGuard:
     rate = HttpRate(settings, clock.monotonic_ns())
     return WebGuard(
         app,
-        HostNames.of(settings),
+        own_host_names(settings),
         lambda: rate.refusal(clock.monotonic_ns()),
         broker.audit.note_refused_request,
     )

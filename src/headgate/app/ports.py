@@ -16,7 +16,6 @@ from headgate.app.http_connections import HttpConnections
 from headgate.app.listeners import (
     BACKLOG_CONNECTIONS_MAX,
     advertised_host,
-    is_loopback,
     listen,
     port_of,
 )
@@ -24,6 +23,7 @@ from headgate.app.tls.current import CurrentTls
 from headgate.app.tls.entry import HandshakePace, TlsPort
 from headgate.app.tls.gates import BinaryGate, WebGate
 from headgate.app.web import WebServer
+from headgate.base.web_hosts import is_loopback
 from headgate.broker.connection.connection import Connection
 from headgate.broker.server import connection_factory, serve_binary
 from headgate.broker.service import Broker

@@ -16,11 +16,10 @@ marked as same-origin.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import re
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,6 +27,7 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.listeners import advertised_host
+from headgate.base.web_hosts import OWN_HEADERS, HostNames, host_without_port, plain_host
 from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.web")
@@ -44,17 +44,6 @@ _LOGGED_MAX: Final = 8
 """Different refusals that are logged, so that a page cannot fill the log."""
 _SHOWN_CHARACTERS: Final = 80
 
-OWN_HEADERS: Final = (
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-)
-"""Headers of every response that has no other value for them: no foreign page may use it, no
-browser guesses its type, shows it as a page that loads or runs something, or keeps what belongs to
-one user."""
-
 HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
 """A header of responses over TLS: a browser that reaches this host so uses no HTTP for a year."""
 
@@ -69,37 +58,10 @@ NoteRefusal = Callable[[int, str, str, str], None]
 method."""
 
 
-class HostNames:
-    """The host names of the web port."""
-
-    def __init__(self, own: Iterable[str], configured: str) -> None:
-        """``own`` are the broker's names. ``configured`` is the setting: names with commas between
-        them, ``*.`` before one for all below it, ``*`` alone for any."""
-        names = configured.split(",")
-        self._configured = frozenset(_plain(name) for name in names if name.strip())
-        self._own = frozenset(_plain(name) for name in own if name) | {"localhost"}
-
-    @classmethod
-    def of(cls, settings: Settings) -> HostNames:
-        """The names of a broker with these settings, on this machine."""
-        own = (advertised_host(settings), settings.bindAddress, socket.gethostname())
-        return cls(own, settings.headgateWebHostNames)
-
-    def has(self, host: str) -> bool:
-        """Whether ``host``, without a port, is one of them or an IP address."""
-        name = _plain(host)
-        if name in self._own or name.endswith(".localhost") or _is_address(name):
-            return True
-        return self.is_configured(name)
-
-    def is_configured(self, host: str) -> bool:
-        """Whether the setting names it."""
-        name = _plain(host)
-        return (
-            name in self._configured
-            or "*" in self._configured
-            or any(each[:2] == "*." and name.endswith(each[1:]) for each in self._configured)
-        )
+def own_host_names(settings: Settings) -> HostNames:
+    """The names of a broker with these settings, on this machine."""
+    own = (advertised_host(settings), settings.bindAddress, socket.gethostname())
+    return HostNames(own, settings.headgateWebHostNames)
 
 
 class WebGuard:
@@ -166,7 +128,7 @@ def own_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
     if scope.get("scheme") != "https":
         return OWN_HEADERS
     host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-    name = _plain(_without_port(host.decode("latin-1")))
+    name = plain_host(host_without_port(host.decode("latin-1")))
     if not name or name == "localhost" or name.endswith(".localhost"):
         return OWN_HEADERS
     return (*OWN_HEADERS, HTTPS_ONLY)
@@ -183,7 +145,7 @@ def refusal_of(scope: Scope, names: HostNames) -> Refusal | None:
     if len(set(hosts)) > 1 or (not hosts and scope.get("http_version") != "1.0"):
         return 400, f"A request has one Host header: this one has {len(hosts)}"
     host = hosts[0].decode("latin-1") if hosts else ""
-    if hosts and not names.has(_without_port(host)):
+    if hosts and not names.has(host_without_port(host)):
         return 421, (
             f"Host {_shown(host)} is not a name of this broker, so a foreign page may have sent "
             f"this. If it is one, add it to {SETTING}; an IP address is always allowed"
@@ -230,25 +192,6 @@ def _not_json(headers: dict[bytes, bytes]) -> Refusal | None:
         f"Content-Type is {_shown(kind.decode('latin-1'))}" if kind else "There is no Content-Type"
     )
     return 415, f"{problem}: a body is sent with 'Content-Type: application/json'"
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
-
-
-def _plain(name: str) -> str:
-    """A name as it is compared."""
-    return name.strip().strip("[]").rstrip(".").lower()
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _shown(text: str) -> str:

@@ -10,10 +10,15 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 INDEX: Final = "index.html"
+SERVER: Final = "server.json"
+"""What the server answers: ``live``, explain and stats of a broker; ``history``, the tables of the
+pipeline. The page shows the views that work."""
+_HISTORY: Final = b'{"live": false, "history": true}\n'
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
@@ -36,14 +41,21 @@ def page_files() -> dict[str, PageFile]:
     return dict(_below(resources.files("headgate.page") / "static", ""))
 
 
+def history_files() -> dict[str, PageFile]:
+    """The files of a page whose server has the past alone: :data:`SERVER` says so."""
+    return {**page_files(), SERVER: _file(_HISTORY, _TYPES[".json"])}
+
+
 def _below(folder: Traversable, prefix: str) -> list[tuple[str, PageFile]]:
     found = []
     for entry in sorted(folder.iterdir(), key=lambda each: each.name):
         if entry.is_dir():
             found += _below(entry, f"{prefix}{entry.name}/")
         elif kind := _TYPES.get("." + entry.name.rpartition(".")[2]):
-            body = entry.read_bytes()
-            digest = hashlib.sha256(body).hexdigest()[:32]
-            compressed = gzip.compress(body, mtime=0)
-            found.append((f"{prefix}{entry.name}", PageFile(body, compressed, kind, f'"{digest}"')))
+            found.append((f"{prefix}{entry.name}", _file(entry.read_bytes(), kind)))
     return found
+
+
+def _file(body: bytes, kind: str) -> PageFile:
+    digest = hashlib.sha256(body).hexdigest()[:32]
+    return PageFile(body, gzip.compress(body, mtime=0), kind, f'"{digest}"')

@@ -34,6 +34,9 @@ METRICS_HOST: Final = "127.0.0.1"
 TOP_MAX: Final = 50
 """Most entries of one list in a report."""
 
+SERVE_PORT: Final = 8081
+"""Where ``headgate pipeline serve`` listens: beside a broker on the same machine."""
+
 VACUUM_HOURS: Final = 24
 """How long an unreferenced file stays, for jobs that still read it."""
 
@@ -274,6 +277,26 @@ class ReportOptions:
             raise InputError(f"{self.out} cannot hold the page; name a file for it (--html)")
         if not 1 <= self.top <= TOP_MAX:
             raise InputError(f"--count {self.top}: 1 to {TOP_MAX} is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """The page over the tables."""
+
+    out: str
+    """The folder of the tables; it must be there."""
+    host: str = "127.0.0.1"
+    """The address to listen on."""
+    port: int = SERVE_PORT
+    """0: a free one."""
+    is_insecure_allowed: bool = False
+    """Whether other machines may reach it, though it asks for no credentials."""
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for a folder that cannot hold tables, or no address."""
+        checked_root(self.out)
+        if not self.host:
+            raise InputError("--host is empty; an address of this machine is needed")
 
 
 @dataclass(frozen=True, slots=True)

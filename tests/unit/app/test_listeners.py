@@ -14,9 +14,9 @@ from headgate.app.listeners import (
     OpenAddressError,
     advertised_host,
     check_address,
-    is_loopback,
     listen_error,
 )
+from headgate.base.web_hosts import is_loopback
 from headgate.policy.settings import Settings
 
 

@@ -9,7 +9,8 @@ import logging
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from headgate.app.web_guard import SETTING, HostNames, WebGuard, refusal_of
+from headgate.app.web_guard import SETTING, WebGuard, own_host_names, refusal_of
+from headgate.base.web_hosts import HostNames
 from headgate.policy.settings import Settings
 
 NAMES = HostNames(["broker.internal", "0.0.0.0", "[fd00::1]"], "pulsar.example, *.svc.local")
@@ -81,7 +82,7 @@ def test_names_of_a_broker() -> None:
     settings = Settings()
     settings.set("advertisedAddress", "broker-7.example")
     settings.set("headgateWebHostNames", "proxy.example")
-    names = HostNames.of(settings)
+    names = own_host_names(settings)
     assert names.has("broker-7.example")
     assert names.has("proxy.example")
     assert not names.has("example")

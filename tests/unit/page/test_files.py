@@ -4,47 +4,63 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import re
 from importlib import resources
 
-from headgate.page.files import INDEX, page_files
+from headgate.page.files import INDEX, SERVER, history_files, page_files
 
 SIZE_BYTES_MAX = 60 * 1024
-"""Of all files that a browser loads for the page, compressed; a file that nothing names is not."""
+"""Of all files that a browser loads, compressed."""
 IMPORTED = re.compile(r"""(?:from|import)\s+["'](\.[^"']+)["']""")
-LINKED = re.compile(r"""(?:src|href)="([^"#]+)\"""")
+LATER = re.compile(r"""(?:(?:from|import)\s+|import\()["'](\.[^"']+)["']""")
+"""Also modules that are loaded only if the server has the past."""
 FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https?:)?//")
 """An address of another host."""
 STATIC = resources.files("headgate.page") / "static"
 
 
-def targets(name: str, text: str) -> set[str]:
-    """The files that one file has the browser load, by their paths."""
-    found = [*IMPORTED.findall(text), *(LINKED.findall(text) if name == INDEX else ())]
-    paths = set()
-    for target in found:
-        path: list[str] = []
-        for part in [*name.rpartition("/")[0].split("/"), *target.split("/")]:
-            if part == "..":
-                path.pop()
-            elif part not in (".", ""):
-                path.append(part)
-        paths.add("/".join(path))
-    return paths
-
-
 def test_what_a_browser_loads_is_small() -> None:
     files = page_files()
-    loaded = {INDEX}
-    left = [INDEX]
-    while left:
-        name = left.pop()
-        found = {target for target in targets(name, files[name].body.decode()) if target in files}
-        left += found - loaded
-        loaded |= found
-    assert {"style.css", "app/main.js", "app/actions/dialog.js", "vendor/preact.js"} <= loaded
-    assert sum(len(files[name].compressed) for name in loaded) < SIZE_BYTES_MAX
+    live, past = loaded_by(IMPORTED), loaded_by(LATER)
+    assert INDEX in live
+    assert live < past
+    for loaded in (live, past):
+        assert sum(len(files[name].compressed) for name in loaded) < SIZE_BYTES_MAX
     assert all(gzip.decompress(file.compressed) == file.body for file in files.values())
+
+
+def loaded_by(imports: re.Pattern[str]) -> set[str]:
+    """What the document names, and all modules that its script imports, by others too."""
+    files = page_files()
+    waiting = [INDEX, SERVER, *re.findall(r'(?:src|href)="(\w[^"]+)"', files[INDEX].body.decode())]
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            text = files[name].body.decode() if name.startswith("app/") else ""
+            waiting += (path_of(name, target) for target in imports.findall(text))
+    return found
+
+
+def path_of(name: str, target: str) -> str:
+    """What a module imports by a relative path."""
+    path: list[str] = []
+    for part in [*name.rpartition("/")[0].split("/"), *target.split("/")]:
+        if part == "..":
+            path.pop()
+        elif part not in (".", ""):
+            path.append(part)
+    return "/".join(path)
+
+
+def test_a_server_of_the_past_says_so() -> None:
+    files, past = page_files(), history_files()
+    assert json.loads(files[SERVER].body) == {"live": True, "history": False}
+    assert json.loads(past[SERVER].body) == {"live": False, "history": True}
+    assert {**past, SERVER: files[SERVER]} == files
+    assert past[SERVER].etag != files[SERVER].etag
 
 
 def test_vendored_files_are_as_published() -> None:
@@ -65,5 +81,5 @@ def test_modules_import_what_exists_and_nothing_of_another_host() -> None:
             continue
         assert not FOREIGN.search(text), name
         assert not re.search(r"\beval\(|innerHTML|new Function|style=\"", text), name
-        for target in targets(name, text):
-            assert target in files, f"{name} imports {target}"
+        for target in LATER.findall(text):
+            assert path_of(name, target) in files, f"{name} imports {target}"

@@ -36,6 +36,10 @@ pipeline_group = LazyGroup(
             "Replay other limits and quotas over the past.",
         ),
         "report": (f"{_HERE}.report:report_command", "Write one page about a time range."),
+        "serve": (
+            f"{_HERE}.serve:serve_command",
+            "Serve the page over the tables, to look at the past.",
+        ),
         "alerts": (
             f"{_HERE}.alerts:alerts_command",
             "Send open backlogs and quotas to Alertmanager or a webhook.",

@@ -20,7 +20,7 @@ from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.pipeline.tables.episodes import EPISODES
+from headgate.pipeline.tables.episodes import EPISODES, SEGMENT_COLUMNS
 from headgate.pipeline.time_span import Span, minute_text
 
 ALERTNAME: Final = "HeadgateBacklog"
@@ -28,7 +28,6 @@ ALERTNAME: Final = "HeadgateBacklog"
 LOOK_BACK_HOURS: Final = 31 * 24
 """So far back the begin of an open episode is looked for; of a longer one it is taken as that."""
 
-_COLUMNS: Final = tuple(n for n in EPISODES.column_names() if n not in EPISODES.partition_by)
 
 Row = Mapping[str, Any]
 
@@ -49,7 +48,7 @@ def backlog_alerts(
     if not newest:
         return []
     since_ns = min(newest.values()) - 2 * HOUR_NS
-    found = scan.rows(_COLUMNS, Span(max(0, since_ns)), ("is_open", [True])).to_pylist()
+    found = scan.rows(SEGMENT_COLUMNS, Span(max(0, since_ns)), ("is_open", [True])).to_pylist()
     rows = [row for row in found if (row["cluster"] or "") in newest]
     rows.sort(key=lambda row: -(row["oldest_age_max_ns"] or 0))
     before = _before(scan, rows[:whole_max])
@@ -72,7 +71,7 @@ def backlog_alerts(
 
 
 def _schema(scan: TableScan) -> pa.Schema:
-    return scan.rows(_COLUMNS, Span(0, 0)).schema
+    return scan.rows(SEGMENT_COLUMNS, Span(0, 0)).schema
 
 
 def _before(scan: TableScan, rows: Sequence[Row]) -> list[Row]:
@@ -91,7 +90,7 @@ def _before(scan: TableScan, rows: Sequence[Row]) -> list[Row]:
         wanted = {key: row for key, row in pending.items() if key[-1] < edge_ns}
         span = Span(max(0, edge_ns - HOUR_NS), edge_ns)
         filters = [("continues_after", [True]), *same]
-        for row in scan.rows(_COLUMNS, span, *filters).to_pylist():
+        for row in scan.rows(SEGMENT_COLUMNS, span, *filters).to_pylist():
             if row["segment_end_ns"] == edge_ns and (*_key(row), edge_ns) in pending:
                 found.append(row)
                 if row["continues_before"]:

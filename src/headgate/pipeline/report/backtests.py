@@ -1,4 +1,4 @@
-"""The newest run of the policy backtest."""
+"""The runs of the policy backtest, each over all its topics."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GridPoint:
 
 @dataclass(frozen=True, slots=True)
 class BacktestRun:
-    """The newest run in the folder."""
+    """One run in the folder."""
 
     run_id: str
     run_at: datetime | None
@@ -66,11 +66,22 @@ def newest_run(scan: TableScan) -> BacktestRun | None:
 
     The range of the page does not select runs, because each run has its own.
     """
+    runs = run_names(scan)
+    return run_of(scan, *runs[0]) if runs else None
+
+
+def run_names(scan: TableScan) -> list[tuple[str, datetime | None]]:
+    """The runs of ``policy_backtest`` with their times, the newest first."""
     runs = totals(scan.batches(("run_id", "run_at")), ("run_id",), [("run_at", "max")])
     if runs is None:
-        return None
-    newest = runs.sort_by([("run_at_max", "descending"), ("run_id", "descending")]).to_pylist()[0]
-    only = ("run_id", [newest["run_id"]])
+        return []
+    ordered = runs.sort_by([("run_at_max", "descending"), ("run_id", "descending")])
+    return [(row["run_id"], row["run_at_max"]) for row in ordered.to_pylist()]
+
+
+def run_of(scan: TableScan, run_id: str, run_at: datetime | None) -> BacktestRun | None:
+    """One run of ``policy_backtest``; None if it has no rows."""
+    only = ("run_id", [run_id])
     points = totals(
         scan.batches(_COLUMNS, Span(), only),
         ("grid_point",),
@@ -91,8 +102,8 @@ def newest_run(scan: TableScan) -> BacktestRun | None:
         map(_point, points.to_pylist()), key=lambda p: (p.rank is None, p.rank or 0, p.number)
     )
     return BacktestRun(
-        newest["run_id"],
-        newest["run_at_max"],
+        run_id,
+        run_at,
         topics.num_rows,
         len(ranked),
         sum(point.is_pareto for point in ranked),

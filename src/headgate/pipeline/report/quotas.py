@@ -42,7 +42,7 @@ _FRESH_NS: Final = 10 * MINUTE_NS
 _AFFECTED_SHOWN: Final = 3
 _USES: Final = ("size_use", "time_use", "size_use_max", "time_use_max")
 _EVICTED: Final = tuple(f"eviction_{quota}_messages" for quota in QUOTA_TYPES)
-_BANDS: Final = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
+BANDS: Final = ("seconds_to_breach_earliest", "seconds_to_breach", "seconds_to_breach_latest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ def quota_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> Quotas:
     rows = scan.rows(
         [
             *TOPIC_KEY, "minute", "to_ns", "size_use", "time_use", "size_policy", "time_policy",
-            "breach_quota", "method", "forecast_at", *_BANDS, *_EVICTED, "sentence",
-            *(name for name in REACHED_COLUMNS if name not in _BANDS),
+            "breach_quota", "method", "forecast_at", *BANDS, *_EVICTED, "sentence",
+            *(name for name in REACHED_COLUMNS if name not in BANDS),
         ],
         span,
         ("topic", sorted({key["topic"] for key in keys})),

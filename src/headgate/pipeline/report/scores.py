@@ -38,6 +38,21 @@ def forecast_scores(
 
     ``topics`` are names without the suffix of a partition. Empty if no forecast is due yet.
     """
+    scored = topic_scores(intervals, topics, since_ns, until_ns)
+    total = sum((score for _, _, score in scored), Score())
+    if not total.levels and not total.resolved:
+        return []
+    return [_row("all topics below", "", total), *(_row(*found) for found in scored)]
+
+
+def topic_scores(
+    intervals: TableScan, topics: Sequence[str], since_ns: int, until_ns: int
+) -> list[tuple[str, str, Score]]:
+    """Topic (of a partition with its suffix, without ``persistent://``), quota and score, those
+    with most forecasts first.
+
+    ``topics`` are names without the suffix of a partition.
+    """
     if not topics:
         return []
     span = Span(since_ns - HOUR_NS, until_ns + _OUTCOME_NS)
@@ -51,11 +66,8 @@ def forecast_scores(
     for row in score_table(minutes, since_ns, until_ns).to_pylist():
         score = Score(**{field.name: row[field.name] for field in fields(Score)})
         scored.append((f"{topic_text(row)}".removeprefix("persistent://"), row["quota"], score))
-    total = sum((score for _, _, score in scored), Score())
-    if not total.levels and not total.resolved:
-        return []
     scored.sort(key=lambda found: (-found[2].forecasts, found[0], found[1]))
-    return [_row("all topics below", "", total), *(_row(*found) for found in scored)]
+    return scored
 
 
 def _row(topic: str, quota: str, score: Score) -> dict[str, Any]:

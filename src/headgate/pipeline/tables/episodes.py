@@ -168,6 +168,9 @@ EPISODES: Final = Table(
 )
 """Columns of a segment: the part of an episode in one hour."""
 
+SEGMENT_COLUMNS: Final = tuple(n for n in EPISODES.column_names() if n not in EPISODES.partition_by)
+"""All of them but those of the partition, which repeat the time."""
+
 EPISODE_COLUMNS: Final = (
     *_KEY_COLUMNS,
     TableColumn("episode_start_ns", LONG, "Start.", EPOCH_NS),

@@ -12,8 +12,8 @@ from headgate.cli.group import main
 from headgate.cli.pipeline.command import pipeline_group
 
 COMMANDS = [
-    "run", "stream", "attribute", "forecast", "backtest", "report", "alerts", "compact", "upgrade",
-    "show", "sql", "views",
+    "run", "stream", "attribute", "forecast", "backtest", "report", "serve", "alerts", "compact",
+    "upgrade", "show", "sql", "views",
 ]  # fmt: skip
 
 

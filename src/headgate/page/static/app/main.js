@@ -4,7 +4,11 @@ import { html, render, useEffect, useRef } from "../vendor/preact.js";
 import { learnAccess, useAccess } from "./access.js";
 import { Reader, SignIn } from "./sign_in.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
-import { VIEWS } from "./views/index.js";
+import { readServer } from "./server.js";
+import { viewsOf } from "./views/index.js";
+
+const server = await readServer();
+const VIEWS = await viewsOf(server);
 
 function Menu({ current }) {
   return html`<nav aria-label="Views"><ul>${VIEWS.filter(({ name }) => name).map(({ path, name }) => html`
@@ -50,8 +54,8 @@ function Page() {
   }, [place]);
   // Another reader sees other data: the view begins anew.
   const key = `${access.role}\n${place}`;
-  return html`<header><a class="brand" href=${link(["now"])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
-      <${Menu} current=${current.path} /><${Pace} query=${query} /><${Reader} /></header>
+  return html`<header><a class="brand" href=${link([VIEWS[0].path])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
+      <${Menu} current=${current.path} />${server.live && html`<${Pace} query=${query} />`}<${Reader} /></header>
     <main id="content" tabindex="-1">${access.state === "out"
       ? html`<${SignIn} access=${access} />`
       : access.state !== "asking" && html`<${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} />`}</main>`;

@@ -11,21 +11,21 @@ export function Verdict({ cause, inferred }) {
 }
 
 // How a list of causes is read out: "consumer 40 of 60 minutes, not known 20".
-function stripText(verdicts) {
+function stripText(verdicts, label) {
   const minutes = new Map();
   for (const each of verdicts) minutes.set(each, (minutes.get(each) ?? 0) + 1);
   const parts = [...minutes].sort((a, b) => b[1] - a[1]);
   const names = parts.map(([cause, n]) => `${cause ? causeName(cause).toLowerCase() : "not known"} ${n}`);
-  return `Minutes of the last hour by cause: ${names.join(", ")}`;
+  return `${label}: ${names.join(", ")}`;
 }
 
-// One rectangle for each minute of the last hour, in the colour of its cause.
-export function Strip({ timeline, inferred, width = 180, height = 14 }) {
+// One rectangle for each minute, or other step, of a timeline, in the colour of its cause.
+export function Strip({ timeline, inferred, width = 180, height = 14, label = "Minutes of the last hour by cause" }) {
   const verdicts = timeline?.verdicts ?? [];
   const step = width / Math.max(verdicts.length, 1);
   return html`<svg class="strip ${inferred ? "inferred" : ""}" role="img" viewBox="0 0 ${width} ${height}"
-    width=${width} height=${height} preserveAspectRatio="none" aria-label=${stripText(verdicts)}>
-    <title>${stripText(verdicts)}</title>
+    width=${width} height=${height} preserveAspectRatio="none" aria-label=${stripText(verdicts, label)}>
+    <title>${stripText(verdicts, label)}</title>
     ${verdicts.map((cause, at) => html`<rect x=${(at * step).toFixed(2)} y="0" height=${height}
       width=${(step + 0.3).toFixed(2)} class=${cause ? `f-${cause}` : "f-unknown"} />`)}
   </svg>`;

@@ -1,0 +1,33 @@
+"""Names of a web server, and what a browser may do with its responses."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.web_hosts import OWN_HEADERS, HostNames, host_without_port, plain_host
+
+NAMES = HostNames(["node-1", ""], "proxy.example, *.svc.local")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["node-1", "NODE-1.", "localhost", "a.localhost", "10.0.0.1", "[::1]", "proxy.example",
+     "a.svc.local"],
+)  # fmt: skip
+def test_own_and_configured_names_and_addresses_pass(host: str) -> None:
+    assert NAMES.has(host)
+
+
+@pytest.mark.parametrize("host", ["", "evil.example", "svc.local", "node-1.evil.example", "10.1"])
+def test_others_do_not(host: str) -> None:
+    assert not NAMES.has(host)
+
+
+def test_a_port_is_no_part_of_a_name() -> None:
+    assert host_without_port("node-1:8081") == "node-1"
+    assert host_without_port("[::1]:8081") == "[::1]"
+    assert plain_host(" [::1] ") == "::1"
+
+
+def test_no_foreign_page_may_use_a_response() -> None:
+    assert dict(OWN_HEADERS)[b"cross-origin-resource-policy"] == b"same-origin"
