@@ -13,8 +13,8 @@ state              what a look shows                                            
 ``unacked_limit``  the subscription, or each consumer, is at its limit              sure
 ``awaiting_ack``   no message of the backlog is undelivered                         sure, or good
                                                                                     (Exclusive)
-``key_blocked``    Key_Shared: hashes drain, messages wait for redelivery, and a    good
-                   consumer has permits
+``key_blocked``    Key_Shared: messages wait for redelivery, hashes drain or one        good
+                   consumer has no permits, and another has
 ``no_permits``     no consumer has permits                                          sure
 ``storage``        two proofs show reads under way and the same read position       good
 ``stuck``          see :data:`STUCK_LOOKS` and :data:`STUCK_NS`                     good

@@ -269,9 +269,7 @@ class InferredSubscription:
             has_permits=any((one.permits or 0) > 0 for one in open_ones),
             is_hungry=self.windows.is_hungry(open_ones),
             is_blocked=look.is_blocked or (bool(consumers) and not open_ones),
-            is_key_blocked=bool(
-                look.type == "Key_Shared" and look.draining_hashes and look.in_replay
-            ),
+            is_key_blocked=_is_key_blocked(look, open_ones),
             is_reading=self._is_reading and not sent,
         )
 
@@ -421,6 +419,14 @@ def _dispatched_to(look: SubscriptionLook) -> tuple[ConsumerLook, ...]:
     active = tuple(one for one in look.consumers if one.name == look.active_consumer)
     # Consumers in reserve keep all of their permits.
     return active or (min(look.consumers, key=lambda one: one.permits or 0),)
+
+
+def _is_key_blocked(look: SubscriptionLook, open_ones: Sequence[ConsumerLook]) -> bool:
+    """Whether messages wait for the consumers of their keys: those whose hashes drain, or, since
+    Pulsar 4 reads on past them, one without permits."""
+    if look.type != "Key_Shared" or not look.in_replay:
+        return False
+    return bool(look.draining_hashes) or any((one.permits or 0) <= 0 for one in open_ones)
 
 
 def _rates(

@@ -13,6 +13,7 @@ from headgate.agent.inferred_subscription import InferredSubscription, Rates
 from headgate.agent.looks import ConsumerLook, LimitsLook, SubscriptionLook
 from headgate.base.units import NS_PER_S
 from headgate.explain.points import changed_levels
+from headgate.flow.account.account import Cell
 from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from tests.unit.agent.scenario import EMPTY, TOPIC
@@ -76,6 +77,25 @@ def test_whatever_looks_say_the_account_is_the_time_between_them(steps: list[Any
 
 def _look(at_s: float, found: InferredSubscription, published: int | None, **figures: Any) -> Any:
     return found.note_look(replace(EMPTY, **figures), round(at_s * NS_PER_S), published, Rates())
+
+
+def test_key_shared_waits_for_a_consumer_without_permits() -> None:
+    slow = ConsumerLook("slow", "/10.0.0.1:1", "monday", 0, 100, False, 100, 1.0)
+    fast = ConsumerLook("fast", "/10.0.0.1:2", "monday", 100, 0, False, 100, 1.0)
+    waits = replace(
+        EMPTY, type="Key_Shared", backlog=500, in_replay=400, unacked=100, consumers=(slow, fast)
+    )
+    changes: tuple[tuple[dict[str, Any], Cell], ...] = (
+        ({}, Cell.KEY_BLOCKED),
+        ({"in_replay": 0}, Cell.DISPATCHING),
+        ({"consumers": (fast,)}, Cell.DISPATCHING),
+    )
+    for change, cell in changes:
+        subscription = InferredSubscription("s")
+        for second in (1, 2):
+            subscription.note_look(replace(waits, **change), second * NS_PER_S, 0, Rates())
+        assert subscription.track is not None
+        assert subscription.track.phase.last.cell is cell, change
 
 
 def test_amounts_come_from_counters() -> None:
