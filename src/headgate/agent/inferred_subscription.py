@@ -315,6 +315,7 @@ class InferredSubscription:
                     count,
                     rate,
                     limit,
+                    burst_rate=self._burst_rate(level, dimension),
                     has_no_limit=is_known and limit is None,
                     is_hidden=is_hidden,
                 )
@@ -326,6 +327,13 @@ class InferredSubscription:
             return None
         # What comes on top of a publish rate is not known as a rate.
         return None if limit.relative else limit.per_second(dimension)
+
+    def _burst_rate(self, level: Level, dimension: Dimension) -> float:
+        """What one period of a limit allows, over the time of :attr:`rates`."""
+        limit = None if self.limits is None else self.limits[level].limit
+        elapsed_ns = sum(step[0] for step in self._steps)
+        amount = None if limit is None or limit.relative else limit.amount(dimension)
+        return amount * NS_PER_S / elapsed_ns if amount and elapsed_ns else 0.0
 
     def _cell(self, sample: Sample, events: tuple[int, ...] | None, rates: Rates) -> Cell:
         """The state at the look, for what shows one."""

@@ -98,6 +98,32 @@ def test_key_shared_waits_for_a_consumer_without_permits() -> None:
         assert subscription.track.phase.last.cell is cell, change
 
 
+PULSAR_BURSTS = (
+    (1.07, 60, 2), (0.93, 60, 2), (1.22, 60, 2), (1.23, 60, 2), (1.25, 120, 4), (1.13, 0, 1),
+    (0.66, 60, 1), (1.27, 60, 3), (1.32, 120, 4), (1.32, 60, 2), (0.62, 60, 2), (0.99, 60, 2),
+)  # fmt: skip
+"""Looks at a topic of Pulsar 4.0.8 with a limit of 60 messages a second: seconds since the look
+before, messages sent, throttled events."""
+
+
+def test_a_limit_that_sends_in_bursts_is_seen_at_every_look() -> None:
+    fast = ConsumerLook("fast", "/10.0.0.1:2", "monday", 1_000, 0, False, 0, 1.0)
+    subscription = InferredSubscription("s")
+    limits = (NO_LIMIT, EffectiveLimit(RateLimit(60, None), "topic policy"), NO_LIMIT)
+    subscription.note_limits(LimitsLook(TOPIC, 0, limits, {}, NO_LIMIT, ()))
+    seen = replace(EMPTY, backlog=1_000, consumers=(fast,))
+    at_ns, sent, events = NS_PER_S, 0, 0
+    subscription.note_look(seen, at_ns, 0, Rates())
+    for elapsed_s, amount, count in PULSAR_BURSTS:
+        at_ns += round(elapsed_s * NS_PER_S)
+        sent, events = sent + amount, events + count
+        look = replace(seen, sent=sent, events=(0, 0, events, 0, 0, 0))
+        rate = subscription.rates[0]
+        subscription.note_look(look, at_ns, sent, Rates(topic=(rate, None)))
+    held_ns = subscription.cells_ns[Cell.TOPIC_MESSAGES_HUNGRY]
+    assert held_ns >= 0.8 * (at_ns - NS_PER_S)
+
+
 def test_amounts_come_from_counters() -> None:
     found = InferredSubscription("s")
     _look(1, found, 100, backlog=10, sent=90)

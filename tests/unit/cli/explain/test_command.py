@@ -177,7 +177,7 @@ def test_a_question_that_cannot_be_is_not_asked(
         (socket.gaierror(-2, "Name or service not known"), "reached: Name or service not known"),
         (ConnectionResetError(104, "reset by peer"), "cannot be reached: reset by peer"),
         (http.client.BadStatusLine("?"), "does not speak HTTP (BadStatusLine)"),
-        (http.client.RemoteDisconnected("gone"), "cannot be reached: gone"),
+        (http.client.RemoteDisconnected("gone"), "is that the port of the binary protocol?"),
     ],
 )
 def test_nobody_answers(server: Server, failure: Exception, text: str) -> None:
