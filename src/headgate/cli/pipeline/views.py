@@ -12,7 +12,7 @@ from headgate.cli.pipeline.common import folder_option, load
 @click.command("views", short_help="Print CREATE VIEW statements for an engine.")
 @folder_option
 @click.option(
-    "--for", "engine", type=click.Choice(["spark", "duckdb", "delta"]), required=True,
+    "--engine", type=click.Choice(["spark", "duckdb", "delta"]), required=True,
     help="spark: a session with headgate; duckdb: its extension delta; delta: Spark with a Delta"
     " connector and without headgate.",
 )  # fmt: skip
@@ -21,7 +21,7 @@ def views_command(out: str, engine: str) -> None:
 
     Beside nanoseconds there are timestamps and seconds, and JSON texts are arrays and maps.
 
-    Example: headgate pipeline views --out tables --for duckdb > views.sql
+    Example: headgate pipeline views --out tables --engine duckdb > views.sql
     """
     script, dialect = load("sql.script"), load("sql.dialect")
     sys.stdout.write(script.view_script(out, dialect.DIALECTS[engine]))

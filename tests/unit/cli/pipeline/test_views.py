@@ -13,9 +13,9 @@ from tests.unit.pipeline.report.folder import quota_row, write
 def test_a_script_alone_on_the_standard_output(tmp_path: Path) -> None:
     write(tmp_path, "quota_usage", [quota_row(0)])
     words = ["pipeline", "views", "--out", str(tmp_path)]
-    result = CliRunner().invoke(main, [*words, "--for", "duckdb"])
+    result = CliRunner().invoke(main, [*words, "--engine", "duckdb"])
     assert (result.exit_code, result.stderr) == (0, "")
     assert "CREATE OR REPLACE VIEW quota_usage AS" in result.stdout
-    result = CliRunner().invoke(main, [*words, "--for", "oracle"])
+    result = CliRunner().invoke(main, [*words, "--engine", "oracle"])
     assert result.exit_code == 2
     assert "'oracle' is not one of 'spark', 'duckdb', 'delta'" in result.stderr
