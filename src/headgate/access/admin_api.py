@@ -156,6 +156,9 @@ class AdminApi:
             return AdminUrlError(f"{self.url_origin} is {_wrong(url)}")
         if failure := tls_failure(error, "--tls-trust-cert-path"):
             return UnreachableError(f"{url}: {failure}")
+        if isinstance(error, http.client.RemoteDisconnected):
+            problem = "closes the connection: is that the port of the binary protocol?"
+            return UnreachableError(f"{url} {problem}")
         if isinstance(error, OSError):
             return UnreachableError(f"{url} cannot be reached: {error.strerror or error}")
         return UnreachableError(f"{url} does not speak HTTP ({type(error).__name__})")

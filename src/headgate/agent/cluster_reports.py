@@ -178,6 +178,7 @@ class ClusterReports:
                 permits=permits if consumers else None,
                 permits_max=permits_max if consumers else None,
                 partitions_without_consumer=without if consumers else 0,
+                one_at_a_time=look is not None and look.type in ("Exclusive", "Failover"),
             )
         )
         fields = subscription_fields(found, sentence, now, instant)
@@ -262,10 +263,12 @@ def _cell(part: InferredSubscription) -> Any:
 
 def _publishing(topics: Sequence[InferredTopic]) -> dict[str, Any]:
     rates = [topic.publish_rates() for topic in topics]
+    messages_per_s = _sum([rate for rate, _ in rates])
     addresses = {a for topic in topics if topic.look for a in topic.look.publisher_addresses}
     return {
-        "producers": len(addresses),
-        "messagesPerS": _sum([rate for rate, _ in rates]),
+        # Looks at many topics leave the publishers out.
+        "producers": None if messages_per_s and not addresses else len(addresses),
+        "messagesPerS": messages_per_s,
         "bytesPerS": _sum([rate for _, rate in rates]),
         "pendingEntries": None,
         "parked": [],

@@ -33,6 +33,8 @@ BODY_BYTES_MAX: Final = 512 * MIB
 """Largest answer, uncompressed. The survey of a broker with 100,000 topics has about 150 MB."""
 
 _TRUST: Final = "--tls-trust-cert-path"
+_CONNECTIONS_KEPT: Final = 16
+"""To one host: the admin URL of a single broker gets the questions about policies as well."""
 _BROKERS_MAX: Final = 64
 _CHUNK_BYTES: Final = MIB
 
@@ -59,7 +61,7 @@ class HttpTransport:
             )
         self._pools = urllib3.PoolManager(
             num_pools=_BROKERS_MAX,
-            maxsize=4,
+            maxsize=_CONNECTIONS_KEPT,
             retries=False,
             ssl_context=context,
             assert_hostname=None if config.verify_hostname else False,

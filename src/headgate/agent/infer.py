@@ -13,8 +13,8 @@ state              what a look shows                                            
 ``unacked_limit``  the subscription, or each consumer, is at its limit              sure
 ``awaiting_ack``   no message of the backlog is undelivered                         sure, or good
                                                                                     (Exclusive)
-``key_blocked``    Key_Shared: hashes drain, messages wait for redelivery, and a    good
-                   consumer has permits
+``key_blocked``    Key_Shared: messages wait for redelivery, hashes drain or one        good
+                   consumer has no permits, and another has
 ``no_permits``     no consumer has permits                                          sure
 ``storage``        two proofs show reads under way and the same read position       good
 ``stuck``          see :data:`STUCK_LOOKS` and :data:`STUCK_NS`                     good
@@ -25,6 +25,8 @@ Contested time is a limiter's, the broker's or the consumer's:
 
 1. A limiter whose throttled events grew, and whose limit is known, has all of it if the rate over
    the last two periods was at least :data:`AT_LIMIT_SHARE` of that limit, and nothing otherwise.
+   A Pulsar broker sends what a limit allows for its period at once, and looks may just miss one
+   such burst, which counts for the limiter.
    Several at their limits share it by their events. A Pulsar broker asks its own limit first, then
    the topic's, then the subscription's, and counts an event for the first that refuses. So events
    of a broader limiter stand for one that is at its limit, too.
@@ -96,6 +98,7 @@ class LimiterEvidence:
     ``events`` is None where the broker tells none. ``is_hidden`` says that a broader limiter
     counted events, which hides those of this one. ``rate`` and ``limit`` are amounts a second, the
     rate over the last two periods; None if not known. ``has_no_limit`` says that none is set.
+    ``burst_rate`` is what one period of the limit allows, as a rate over the same time.
     """
 
     level: Level
@@ -105,6 +108,7 @@ class LimiterEvidence:
     limit: float | None = None
     has_no_limit: bool = False
     is_hidden: bool = False
+    burst_rate: float = 0.0
 
     @property
     def is_at_limit(self) -> bool | None:
@@ -114,7 +118,8 @@ class LimiterEvidence:
             return None if self.events else False
         if self.limit is None or self.rate is None:
             return None
-        return self.rate >= AT_LIMIT_SHARE * self.limit
+        burst_rate = self.burst_rate if self.events else 0.0
+        return self.rate + burst_rate >= AT_LIMIT_SHARE * self.limit
 
 
 @dataclass(frozen=True, slots=True)

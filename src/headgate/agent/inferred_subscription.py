@@ -269,9 +269,7 @@ class InferredSubscription:
             has_permits=any((one.permits or 0) > 0 for one in open_ones),
             is_hungry=self.windows.is_hungry(open_ones),
             is_blocked=look.is_blocked or (bool(consumers) and not open_ones),
-            is_key_blocked=bool(
-                look.type == "Key_Shared" and look.draining_hashes and look.in_replay
-            ),
+            is_key_blocked=_is_key_blocked(look, open_ones),
             is_reading=self._is_reading and not sent,
         )
 
@@ -317,6 +315,7 @@ class InferredSubscription:
                     count,
                     rate,
                     limit,
+                    burst_rate=self._burst_rate(level, dimension),
                     has_no_limit=is_known and limit is None,
                     is_hidden=is_hidden,
                 )
@@ -328,6 +327,13 @@ class InferredSubscription:
             return None
         # What comes on top of a publish rate is not known as a rate.
         return None if limit.relative else limit.per_second(dimension)
+
+    def _burst_rate(self, level: Level, dimension: Dimension) -> float:
+        """What one period of a limit allows, over the time of :attr:`rates`."""
+        limit = None if self.limits is None else self.limits[level].limit
+        elapsed_ns = sum(step[0] for step in self._steps)
+        amount = None if limit is None or limit.relative else limit.amount(dimension)
+        return amount * NS_PER_S / elapsed_ns if amount and elapsed_ns else 0.0
 
     def _cell(self, sample: Sample, events: tuple[int, ...] | None, rates: Rates) -> Cell:
         """The state at the look, for what shows one."""
@@ -421,6 +427,14 @@ def _dispatched_to(look: SubscriptionLook) -> tuple[ConsumerLook, ...]:
     active = tuple(one for one in look.consumers if one.name == look.active_consumer)
     # Consumers in reserve keep all of their permits.
     return active or (min(look.consumers, key=lambda one: one.permits or 0),)
+
+
+def _is_key_blocked(look: SubscriptionLook, open_ones: Sequence[ConsumerLook]) -> bool:
+    """Whether messages wait for the consumers of their keys: those whose hashes drain, or, since
+    Pulsar 4 reads on past them, one without permits."""
+    if look.type != "Key_Shared" or not look.in_replay:
+        return False
+    return bool(look.draining_hashes) or any((one.permits or 0) <= 0 for one in open_ones)
 
 
 def _rates(

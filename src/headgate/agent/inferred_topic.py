@@ -9,6 +9,9 @@ from headgate.agent.inferred_subscription import InferredSubscription, Rates
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.base.units import NS_PER_S
 
+SURVEY_AGE_NS = 90 * NS_PER_S
+"""How old the figures of a survey may be: a broker writes them once a minute
+(``statsUpdateFrequencyInSecs``)."""
 RATE_LOOKS = 8
 """Looks of which the published amounts are kept, for the present publish rate."""
 
@@ -34,6 +37,8 @@ class InferredTopic:
         self.limits: LimitsLook | None = None
         self.proof_ns: int | None = None
         """The last proof."""
+        self._close_ns: int | None = None
+        """The last look that was no survey."""
         self.published: deque[Published] = deque(maxlen=RATE_LOOKS)
         self.gone_ns: int | None = None
         """Since when the topic has been deleted, or is being loaded by another broker."""
@@ -41,9 +46,16 @@ class InferredTopic:
         self.broker_rates: tuple[float | None, float | None] = (None, None)
 
     def note_look(self, look: TopicLook) -> None:
-        """A look at the topic; one that is older than the last is ignored."""
-        if self.look is not None and look.at_ns <= self.at_ns:
+        """A look at the topic; one that is older than the last is ignored, as is a survey whose
+        figures may be older."""
+        if self.look is not None and (look.at_ns <= self.at_ns or self._may_be_older(look)):
             return
+        if not look.is_survey:
+            if self._close_ns is None:
+                # The time between a survey's figures and this look is not known, so nothing
+                # follows from what grew meanwhile.
+                self._begin_anew()
+            self._close_ns = look.at_ns
         was_reloaded = self._was_reloaded(look)
         rates = Rates(self._rates(), self.broker_rates)
         found = {}
@@ -94,6 +106,25 @@ class InferredTopic:
             _rate(first.messages, last.messages, elapsed_ns),
             _rate(first.bytes, last.bytes, elapsed_ns),
         )
+
+    def _may_be_older(self, look: TopicLook) -> bool:
+        """Whether a survey's figures may be from before the last close look."""
+        return (
+            look.is_survey
+            and self._close_ns is not None
+            and look.at_ns - self._close_ns <= SURVEY_AGE_NS
+            and look.owner == self.owner
+            and not self._was_gone
+        )
+
+    def _begin_anew(self) -> None:
+        for name, each in self.subscriptions.items():
+            if each.looks == 1:
+                self.subscriptions[name] = InferredSubscription(name)
+                if self.limits is not None:
+                    self.subscriptions[name].note_limits(self.limits)
+        if len(self.published) == 1:
+            self.published.clear()
 
     def _was_reloaded(self, look: TopicLook) -> bool:
         before = self.look

@@ -94,6 +94,8 @@ class Scope:
     topics: tuple[str, ...] = ()
     """Full names of topics or partitions."""
     namespaces: tuple[str, ...] = ()
+    only_namespaces: bool = False
+    """Whether other namespaces are left out for a superuser too."""
     suspects_max: int = SUSPECTS_MAX
     proofs_max: int = PROOFS_MAX
 
@@ -350,7 +352,8 @@ class Scout:
             self._note_topics(topic, reply, now_ns)
         elif kind is LookKind.SURVEY:
             for seen in survey_looks(reply.body, reply.at_ns, reply.owner):
-                self._history.note_look(seen)
+                if self._is_in_scope(seen.topic):
+                    self._history.note_look(seen)
             self._replan(now_ns)
         elif kind is LookKind.PROOF:
             self._history.note_proof(proof_look(reply.body, topic, reply.at_ns))
@@ -362,6 +365,12 @@ class Scout:
                 base = topic if topic in self._scope.topics else parse_topic(topic).base.full
                 names = [sub.name for sub in largest] + self._subscriptions.get(base, [])
                 self._subscriptions[base] = list(dict.fromkeys(names))[:SUBSCRIPTIONS_MAX]
+
+    def _is_in_scope(self, topic: str) -> bool:
+        scope = self._scope
+        if not (scope.only_namespaces and scope.namespaces):
+            return True
+        return str(parse_topic(topic).namespace) in scope.namespaces
 
     def _note_brokers(self, reply: Reply, now_ns: int) -> None:
         brokers = _names(reply, "its brokers")[:BROKERS_MAX]

@@ -148,7 +148,9 @@ class AgentRoutes:
         name = request.query_params.get("cluster")
         if name is None:
             if len(self._watches) > 1:
-                raise RefusedError(400, f"cluster is missing: name one of {names} (?cluster=NAME)")
+                raise RefusedError(
+                    400, f"cluster is missing: name one of {names} (--cluster NAME, ?cluster=NAME)"
+                )
             return next(iter(self._watches.values()))
         if name not in self._watches:
             raise RefusedError(404, f"Cluster {name[:80]} is not watched; {names} is")

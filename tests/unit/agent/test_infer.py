@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +40,8 @@ LIMITERS = st.lists(
         st.none() | AMOUNTS,
         st.none() | st.floats(1, 1e9),
         st.booleans(),
+        st.booleans(),
+        AMOUNTS,
     ),
     max_size=6,
 )
@@ -69,6 +73,15 @@ def test_a_limiter_at_its_limit_has_all_contested_time() -> None:
 def test_events_far_below_the_limit_prove_nothing() -> None:
     below = LimiterEvidence(Level.TOPIC, Dimension.MESSAGES, events=3, rate=50, limit=100)
     assert _seconds(below) == {Cell.DISPATCHING: 10}
+
+
+def test_a_burst_that_looks_just_miss_counts_for_the_limiter() -> None:
+    missed = LimiterEvidence(
+        Level.TOPIC, Dimension.MESSAGES, events=3, rate=50, limit=100, burst_rate=45
+    )
+    assert _seconds(missed) == {Cell.TOPIC_MESSAGES_HUNGRY: 10}
+    assert _seconds(replace(missed, events=0)) == {Cell.DISPATCHING: 10}
+    assert _seconds(replace(missed, rate=20)) == {Cell.DISPATCHING: 10}
 
 
 def test_without_the_limit_an_event_is_a_second() -> None:

@@ -13,6 +13,7 @@ from headgate.agent.inferred_subscription import InferredSubscription, Rates
 from headgate.agent.looks import ConsumerLook, LimitsLook, SubscriptionLook
 from headgate.base.units import NS_PER_S
 from headgate.explain.points import changed_levels
+from headgate.flow.account.account import Cell
 from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from tests.unit.agent.scenario import EMPTY, TOPIC
@@ -76,6 +77,51 @@ def test_whatever_looks_say_the_account_is_the_time_between_them(steps: list[Any
 
 def _look(at_s: float, found: InferredSubscription, published: int | None, **figures: Any) -> Any:
     return found.note_look(replace(EMPTY, **figures), round(at_s * NS_PER_S), published, Rates())
+
+
+def test_key_shared_waits_for_a_consumer_without_permits() -> None:
+    slow = ConsumerLook("slow", "/10.0.0.1:1", "monday", 0, 100, False, 100, 1.0)
+    fast = ConsumerLook("fast", "/10.0.0.1:2", "monday", 100, 0, False, 100, 1.0)
+    waits = replace(
+        EMPTY, type="Key_Shared", backlog=500, in_replay=400, unacked=100, consumers=(slow, fast)
+    )
+    changes: tuple[tuple[dict[str, Any], Cell], ...] = (
+        ({}, Cell.KEY_BLOCKED),
+        ({"in_replay": 0}, Cell.DISPATCHING),
+        ({"consumers": (fast,)}, Cell.DISPATCHING),
+    )
+    for change, cell in changes:
+        subscription = InferredSubscription("s")
+        for second in (1, 2):
+            subscription.note_look(replace(waits, **change), second * NS_PER_S, 0, Rates())
+        assert subscription.track is not None
+        assert subscription.track.phase.last.cell is cell, change
+
+
+PULSAR_BURSTS = (
+    (1.07, 60, 2), (0.93, 60, 2), (1.22, 60, 2), (1.23, 60, 2), (1.25, 120, 4), (1.13, 0, 1),
+    (0.66, 60, 1), (1.27, 60, 3), (1.32, 120, 4), (1.32, 60, 2), (0.62, 60, 2), (0.99, 60, 2),
+)  # fmt: skip
+"""Looks at a topic of Pulsar 4.0.8 with a limit of 60 messages a second: seconds since the look
+before, messages sent, throttled events."""
+
+
+def test_a_limit_that_sends_in_bursts_is_seen_at_every_look() -> None:
+    fast = ConsumerLook("fast", "/10.0.0.1:2", "monday", 1_000, 0, False, 0, 1.0)
+    subscription = InferredSubscription("s")
+    limits = (NO_LIMIT, EffectiveLimit(RateLimit(60, None), "topic policy"), NO_LIMIT)
+    subscription.note_limits(LimitsLook(TOPIC, 0, limits, {}, NO_LIMIT, ()))
+    seen = replace(EMPTY, backlog=1_000, consumers=(fast,))
+    at_ns, sent, events = NS_PER_S, 0, 0
+    subscription.note_look(seen, at_ns, 0, Rates())
+    for elapsed_s, amount, count in PULSAR_BURSTS:
+        at_ns += round(elapsed_s * NS_PER_S)
+        sent, events = sent + amount, events + count
+        look = replace(seen, sent=sent, events=(0, 0, events, 0, 0, 0))
+        rate = subscription.rates[0]
+        subscription.note_look(look, at_ns, sent, Rates(topic=(rate, None)))
+    held_ns = subscription.cells_ns[Cell.TOPIC_MESSAGES_HUNGRY]
+    assert held_ns >= 0.8 * (at_ns - NS_PER_S)
 
 
 def test_amounts_come_from_counters() -> None:

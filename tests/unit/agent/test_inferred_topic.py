@@ -50,6 +50,33 @@ def test_another_owner_or_counters_that_fell_are_a_loading() -> None:
     assert (_transition_s(topic), topic.gone_ns) == (4, None)
 
 
+def test_figures_of_a_survey_that_may_be_older_are_ignored() -> None:
+    topic = _topic()
+    topic.note_look(topic_look(60 * NS_PER_S, EMPTY, published=6_000))
+    survey = topic_look(61 * NS_PER_S, EMPTY, published=500, is_survey=True)
+    topic.note_look(survey)
+    topic.note_look(topic_look(65 * NS_PER_S, EMPTY, published=6_500))
+    assert _transition_s(topic) == 0
+    assert topic.subscriptions["s"].looks == 3
+    topic.note_look(replace(survey, at_ns=156 * NS_PER_S, published=9_000))
+    assert topic.subscriptions["s"].looks == 4
+
+
+def test_a_survey_shows_that_another_broker_has_the_topic() -> None:
+    topic = _topic()
+    topic.note_look(topic_look(2 * NS_PER_S, EMPTY, published=5, owner="b2", is_survey=True))
+    assert topic.owner == "b2"
+
+
+def test_nothing_follows_from_what_grew_between_the_first_survey_and_a_close_look() -> None:
+    topic = InferredTopic(TOPIC, "b1")
+    topic.note_look(topic_look(NS_PER_S, EMPTY, published=100, is_survey=True))
+    topic.note_look(topic_look(2 * NS_PER_S, EMPTY, published=6_000))
+    topic.note_look(topic_look(4 * NS_PER_S, EMPTY, published=6_200))
+    assert topic.publish_rates()[0] == 100
+    assert topic.subscriptions["s"].opened_ns == 2 * NS_PER_S
+
+
 def test_a_subscription_that_a_look_lacks_is_gone() -> None:
     topic = _topic()
     topic.note_look(topic_look(2 * NS_PER_S, replace(EMPTY, name="t")))

@@ -13,6 +13,7 @@ from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.agent.request_budget import RequestBudget
 from headgate.agent.scout import Scope, Scout
+from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_HOUR, NS_PER_S, S_PER_HOUR
 from headgate.testing.fake_cluster import FakeCluster, Faults, InlineExecutor
 from headgate.testing.fake_cluster.cluster import FakeSubscription, FakeTopic, many_topics
@@ -227,6 +228,14 @@ def test_loops_and_overload_and_pages_are_told_and_end() -> None:
 def not_superuser(path: str, _token: str) -> int | None:
     needs = ("/admin/v2/brokers", "/admin/v2/broker-stats")
     return 403 if path.startswith(needs) and "version" not in path else None
+
+
+def test_a_superuser_sees_the_named_namespaces_alone_if_that_is_wanted() -> None:
+    for is_only, namespaces in ((True, {"acme/ns-1"}), (False, set[str]())):
+        run = Run(cluster_of(), scope=Scope(namespaces=("acme/ns-1",), only_namespaces=is_only))
+        run.play(60)
+        seen = {str(parse_topic(topic).namespace) for topic in run.history.looks}
+        assert seen == namespaces if is_only else len(seen) > 1
 
 
 def test_without_superuser_the_named_namespaces_are_looked_at() -> None:

@@ -101,7 +101,7 @@ def test_names_of_clusters_are_kept_apart() -> None:
     path = "/admin/v2/headgate/explain/persistent/acme/orders/paid"
     status, body, _ = ask(path, prod, test)
     assert (status, body["reason"]) == (
-        400, "cluster is missing: name one of prod, test (?cluster=NAME)",
+        400, "cluster is missing: name one of prod, test (--cluster NAME, ?cluster=NAME)",
     )  # fmt: skip
     assert ask(f"{path}?cluster=prod", prod, test)[0] == 200
     assert ask(f"{path}?cluster=test", prod, test)[0] == 404

@@ -98,8 +98,14 @@ def _namespaces(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     metavar="TENANT/NAMESPACE",
     multiple=True,
     callback=_namespaces,
-    help="Of an Apache Pulsar cluster, list the backlogs of this namespace; for a role that is no"
+    help="Of an Apache Pulsar cluster, list the backlogs of this namespace alone; needs no"
     " superuser. May be given several times.",
+)
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    default="",
+    help="Cluster to ask about, if the URL is that of a headgate agent that watches several.",
 )
 @click.option(
     "--record",
@@ -170,6 +176,8 @@ def explain_command(
         path = f"{EXPLAIN_PATH}?count={count}"
     else:
         path = topic_path(name, per_partition=per_partition)
+    if others["cluster"]:
+        path += f"{'&' if '?' in path else '?'}cluster={quote(others['cluster'], safe='')}"
     api = connect()
     if every_s is not None:
         watch_answer(api.url, functools.partial(fetch, api), path, every_s, as_json=as_json)

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headgate.base.texts import about_text, size_text
 from headgate.cli.explain.figures import Report, capitalized, count_text, rate_text
 from headgate.cli.explain.page import INDENT, Page
+
+EMPTY: Final = (
+    "A broker lists its topics once a minute, so those that it loaded just now are missing: ask"
+    " again in a minute, or name a TOPIC."
+)
+"""Beside a list without any subscription, which is no proof that there is none."""
+
+_SHOWN_SHARE: Final = 0.05
+"""A smaller part of what was published is an error: a broker reads its counters one by one."""
 
 
 def is_inferred(report: Report) -> bool:
     """Whether looks from outside are all the evidence."""
     return bool(report.get("evidence") == "inferred")
+
+
+def cluster_text(answer: Report) -> str:
+    """``Apache Pulsar 4.0.8``; an agent's answer has no release."""
+    return " ".join(filter(None, ("Apache Pulsar", answer.get("clusterVersion"))))
+
+
+def is_noise(report: Report, window: Report, amount: float) -> bool:
+    """Whether an amount of a window is too small to be told from the looks' own error."""
+    if not is_inferred(report):
+        return False
+    return bool(amount < _SHOWN_SHARE * window["appendedPerS"] * window["windowS"])
 
 
 def evidence_text(report: Report) -> str:
@@ -27,7 +50,7 @@ def inferred_publishing_line(answer: Report) -> str:
     side = answer["publishing"]
     parts = []
     if side["producers"] is not None:
-        parts.append(f"producers at {count_text(side['producers'], 'place')}")
+        parts.append(f"producers on {count_text(side['producers'], 'connection')}")
     if side["messagesPerS"] is not None:
         text = f"{rate_text(side['messagesPerS'])} msg/s"
         if side["bytesPerS"] is not None:

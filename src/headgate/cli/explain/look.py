@@ -88,6 +88,7 @@ def look_at(
             Scope(
                 topics=(request.topic,) if request.topic else (),
                 namespaces=request.namespaces,
+                only_namespaces=True,
                 suspects_max=min(2 * request.count, SUSPECTS_MAX),
             ),
         )

@@ -15,7 +15,7 @@ from headgate.cli.explain.figures import (
     count_text,
     rate_text,
 )
-from headgate.cli.explain.inferred import evidence_text, is_inferred
+from headgate.cli.explain.inferred import evidence_text, is_inferred, is_noise
 from headgate.cli.explain.page import INDENT, Page
 
 WATCHED_LATE_S: Final = 3
@@ -47,10 +47,12 @@ def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
     if report["backlogMessages"]:
         known = report["backlogBytes"] is not None
         size = f" ({size_text(report['backlogBytes'])})" if known else ""
+        # Looks show an age from below.
+        least = "at least " if is_inferred(report) else ""
         now += (
             f"; {report['unackedMessages']:,} of {report['backlogMessages']:,} messages"
             f"{size} are with consumers"
-            f"; the oldest is {time_text(report['oldestAgeS'])} old"
+            f"; the oldest is {least}{time_text(report['oldestAgeS'])} old"
         )
     if report["delayedMessages"]:
         now += f"; {report['delayedMessages']:,} of them are not due yet"
@@ -66,7 +68,7 @@ def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
             f" {rate_text(window['ackedPerS'])}/s acknowledged, backlog {change:+,}"
         )
         for what in ("skipped", "expired", "evicted", "rewound", "redelivered"):
-            if window[what]:
+            if window[what] and not is_noise(report, window, window[what]):
                 text += f", {window[what]:,} {what}"
         yield f"last {about_text(window['windowS'])}", f"{text}; {_states(window['states'])}"
     if report["heldBack"]:

@@ -14,7 +14,13 @@ from headgate.cli.explain.figures import (
     short_name,
     topic_title,
 )
-from headgate.cli.explain.inferred import add_not_seen, inferred_publishing_line, is_inferred
+from headgate.cli.explain.inferred import (
+    EMPTY,
+    add_not_seen,
+    cluster_text,
+    inferred_publishing_line,
+    is_inferred,
+)
 from headgate.cli.explain.limits import add_limits
 from headgate.cli.explain.page import INDENT, WIDTH_MAX, WIDTH_MIN, Page
 from headgate.cli.explain.publishing import add_adaptive, add_parked, add_quotas, publishing_line
@@ -44,9 +50,11 @@ def _add_top(page: Page, answer: Report) -> None:
     total = count_text(answer["subscriptionsTotal"], "subscription")
     head = f"{answer['broker']}, {instant_text(answer['at'])}: {total}"
     if is_inferred(answer):
-        head += f" of Apache Pulsar {answer['clusterVersion']}, inferred"
+        head += f" of {cluster_text(answer)}, inferred"
     if not backlogs:
         page.add(f"{head}, no backlog.", bold=True)
+        if is_inferred(answer) and not answer["subscriptionsTotal"]:
+            page.add(EMPTY)
     else:
         page.add(f"{head}; the largest backlogs:", bold=True)
     storage = answer.get("storage") or {}  # absent in answers of earlier releases
@@ -98,7 +106,7 @@ def _add_parked_topics(page: Page, answer: Report) -> None:
 
 def _add_inferred_topic(page: Page, answer: Report, head: str) -> None:
     """A topic of an Apache Pulsar cluster, whose limits and waiting producers are not listed."""
-    page.add(f"{head}: Apache Pulsar {answer['clusterVersion']}, inferred", bold=True)
+    page.add(f"{head}: {cluster_text(answer)}, inferred", bold=True)
     page.add(inferred_publishing_line(answer))
     for report in answer["subscriptions"]:
         page.blank()

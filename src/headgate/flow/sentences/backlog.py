@@ -50,6 +50,7 @@ class Circumstances:
     took some (:func:`headgate.flow.expiry.ttl_text`). The figures are
     sums over ``partitions``, each of which has the limit for itself;
     ``partitions_without_consumer`` of them have no consumer now while others have one.
+    ``one_at_a_time`` says that one consumer gets all messages (Failover, Exclusive).
     """
 
     backlog: int = 0
@@ -78,6 +79,7 @@ class Circumstances:
     partitions: int = 1
     partitions_without_consumer: int = 0
     batches_count_as_one: bool = False
+    one_at_a_time: bool = False
 
 
 _STOPPED = {
@@ -85,7 +87,7 @@ _STOPPED = {
     "no_permits": "the consumer's receiver queue was full",
     "unacked_limit": "the consumer reached the limit of unacknowledged messages",
     "socket_full": "the consumer did not read its connection",
-    "key_blocked": "the owners of the next keys were not ready",
+    "key_blocked": "the consumers of the next keys were not ready",
 }
 
 
@@ -211,6 +213,8 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
 def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     text = "the consumer is the bottleneck"
     advice = "faster or more consumers would help"
+    if facts.one_at_a_time and facts.partitions <= 1:
+        advice = "a faster consumer would help, another would only stand by"
     if judgement.bystander or judgement.second not in THROTTLED:
         advice += ", a higher limit would not"
     keeps_pace = _keeps_pace(facts)

@@ -72,4 +72,5 @@ def _circumstances(subscriptions: Sequence[Subscription], level: Level | None) -
         evicted_by=_evicted_by(subscriptions),
         expired_by=_expired_by(subscriptions),
         partitions_without_consumer=without_consumer if consumers else 0,
+        one_at_a_time=subscriptions[0].type.label in ("Exclusive", "Failover"),
     )

@@ -138,6 +138,13 @@ def test_topics_by_short_and_full_name(server: Server) -> None:
         assert server.asked[-1][3] == f"{EXPLAIN_PATH}/{path}?perPartition=true"
 
 
+def test_a_cluster_of_an_agent_is_named(server: Server) -> None:
+    explain("orders", "--per-partition", "--cluster", "a&b", "--json")
+    assert server.asked[-1][3].endswith("/orders?perPartition=true&cluster=a%26b")
+    explain("orders", "--cluster", "prod", "--json")
+    assert server.asked[-1][3].endswith("/orders?cluster=prod")
+
+
 def test_json_is_the_answer_as_it_came(server: Server) -> None:
     server.answer(200, EMPTY | {"new": ["field"]})
     result = explain("--json")
@@ -170,7 +177,7 @@ def test_a_question_that_cannot_be_is_not_asked(
         (socket.gaierror(-2, "Name or service not known"), "reached: Name or service not known"),
         (ConnectionResetError(104, "reset by peer"), "cannot be reached: reset by peer"),
         (http.client.BadStatusLine("?"), "does not speak HTTP (BadStatusLine)"),
-        (http.client.RemoteDisconnected("gone"), "cannot be reached: gone"),
+        (http.client.RemoteDisconnected("gone"), "is that the port of the binary protocol?"),
     ],
 )
 def test_nobody_answers(server: Server, failure: Exception, text: str) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 
 from headgate.cli.explain.inferred import (
     add_not_seen,
+    cluster_text,
     evidence_text,
     inferred_publishing_line,
     is_inferred,
+    is_noise,
 )
 from headgate.cli.explain.page import Page
 
@@ -28,10 +30,22 @@ def test_evidence_of_a_broker_is_measured() -> None:
     assert not is_inferred({"evidence": "measured"})
 
 
+def test_an_agent_does_not_tell_the_release() -> None:
+    assert cluster_text({"clusterVersion": "4.0.8"}) == "Apache Pulsar 4.0.8"
+    assert cluster_text({}) == "Apache Pulsar"
+
+
+def test_an_amount_within_the_error_of_looks_is_noise() -> None:
+    window = {"appendedPerS": 100.0, "windowS": 30.0}
+    assert is_noise(SEEN, window, 149)
+    assert not is_noise(SEEN, window, 150)
+    assert not is_noise({}, window, 1)
+
+
 def test_publishing_is_told_as_far_as_it_is_known() -> None:
     line = inferred_publishing_line
     assert line({"publishing": SIDE, "storageBytes": 1_024}) == (
-        "producers at 2 places; 5.5 msg/s (2 KiB/s) published; 1 KiB stored"
+        "producers on 2 connections; 5.5 msg/s (2 KiB/s) published; 1 KiB stored"
     )
     unknown = dict.fromkeys(SIDE)
     assert line({"publishing": unknown, "storageBytes": None}) == (

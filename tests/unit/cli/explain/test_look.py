@@ -91,6 +91,21 @@ def test_the_largest_backlogs_with_their_causes_inferred() -> None:
     assert "CONSUMER (confidence" in text
     assert "s, since the first look" in text
     assert f"Inferred from {found[SLOW]['looks']} looks in " in text
+    # An agent's answer has no release.
+    del answer["clusterVersion"]
+    assert "3 subscriptions of Apache Pulsar, inferred" in explain_text(answer, 200, color=False)
+
+
+def test_a_list_without_subscriptions_is_no_proof() -> None:
+    empty = {
+        "broker": "pulsar:8080", "at": "2025-01-01T00:00:00.000Z", "subscriptionsTotal": 0,
+        "withBacklog": 0, "subscriptions": [], "quotas": [], "publishing": [], "damaged": [],
+        "evidence": "inferred", "clusterVersion": "4.0.8",
+    }  # fmt: skip
+    text = " ".join(explain_text(empty, 100, color=False).split())
+    assert "no backlog. A broker lists its topics once a minute" in text
+    measured = explain_text(empty | {"evidence": "measured"}, 100, color=False)
+    assert "once a minute" not in measured
 
 
 def test_a_topic_is_looked_at_each_second() -> None:

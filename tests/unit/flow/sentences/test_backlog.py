@@ -114,6 +114,18 @@ FACTS = Circumstances(
             " higher limit would not.",
         ),
         (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(one_at_a_time=True),
+            "CONSUMER: the consumer is the bottleneck; a faster consumer would help, another would"
+            " only stand by, a higher limit would not.",
+        ),
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(one_at_a_time=True, partitions=4),
+            "CONSUMER: the consumer is the bottleneck; faster or more consumers would help, a"
+            " higher limit would not.",
+        ),
+        (
             _judgement(
                 Verdict.CONSUMER,
                 Verdict.THROTTLED_TOPIC,
