@@ -8,6 +8,7 @@ nowhere else.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -42,6 +43,11 @@ OWNERS_MAX: Final = 10_000
 LOOKUP_PATH: Final = "/lookup/v2/topic/"
 
 _REASON_CHARACTERS_MAX: Final = 300
+_PLAIN_URL: Final = re.compile(
+    r"https?://[^@\\\s\x00-\x20/?#]+(?:[/?][^\\\s\x00-\x20]*)?", re.IGNORECASE
+)
+"""A URL without a user, and without what libraries take apart in different ways: credentials would
+go to another host than the one that was checked."""
 
 
 class RedirectError(HeadgateError):
@@ -253,6 +259,11 @@ class ClusterClient:
             raise RedirectError(
                 f"{origin(url)} sends the request on to {server}, which is no broker that the "
                 "cluster lists: no credentials go there"
+            )
+        if not _PLAIN_URL.fullmatch(where):
+            raise RedirectError(
+                f"{origin(url)} sends the request on to {where[:80]!r}, a URL with a user or with "
+                "characters that none has: no credentials go there"
             )
         return where
 

@@ -6,7 +6,7 @@ Fields mean what :mod:`headgate.explain.reports` says; a figure that looks do no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -39,6 +39,9 @@ PERIODS_MIN: Final = 4
 STALE_PERIODS: Final = 3
 """A topic without a look for so many of its periods is unknown, not healthy."""
 
+UNKNOWN_SHOWN_MAX: Final = 5
+"""Subscriptions without a known backlog that are named."""
+
 NO_EVENTS: Final = (
     "throttled events (Pulsar 4.0.4 and later tell them, and only in a topic's stats)"
 )
@@ -56,7 +59,7 @@ class ClusterReports:
         """``explain`` without a topic."""
         worst = Largest[tuple[str, list[tuple[InferredTopic, InferredSubscription]]]](count)
         total = with_backlog = 0
-        for (topic, _), parts in self._subscriptions().items():
+        for (topic, _), parts in self._subscriptions(instant.now_ns).items():
             total += 1
             backlog = sum(part.sample.backlog for _, part in parts)
             if backlog > 0:
@@ -76,7 +79,7 @@ class ClusterReports:
             "publishing": [],
             "damaged": [],
             "evidence": INFERRED,
-            "notSeen": self._unreachable(instant),
+            "notSeen": self._unreachable(instant) + self._unknown(self._history.topics.values()),
         }
 
     def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
@@ -84,6 +87,8 @@ class ClusterReports:
         topics = self._history.parts(name)
         if not topics:
             raise LookupError(f"no look has shown {name}")
+        # Partitions that are gone do not count with those that are there.
+        topics = [topic for topic in topics if not topic.is_gone(instant.now_ns)] or topics
         by_name: dict[str, list[tuple[InferredTopic, InferredSubscription]]] = {}
         for topic in topics:
             for subscription in topic.subscriptions.values():
@@ -93,7 +98,12 @@ class ClusterReports:
             for parts in by_name.values()
         ]
         reports.sort(key=lambda report: -report["backlogMessages"])
-        first = reports[0]["sentence"] if reports else "this topic has no subscription."
+        none = (
+            "the backlog is not known."
+            if any(topic.unknown for topic in topics)
+            else "this topic has no subscription."
+        )
+        first = reports[0]["sentence"] if reports else none
         return {
             "topic": name,
             "at": iso_time(instant.now_ms),
@@ -109,15 +119,26 @@ class ClusterReports:
             "subscriptions": reports,
             "perPartition": None,
             "evidence": INFERRED,
-            "notSeen": self._unreachable(instant),
+            "notSeen": [
+                *self._unreachable(instant),
+                *self._unknown(topics),
+                *(
+                    f"{each.name}: no broker has it now"
+                    for each in topics
+                    if each.gone_ns is not None
+                ),
+            ],
         }
 
     def _subscriptions(
-        self,
+        self, now_ns: int
     ) -> dict[tuple[str, str], list[tuple[InferredTopic, InferredSubscription]]]:
-        """All subscriptions by topic and name; those of partitions together."""
+        """All subscriptions by topic and name; those of partitions together. What was deleted has
+        no backlog any more."""
         found: dict[tuple[str, str], list[tuple[InferredTopic, InferredSubscription]]] = {}
         for topic in self._history.topics.values():
+            if topic.is_gone(now_ns):
+                continue
             base = self._history.base_of(topic.name)
             for subscription in topic.subscriptions.values():
                 found.setdefault((base, subscription.name), []).append((topic, subscription))
@@ -215,6 +236,13 @@ class ClusterReports:
         if late_ns > STALE_PERIODS * max(period_ns, NS_PER_S):
             found.append(f"the last {late_ns // NS_PER_S} s: there was no look")
         return list(dict.fromkeys(found))
+
+    def _unknown(self, topics: Iterable[InferredTopic]) -> list[str]:
+        """Backlogs that are no numbers."""
+        names = [f"{topic.name} {name}" for topic in topics for name in topic.unknown]
+        shown = ", ".join(names[:UNKNOWN_SHOWN_MAX])
+        more = f" and {len(names) - UNKNOWN_SHOWN_MAX:,} more" * (len(names) > UNKNOWN_SHOWN_MAX)
+        return [f"the backlog of {shown}{more}: the broker tells no number"] if names else []
 
     def _unreachable(self, instant: Instant) -> list[str]:
         return [

@@ -9,6 +9,8 @@ from headgate.agent.inferred_subscription import InferredSubscription, Rates
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.base.units import NS_PER_S
 
+GONE_NS = 60 * NS_PER_S
+"""A topic that moves is loaded again before."""
 RATE_LOOKS = 8
 """Looks of which the published amounts are kept, for the present publish rate."""
 
@@ -31,6 +33,8 @@ class InferredTopic:
         """The last one, without its subscriptions, which have it themselves."""
         self.at_ns = 0
         self.subscriptions: dict[str, InferredSubscription] = {}
+        self.unknown: list[str] = []
+        """Subscriptions whose backlog the last look does not tell as a number."""
         self.limits: LimitsLook | None = None
         self.proof_ns: int | None = None
         """The last proof."""
@@ -47,8 +51,15 @@ class InferredTopic:
         was_reloaded = self._was_reloaded(look)
         rates = Rates(self._rates(), self.broker_rates)
         found = {}
+        self.unknown = []
         for each in look.subscriptions:
             subscription = self.subscriptions.get(each.name)
+            if each.backlog is None:
+                # Nothing follows without it: as if there had been no look, and never no backlog.
+                self.unknown.append(each.name)
+                if subscription is not None:
+                    found[each.name] = subscription
+                continue
             if subscription is None:
                 subscription = InferredSubscription(each.name)
                 if self.limits is not None:
@@ -83,6 +94,10 @@ class InferredTopic:
         if self.gone_ns is None:
             self.gone_ns = at_ns
         self._was_gone = True
+
+    def is_gone(self, now_ns: int) -> bool:
+        """Whether no broker has had it for so long that it was deleted, and not moved."""
+        return self.gone_ns is not None and now_ns - self.gone_ns > GONE_NS
 
     def publish_rates(self) -> tuple[float | None, float | None]:
         """Messages and bytes a second over the last looks; None if not known."""

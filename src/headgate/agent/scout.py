@@ -39,6 +39,8 @@ BROKERS_MAX: Final = 1_000
 SURVEY_TIMEOUT_S: Final = 60.0
 SURVEY_SLOW_S: Final = 10.0
 """A survey is one large answer: its time says less about the broker than that of others."""
+SURVEY_AGE_NS: Final = 75 * NS_PER_S
+"""How old the figures of a survey may be: a broker makes them once a minute."""
 SURVEYS_AT_ONCE: Final = 1
 """An answer may have 150 MB."""
 PROBLEMS_MAX: Final = 100
@@ -96,6 +98,8 @@ class Scope:
     namespaces: tuple[str, ...] = ()
     suspects_max: int = SUSPECTS_MAX
     proofs_max: int = PROOFS_MAX
+    left_out: frozenset[str] = frozenset()
+    """Full names of topics, partitioned ones without a number, that are never looked at."""
 
 
 @dataclass(slots=True)
@@ -148,6 +152,8 @@ class Scout:
         self._subscriptions: dict[str, list[str]] = {}
         """The largest backlogs of the topics of the scope."""
         self._limits = LimitQuestions(client, clock)
+        self._close_ns: dict[str, int] = {}
+        """The last close look at each topic or partition, while a survey may be older."""
         self._replan_ns = self._forget_ns = clock.monotonic_ns()
         self.figures = Figures()
         self.problems: dict[Look, str] = {}
@@ -160,6 +166,9 @@ class Scout:
         """Whether the cluster ever refused a topic or namespace of the scope."""
         self.topics_left_out = 0
         """Topics and partitions beyond the bounds, at which nothing looks."""
+        self.topics_unnamed = 0
+        """Topics of the last survey with no name, such as ``tenant/cluster/namespace/topic`` of
+        Pulsar 1."""
         self._begin(clock.monotonic_ns())
 
     def _begin(self, now_ns: int) -> None:
@@ -205,6 +214,10 @@ class Scout:
             )
         if self.topics_left_out:
             found.append(f"{self.topics_left_out:,} topics or partitions are beyond what it asks")
+        if self.topics_unnamed:
+            found.append(
+                f"{self.topics_unnamed:,} topics of a broker have names in a form that is not known"
+            )
         found += sorted({text for look, text in self.problems.items() if self._is_told(look)})
         return found
 
@@ -267,8 +280,13 @@ class Scout:
     def _collect(self) -> None:
         for future in [future for future in self._running if future.done()]:
             look, broker, taken = self._running.pop(future)
-            outcome = future.result()
             now_ns = self._clock.monotonic_ns()
+            if (bug := future.exception()) is not None:
+                # The look is over all the same: it is asked again, and its place is free.
+                self._budget.note_end(broker, now_ns, 0.0, None)
+                self._note(look, f"an internal error: {bug!r}", now_ns)
+                raise bug
+            outcome = future.result()
             reply = outcome.reply
             status = 200 if outcome.answers is not None else None if reply is None else reply.status
             slow_s = SURVEY_SLOW_S if look.kind is LookKind.SURVEY else SLOW_S
@@ -276,8 +294,11 @@ class Scout:
             if outcome.requests > taken:
                 self._budget.note_more(outcome.requests - taken, now_ns)
             self.figures.requests += outcome.requests
-            problem = self._handle(look, broker, outcome, now_ns)
-            self._note(look, problem, now_ns)
+            problem = "an internal error"
+            try:
+                problem = self._handle(look, broker, outcome, now_ns)
+            finally:
+                self._note(look, problem, now_ns)
 
     def _note(self, look: Look, problem: str, now_ns: int) -> None:
         self._plan.note_end(look, now_ns, self._random.random(), is_good=not problem)
@@ -349,13 +370,12 @@ class Scout:
         elif kind is LookKind.TOPICS:
             self._note_topics(topic, reply, now_ns)
         elif kind is LookKind.SURVEY:
-            for seen in survey_looks(reply.body, reply.at_ns, reply.owner):
-                self._history.note_look(seen)
-            self._replan(now_ns)
+            self._note_survey(reply, now_ns)
         elif kind is LookKind.PROOF:
             self._history.note_proof(proof_look(reply.body, topic, reply.at_ns))
         else:
             seen = topic_look(reply.body, topic, reply.at_ns, reply.owner)
+            self._close_ns[topic] = reply.at_ns
             self._history.note_look(seen)
             if self._scope.topics:
                 largest = sorted(seen.subscriptions, key=lambda sub: -(sub.backlog or 0))
@@ -363,8 +383,34 @@ class Scout:
                 names = [sub.name for sub in largest] + self._subscriptions.get(base, [])
                 self._subscriptions[base] = list(dict.fromkeys(names))[:SUBSCRIPTIONS_MAX]
 
+    def _note_survey(self, reply: Reply, now_ns: int) -> None:
+        """Tell the history of all topics of a broker, but for those that were looked at closely
+        since its figures were made: older counters would seem to have fallen."""
+        made_ns = reply.at_ns - SURVEY_AGE_NS
+        self.topics_unnamed = 0
+        try:
+            for seen in survey_looks(reply.body, reply.at_ns, reply.owner):
+                if not _is_topic(seen.topic):
+                    self.topics_unnamed += 1
+                    continue
+                is_older = made_ns < self._close_ns.get(seen.topic, made_ns)
+                if not is_older and self._is_wanted(seen.topic):
+                    self._history.note_look(seen)
+        finally:
+            self._replan(now_ns)
+        if self._topics:
+            # The role may ask for surveys again, which show more.
+            self._topics, self.topics_left_out = {}, 0
+            self._plan.want(LookKind.SWEEP, [], now_ns)
+
+    def _is_wanted(self, topic: str) -> bool:
+        left_out = self._scope.left_out
+        return not left_out or parse_topic(topic).base.full not in left_out
+
     def _note_brokers(self, reply: Reply, now_ns: int) -> None:
         brokers = _names(reply, "its brokers")[:BROKERS_MAX]
+        if not brokers:
+            raise NotABrokerError(f"{self._client.url} lists no broker of its cluster")
         self._client.note_brokers(brokers)
         self.lacks_superuser = False
         if not self._scope.topics:
@@ -380,7 +426,11 @@ class Scout:
         self._replan(now_ns)
 
     def _note_topics(self, namespace: str, reply: Reply, now_ns: int) -> None:
-        self._topics[namespace] = [topic for topic in _names(reply, "topics") if _is_topic(topic)]
+        self._topics[namespace] = [
+            topic
+            for topic in _names(reply, "topics")
+            if _is_topic(topic) and self._is_wanted(topic)
+        ]
         found = [topic for topics in self._topics.values() for topic in topics]
         self.topics_left_out = max(0, len(found) - SWEEP_TOPICS_MAX)
         self._plan.want(LookKind.SWEEP, found[:SWEEP_TOPICS_MAX], now_ns)
@@ -399,9 +449,25 @@ class Scout:
             # A history takes the limits of what it knows.
             limits = scope.topics if self.figures.looks[LookKind.STATS] else ()
         self._plan.want(LookKind.LIMITS, limits, now_ns)
+        self._forget_problems()
         if now_ns >= self._forget_ns:
             self._forget_ns = now_ns + NS_PER_MINUTE
             history.forget(now_ns - NS_PER_HOUR)
+            oldest_ns = now_ns - SURVEY_AGE_NS
+            self._close_ns = {t: ns for t, ns in self._close_ns.items() if ns > oldest_ns}
+
+    def _forget_problems(self) -> None:
+        """Forget the problems of looks that are not wanted any more: they tell of the past."""
+        if not self.problems:
+            return
+        wanted = {kind: set(self._plan.subjects(kind)) for kind in LookKind}
+        self.problems = {
+            look: text
+            for look, text in self.problems.items()
+            if look.subject in wanted[look.kind]
+            # What the role may not ask is wanted no more, and still worth a sentence.
+            or (self.lacks_superuser and look.kind is LookKind.SURVEY)
+        }
 
     def _chosen(self, topics: Iterable[str], parts: list[str]) -> list[str]:
         known = set(parts)

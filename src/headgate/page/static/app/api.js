@@ -18,8 +18,13 @@ export function isSignedIn() {
   return authorization !== "";
 }
 
+// An agent that watches several clusters is asked about the one that ?cluster=NAME of the page names.
+const CLUSTER = new URLSearchParams(location.search).get("cluster");
+
 export function address(path) {
-  return new URL(path, ROOT).href;
+  const url = new URL(path, ROOT);
+  if (CLUSTER) url.searchParams.set("cluster", CLUSTER);
+  return url.href;
 }
 
 export class Refused extends Error {
