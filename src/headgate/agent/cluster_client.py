@@ -113,6 +113,7 @@ class ClusterClient:
             raise AdminUrlError(f"{config.url_origin} is {error}") from error
         self._transport = transport or HttpTransport(config, clock)
         self._lock = threading.Lock()
+        self._of_thread = threading.local()
         self._owners: OrderedDict[str, str] = OrderedDict()
         self._brokers: dict[str, str] = {}
         """The origin of each listed broker."""
@@ -220,10 +221,18 @@ class ClusterClient:
         took_s = (end_ns - start_ns) / NS_PER_S
         return Reply(raw.status, raw.body, (begin_ns + end_ns) // 2, took_s, answered, len(seen))
 
+    def take_sent(self) -> int:
+        """How many requests the calling thread has sent since it last asked this: also those that
+        got no answer, led nowhere, or asked for the owner of a topic."""
+        sent: int = getattr(self._of_thread, "sent", 0)
+        self._of_thread.sent = 0
+        return sent
+
     def _send(self, url: str, topic: str, timeout_s: float) -> RawReply:
         with self._lock:
             # A token is asked of its issuer once, not by each thread.
             headers = self._authentication.headers()
+        self._of_thread.sent = getattr(self._of_thread, "sent", 0) + 1
         try:
             return self._transport.get(url, headers, timeout_s)
         except UnreachableError:

@@ -7,6 +7,7 @@ Fields mean what :mod:`headgate.explain.reports` says; a figure that looks do no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from headgate.agent.inferred_subscription import InferredSubscription
 from headgate.agent.inferred_topic import InferredTopic
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
+from headgate.base.park_cause import ParkCause
 from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from headgate.explain.delivery import (
@@ -76,7 +78,7 @@ class ClusterReports:
                 for found in worst.items()
             ],
             "quotas": [],
-            "publishing": [],
+            "publishing": self._held_publishing(count, instant),
             "damaged": [],
             "evidence": INFERRED,
             "notSeen": self._unreachable(instant) + self._unknown(self._history.topics.values()),
@@ -112,7 +114,7 @@ class ClusterReports:
             "damage": None,
             "storageBytes": _sum([topic.look and topic.look.storage_bytes for topic in topics]),
             "storage": None,
-            "publishing": _publishing(topics),
+            "publishing": _publishing(topics, instant),
             "quotas": [],
             "adaptive": None,
             "limits": [],
@@ -237,6 +239,24 @@ class ClusterReports:
             found.append(f"the last {late_ns // NS_PER_S} s: there was no look")
         return list(dict.fromkeys(found))
 
+    def _held_publishing(self, count: int, instant: Instant) -> list[dict[str, Any]]:
+        """Topics whose producers a publish limit holds; how much waits is not known."""
+        found = (
+            (topic.name, sentence)
+            for topic in self._history.topics.values()
+            if (sentence := topic.held_publishing(instant.now_ns))
+        )
+        return [
+            {
+                "topic": name,
+                "causes": [ParkCause.TOPIC_RATE.label],
+                "messages": None,
+                "bytes": None,
+                "sentence": sentence,
+            }
+            for name, sentence in islice(found, count)
+        ]
+
     def _unknown(self, topics: Iterable[InferredTopic]) -> list[str]:
         """Backlogs that are no numbers."""
         names = [f"{topic.name} {name}" for topic in topics for name in topic.unknown]
@@ -288,7 +308,7 @@ def _cell(part: InferredSubscription) -> Any:
     return past_of(part).now.cell
 
 
-def _publishing(topics: Sequence[InferredTopic]) -> dict[str, Any]:
+def _publishing(topics: Sequence[InferredTopic], instant: Instant) -> dict[str, Any]:
     rates = [topic.publish_rates() for topic in topics]
     addresses = {a for topic in topics if topic.look for a in topic.look.publisher_addresses}
     return {
@@ -302,7 +322,7 @@ def _publishing(topics: Sequence[InferredTopic]) -> dict[str, Any]:
         "waitingForAccess": None,
         "delaysIgnored": None,
         "duplicatesDropped": None,
-        "sentence": "",
+        "sentence": next(filter(None, (t.held_publishing(instant.now_ns) for t in topics)), ""),
         "lastPublish": None,
     }
 

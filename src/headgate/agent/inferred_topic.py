@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 from headgate.agent.inferred_subscription import InferredSubscription, Rates
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.agent.publish_limit import Published, publish_limit_sentence
 from headgate.base.units import NS_PER_S
 
 GONE_NS = 60 * NS_PER_S
 """A topic that moves is loaded again before."""
+PUBLISHED_NS = 180 * NS_PER_S
+"""An older look says nothing of what is published now."""
 RATE_LOOKS = 8
 """Looks of which the published amounts are kept, for the present publish rate."""
-
-
-class Published(NamedTuple):
-    """What had been published at an instant; None if not known."""
-
-    at_ns: int
-    messages: int | None
-    bytes: int | None
 
 
 class InferredTopic:
@@ -109,6 +103,12 @@ class InferredTopic:
             _rate(first.messages, last.messages, elapsed_ns),
             _rate(first.bytes, last.bytes, elapsed_ns),
         )
+
+    def held_publishing(self, now_ns: int) -> str:
+        """That its publish limit holds producers now; empty if looks do not show that."""
+        if self.limits is None or now_ns - self.at_ns > PUBLISHED_NS or self.is_gone(now_ns):
+            return ""
+        return publish_limit_sentence(self.published, self.limits.publish)
 
     def _was_reloaded(self, look: TopicLook) -> bool:
         before = self.look

@@ -258,12 +258,12 @@ class Scout:
         reply: Reply | None = None
         answers: LimitAnswers | None = None
         error: HeadgateError | None = None
-        requests = 1
+        self._client.take_sent()
         is_survey = look.kind is LookKind.SURVEY
         try:
             if look.kind is LookKind.LIMITS:
                 asked = self._subscriptions.get(look.subject, ())
-                answers, requests = self._limits.ask(look.subject, asked)
+                answers, _ = self._limits.ask(look.subject, asked)
             else:
                 reply = self._client.get(
                     path_of(look.kind, look.subject, is_close=bool(self._scope.topics)),
@@ -271,9 +271,9 @@ class Scout:
                     topic=look.subject if look.kind in OF_TOPIC else "",
                     timeout_s=SURVEY_TIMEOUT_S if is_survey else TIMEOUT_S,
                 )
-                requests = reply.requests
         except HeadgateError as failure:
             error = failure
+        requests = self._client.take_sent()
         took_s = (self._clock.monotonic_ns() - start_ns) / NS_PER_S
         return _Outcome(reply, answers, error, took_s / max(1, requests), requests)
 

@@ -479,3 +479,22 @@ def test_what_is_left_out_is_not_looked_at(refused: Callable[[str, str], int | N
     run.play(150)
     assert run.history.looks
     assert not any("own" in topic for topic in run.history.looks)
+
+
+def test_requests_that_led_nowhere_count() -> None:
+    run = Run(cluster_of(100, backlogs=60))
+    run.play(60)
+    run.faults.is_looping = True
+    run.play(120)
+    assert run.scout.figures.errors[LookKind.STATS] > 60
+    assert run.scout.figures.requests == len(run.transport.sent_at_ns)
+    run.faults.gone |= set(BROKERS[1:])
+    run.play(60)
+    assert run.scout.figures.requests == len(run.transport.sent_at_ns)
+
+
+def test_a_question_for_an_owner_counts() -> None:
+    run = Run(cluster_of(20), Faults(refused=not_superuser), Scope(namespaces=("acme/ns-1",)))
+    run.play(60)
+    assert any("/lookup/" in url for url in run.transport.urls)
+    assert run.scout.figures.requests == len(run.transport.sent_at_ns)
