@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.service.clients import wait_until
@@ -20,20 +20,18 @@ STATS = "/admin/v2/persistent/public/default/full-disk/stats"
 WORDS = ("--set", "headgateTelemetryEnabled=false")
 
 
-def play_on_full_disk(command: Sequence[str], limit_s: float) -> int:
-    """Have a program, to which the service URL and ``full-disk`` are told, fill the disk and read
-    it empty; then there is room. Return its status, or 1 if its client connected anew meanwhile."""
+def play_on_full_disk(command_of: Callable[[BrokerProcess], Sequence[str]], limit_s: float) -> int:
+    """Have a program fill the disk of a broker and read it empty; then there is room. Return its
+    status, or 1 if its client connected anew meanwhile."""
     with tempfile.TemporaryDirectory() as folder:
         broker = BrokerProcess(Path(folder), WORDS)
         with small_disk(broker) as disk:
             broker.start()
             room = threading.Thread(target=_make_room, args=(broker, disk), daemon=True)
             room.start()
-            disk_words = [broker.service_url, "full-disk"]
+            command = command_of(broker)
             try:
-                status = subprocess.run(
-                    [*command, *disk_words], timeout=limit_s, check=False
-                ).returncode
+                status = subprocess.run(command, timeout=limit_s, check=False).returncode
             except subprocess.TimeoutExpired:
                 sys.stderr.write(f"{command[0]} timed out after {limit_s} s\n")
                 return 1

@@ -15,6 +15,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 _ANSWER_LIMIT_S = 30
+_REQUEST_HOP_HEADERS = {"connection", "content-length", "expect", "transfer-encoding"}
 _HOP_HEADERS = {"connection", "content-length", "date", "server", "transfer-encoding"}
 
 
@@ -30,9 +31,13 @@ class Proxy(BaseHTTPRequestHandler):
 
     def hand_on(self) -> None:
         """One request."""
-        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        body = self._body()
         there = http.client.HTTPConnection(self.target, timeout=_ANSWER_LIMIT_S)
-        headers = {name: value for name, value in self.headers.items() if name != "Connection"}
+        headers = {
+            name: value
+            for name, value in self.headers.items()
+            if name.lower() not in _REQUEST_HOP_HEADERS
+        }
         there.request(self.command, self.path, body, headers)
         answer = there.getresponse()
         content = answer.read()
@@ -51,6 +56,18 @@ class Proxy(BaseHTTPRequestHandler):
         self.end_headers()
         if not is_head:
             self.wfile.write(content)
+
+    def _body(self) -> bytes:
+        """The request's body, also one in chunks."""
+        if "chunked" not in (self.headers.get("transfer-encoding") or ""):
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # trailers
+        return b"".join(parts)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = hand_on  # noqa: N815
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tests.peer.secured_broker import secured_broker
 from tests.service.process import BrokerProcess
 
 STORY: Final = Path(__file__).with_suffix(".txt")
@@ -25,7 +26,6 @@ MAINS: Final = {
     "perf": "org.apache.pulsar.testclient.PulsarPerfTestTool",
 }
 _LOGGING: Final = Path(__file__).with_name("pulsar") / "log4j2.xml"
-_ROLE: Final = "operator"
 SHOWN_CHARACTERS: Final = 2_000
 
 
@@ -83,12 +83,6 @@ class Tools:
         return ""
 
 
-def headgate(*words: str) -> str:
-    """What a command of ours prints."""
-    command = [sys.executable, "-m", "headgate.cli", *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-
-
 def plain(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
     """A broker without authentication, and what the tools' configuration says of it."""
     broker = BrokerProcess(folder).start()
@@ -97,41 +91,14 @@ def plain(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
 
 def secured(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
     """The same for one that only offers TLS and asks for a token."""
-    certificates = folder / "certificates"
-    headgate("certs", "create", "--dir", str(certificates))
-    key, token = folder / "secret.key", folder / "token"
-    headgate("tokens", "create-secret-key", "--output", str(key))
-    token.touch(mode=0o600)
-    token.write_text(
-        headgate("tokens", "create", "--secret-key", f"file://{key}", "--subject", _ROLE)
-    )
-    settings = {
-        "brokerServicePort": "-1",
-        "webServicePort": "-1",
-        "brokerServicePortTls": "0",
-        "webServicePortTls": "0",
-        "tlsCertificateFilePath": str(certificates / "server.cert.pem"),
-        "tlsKeyFilePath": str(certificates / "server.key.pem"),
-        "authenticationEnabled": "true",
-        "authenticationProviders": (
-            "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
-        ),
-        "authorizationEnabled": "true",
-        "tokenSecretKey": f"file://{key}",
-        "superUserRoles": _ROLE,
-    }
-    broker = BrokerProcess(
-        folder, [word for item in settings.items() for word in ("--set", "=".join(item))]
-    )
-    broker.has_plain_ports = False
-    broker.start()
-    return broker, {
-        "webServiceUrl": broker.admin_url_tls,
-        "brokerServiceUrl": broker.service_url_tls,
+    found = secured_broker(folder)
+    return found.broker, {
+        "webServiceUrl": found.broker.admin_url_tls,
+        "brokerServiceUrl": found.broker.service_url_tls,
         "useTls": "true",
         "authPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
-        "authParams": f"file://{token}",
-        "tlsTrustCertsFilePath": str(certificates / "ca.cert.pem"),
+        "authParams": f"file://{found.token}",
+        "tlsTrustCertsFilePath": str(found.authority),
         "tlsEnableHostnameVerification": "true",
     }
 

@@ -1,5 +1,7 @@
-"""What ``./dev test-peer`` plays: clients of Java and Go, Pulsar's tools, Spark against a Pulsar,
-tables in S3."""
+"""Plays one part of ``./dev test-peer``: ``python -m tests.peer.run PART WORD...``.
+
+The words name the programs and folders that :mod:`devkit.peer` built.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +9,25 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.peer.apache_pulsar import ApachePulsar
 from tests.peer.full_disk import play_on_full_disk
 from tests.peer.pulsar_tools import play_tools
 from tests.peer.s3_server import PYTHON_VARIABLE
+from tests.peer.secured_broker import PASSWORD, USER, Secured, secured_broker
 from tests.service.process import BrokerProcess
 
-MAINS = tuple(
-    f"headgate.peer.{name}"
-    for name in (
-        "Schemas",
-        "Delays",
-        "Producers",
-        "Patterns",
-        "NotSupported",
-        "Acknowledgements",
-        "BacklogQuotas",
-    )
-)
-"""The Java programs, in the order in which they share a broker: the last one changes settings."""
-FULL_DISK = "headgate.peer.FullDisk"
-"""The one with a broker of its own, on a disk that becomes full."""
-JAVA_LIMIT_S = 240
-GO_LIMIT_S = 120
-SPARK_LIMIT_S = 600
+LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
+FULL_DISK = "full-disk"
+"""The tag of the test, and the word for the program, with a broker on a disk that becomes full."""
+SECURED = "secured"
+"""The tag and the folder of tests with a broker that has TLS and authentication."""
+PLAIN = (f"--exclude-tag={FULL_DISK}", f"--exclude-tag={SECURED}")
+NODE_TESTS = Path(__file__).with_name("node")
+CLIENT_LIMIT_S = 600
+SPARK_LIMIT_S = 1_500
 """When what hangs is ended."""
 
 SPARK_TESTS = (
@@ -48,44 +43,128 @@ SPARK_TESTS = (
 S3_TESTS = ("tests/peer/s3_tables.py", "tests/peer/s3_jobs.py")
 
 
-def play_java(java: str, classpath: str) -> int:
-    """Start a broker, have each program play against it, and return the first bad status."""
-    with tempfile.TemporaryDirectory() as folder:
-        broker = BrokerProcess(Path(folder))
-        broker.start()
-        try:
-            for main in MAINS:
-                command = [java, "-cp", classpath, main, broker.service_url, broker.admin_url]
-                status = subprocess.run(command, timeout=JAVA_LIMIT_S, check=False).returncode
-                if status != 0:
-                    return status
-            return 0
-        except subprocess.TimeoutExpired:
-            sys.stderr.write(f"A Java program timed out after {JAVA_LIMIT_S} s\n")
-            return 1
-        finally:
-            broker.close()
+def play_java(java: str, classes: str, libraries: str) -> int:
+    """The JUnit tests of the Java client, each class a subject."""
+
+    def secured(found: Secured) -> list[str]:
+        broker = found.broker
+        urls = (broker.service_url_tls, broker.admin_url_tls)
+        secrets = [f"-Dheadgate.{name}={value}" for name, value in _secrets(found).items()]
+        return _junit([java, *secrets], urls, classes, libraries, f"--include-tag={SECURED}")
+
+    def on_full_disk(broker: BrokerProcess) -> list[str]:
+        return _junit([java], _urls(broker), classes, libraries, f"--include-tag={FULL_DISK}")
+
+    return (
+        _with_broker(lambda broker: _junit([java], _urls(broker), classes, libraries, *PLAIN))
+        or _with_secured(secured)
+        or play_on_full_disk(on_full_disk, CLIENT_LIMIT_S)
+    )
+
+
+def play_java_5(java: str, classes: str, own_classes: str, libraries: str) -> int:
+    """The same tests with the client of Pulsar 5, and those of its API for scalable topics."""
+    both = f"{classes}{os.pathsep}{own_classes}"
+    return _with_broker(lambda broker: _junit([java], _urls(broker), both, libraries, *PLAIN))
+
+
+def _urls(broker: BrokerProcess) -> tuple[str, str]:
+    return broker.service_url, broker.admin_url
+
+
+def _junit(
+    java: Sequence[str], urls: tuple[str, str], classes: str, libraries: str, *tags: str
+) -> list[str]:
+    return [
+        *java, f"-Dheadgate.serviceUrl={urls[0]}", f"-Dheadgate.adminUrl={urls[1]}",
+        "-cp", f"{classes}{os.pathsep}{libraries}/*", LAUNCHER, "execute",
+        f"--scan-class-path={classes}", *tags, "--details=tree", "--disable-banner",
+        "--disable-ansi-colors", "--fail-if-no-tests",
+    ]  # fmt: skip
+
+
+def _secrets(found: Secured) -> dict[str, str]:
+    """What the tests of secured connections need, by name."""
+    return {
+        "authority": str(found.authority),
+        "token": str(found.token),
+        "certificate": str(found.certificate),
+        "key": str(found.key),
+        "user": USER,
+        "password": PASSWORD,
+    }
+
+
+def play_node(modules: str) -> int:
+    """The tests of Node.js, then those that need a broker with TLS and authentication."""
+
+    def command(folder: Path, variables: dict[str, str]) -> list[str]:
+        given = {"NODE_PATH": modules, **variables}
+        settings = [f"{name}={value}" for name, value in given.items()]
+        tests = map(str, sorted(folder.glob("*.test.js")))
+        return ["env", *settings, "node", "--test", "--test-reporter=spec", *tests]
+
+    def plain(broker: BrokerProcess) -> list[str]:
+        urls = {
+            "HEADGATE_SERVICE_URL": broker.service_url,
+            "HEADGATE_ADMIN_URL": broker.admin_url,
+        }
+        return command(NODE_TESTS, urls)
+
+    def secured(found: Secured) -> list[str]:
+        secrets = {f"HEADGATE_{name.upper()}": text for name, text in _secrets(found).items()}
+        url = {"HEADGATE_SERVICE_URL": found.broker.service_url_tls}
+        return command(NODE_TESTS / SECURED, secrets | url)
+
+    return _with_broker(plain) or _with_secured(secured)
 
 
 def play_go(program: str) -> int:
-    """Start a broker, have the program play against it, and return its status."""
+    """The program of the Go client."""
+
+    def command(broker: BrokerProcess) -> list[str]:
+        return [program, broker.service_url, broker.admin_url]
+
+    return _with_broker(command) or play_on_full_disk(
+        lambda broker: [*command(broker), FULL_DISK], CLIENT_LIMIT_S
+    )
+
+
+def _with_broker(command: Callable[[BrokerProcess], Sequence[str]]) -> int:
+    """Start a broker, run a program against it, and return its status."""
     with tempfile.TemporaryDirectory() as folder:
         broker = BrokerProcess(Path(folder))
         broker.start()
         try:
-            return subprocess.run(
-                [program, broker.service_url], timeout=GO_LIMIT_S, check=False
-            ).returncode
-        except subprocess.TimeoutExpired:
-            sys.stderr.write(f"The Go program timed out after {GO_LIMIT_S} s\n")
-            return 1
+            return _status(command(broker))
         finally:
             broker.close()
 
 
-def play_spark(java: str, jars: Path) -> int:
+def _with_secured(command: Callable[[Secured], Sequence[str]]) -> int:
+    """The same with a broker that has TLS and authentication."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = secured_broker(Path(folder))
+        try:
+            return _status(command(found))
+        finally:
+            found.broker.close()
+
+
+def _status(command: Sequence[str]) -> int:
+    try:
+        return subprocess.run(command, timeout=CLIENT_LIMIT_S, check=False).returncode
+    except subprocess.TimeoutExpired:
+        sys.stderr.write(f"{command[0]} timed out after {CLIENT_LIMIT_S} s\n")
+        return 1
+
+
+def play_spark(java: str, jars: str) -> int:
     """Start an Apache Pulsar, run the Spark tests against it, and return their status."""
-    with tempfile.TemporaryDirectory() as folder, ApachePulsar(java, jars, Path(folder)) as peer:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ApachePulsar(java, Path(jars), Path(folder)) as peer,
+    ):
         urls = {
             "HEADGATE_TEST_SERVICE_URL": peer.service_url,
             "HEADGATE_TEST_ADMIN_URL": peer.admin_url,
@@ -109,18 +188,15 @@ def _pytest(files: tuple[str, ...], variables: dict[str, str]) -> int:
         return 1
 
 
-def run(java: str, classpath: str, jars: str, s3_python: str, go_program: str) -> int:
-    """All of them; 0 if all were right."""
-    return (
-        play_s3(s3_python)
-        or play_java(java, classpath)
-        or play_on_full_disk([java, "-cp", classpath, FULL_DISK], JAVA_LIMIT_S)
-        or play_go(go_program)
-        or play_on_full_disk([go_program], GO_LIMIT_S)
-        or play_tools(java, Path(jars))
-        or play_spark(java, Path(jars))
-    )
-
+PARTS: dict[str, Callable[..., int]] = {
+    "java": play_java,
+    "java-5": play_java_5,
+    "node": play_node,
+    "go": play_go,
+    "tools": lambda java, jars: play_tools(java, Path(jars)),
+    "s3": play_s3,
+    "spark": play_spark,
+}
 
 if __name__ == "__main__":
-    sys.exit(run(*sys.argv[1:]))
+    sys.exit(PARTS[sys.argv[1]](*sys.argv[2:]))

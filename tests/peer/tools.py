@@ -20,6 +20,8 @@ from tests.unit.pipeline.scrapes.texts import STEP_S, text_of
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 LIMIT_S = 600
+SHOWN_CHARACTERS = 16_000
+"""Of the output of a program that failed."""
 SCRAPES = 61
 """Fifteen minutes of them."""
 
@@ -64,13 +66,19 @@ def write_scrapes(folder: Path) -> None:
 def run(title: str, command: Sequence[str], variables: dict[str, str]) -> None:
     """Run a program; its output is printed if it fails."""
     begin_s = time.monotonic()
-    result = subprocess.run(
-        command, env={**os.environ, **variables}, capture_output=True, text=True,
-        timeout=LIMIT_S, check=False,
-    )  # fmt: skip
-    if result.returncode != 0:
-        sys.stderr.write(f"{result.stdout[-8_000:]}\n{result.stderr[-8_000:]}\n")
-        raise SystemExit(f"{title} failed with status {result.returncode}")
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            status = subprocess.run(
+                command, env={**os.environ, **variables}, stdout=output,
+                stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False,
+            ).returncode  # fmt: skip
+            end = f"failed with status {status}" if status else ""
+        except subprocess.TimeoutExpired:
+            end = f"timed out after {LIMIT_S} s"
+        if end:
+            output.seek(0)
+            sys.stderr.write(f"{output.read()[-SHOWN_CHARACTERS:]}\n")
+            raise SystemExit(f"{title} {end}")
     sys.stdout.write(f"{title}: {time.monotonic() - begin_s:.0f} s\n")
 
 
@@ -126,6 +134,7 @@ def main(airflow: str, dagster: str, connect: str) -> int:
             "PYTHONPATH": os.pathsep.join((connect, str(ROOT / "src"), str(ROOT))),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_TESTING": "1",  # a free port for the server, in place of 15002
         }
         command = [sys.executable, "-m", "tests.peer.spark_connect", f"{folder}/airflow-tables"]
         run("Spark Connect", command, variables)

@@ -8,7 +8,19 @@ from typing import Any
 
 import pulsar
 import pytest
-from pulsar.schema import AvroSchema, Boolean, Double, Integer, JsonSchema, Long, Record, String
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.timestamp_pb2 import Timestamp
+from pulsar.schema import (
+    AvroSchema,
+    Boolean,
+    Double,
+    Integer,
+    JsonSchema,
+    Long,
+    ProtobufNativeSchema,
+    Record,
+    String,
+)
 
 from tests.service.clients import EARLIEST, RECEIVE_MS, client_of, full
 from tests.service.process import BrokerProcess
@@ -99,6 +111,19 @@ def test_what_policies_allow(make_broker: Callable[..., BrokerProcess]) -> None:
         assert asked(broker, "DELETE", f"{path}/schema?force=true") == {"version": 0}
         client.create_producer(full("fresh")).close()
     assert "without a schema" in broker.log()
+
+
+def test_native_protobuf(make_broker: Callable[..., BrokerProcess]) -> None:
+    broker, topic = make_broker().start(), full("native")
+    schema = ProtobufNativeSchema(Timestamp)
+    with client_of(broker.service_url) as client:
+        consumer = client.subscribe(topic, "s", schema=schema)
+        client.create_producer(topic, schema=schema).send(Timestamp(seconds=7))
+        assert consumer.receive(RECEIVE_MS).value() == Timestamp(seconds=7)
+        with pytest.raises(pulsar.IncompatibleSchema):
+            client.create_producer(topic, schema=ProtobufNativeSchema(FieldMask))
+    found = asked(broker, "GET", "/admin/v2/schemas/public/default/native/schema")
+    assert (found["version"], found["type"]) == (0, "PROTOBUF_NATIVE")
 
 
 def test_a_deleted_topic_begins_again(make_broker: Callable[..., BrokerProcess]) -> None:

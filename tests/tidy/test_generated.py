@@ -10,6 +10,7 @@ import pytest
 from tests.tidy.tree import ROOT
 
 GENERATORS = (
+    "generate_boards.py",
     "generate_config.py",
     "generate_proto.py",
     "generate_record_proto.py",

@@ -8,8 +8,12 @@ from tests.tidy.tree import ROOT, report
 
 PAGE = ROOT / "docs" / "promises.md"
 CLIENTS_PAGE = ROOT / "docs" / "guide" / "client-capabilities.md"
+PEER = ROOT / "tests" / "peer"
 FAULTS = range(1, 21)
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
+_JAVA_TEST = re.compile(r"`(\w+Test)\.(\w+)`")
+_GO_TEST = re.compile(r"`(Test\w+)`")
+_TITLE = re.compile(r"`((?:\w+/)?\w+\.(?:test\.js|go))`: (.+?)(?=, `| \||, as|$)", re.MULTILINE)
 _PROMISE = re.compile(r"^- .*?(?=^- |^#|^\||\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -22,6 +26,35 @@ def test_each_named_test_exists() -> None:
         elif name and not re.search(rf"^(async )?def {name}\(", file.read_text(), re.MULTILINE):
             problems.append(f"{path} has no {name}")
     assert not problems, report(problems)
+
+
+def test_each_test_of_another_language_exists() -> None:
+    page = CLIENTS_PAGE.read_text()
+    problems = []
+    java = {path.stem: path.read_text() for path in PEER.rglob("*.java")}
+    for file, name in _JAVA_TEST.findall(page):
+        if f" {name}(" not in java.get(file, ""):
+            problems.append(f"{file} has no {name}")
+    titles = _TITLE.findall(page)
+    assert len(titles) > 40
+    for file, title in titles:
+        path = PEER / file if file.endswith(".go") else PEER / "node" / file
+        if not _has_title(path.read_text() if path.is_file() else "", title):
+            problems.append(f"{file} has no '{title}'")
+    absent = (PEER / "suites" / "go_absent.txt").read_text()
+    problems += [f"{name} is left out" for name in _GO_TEST.findall(page) if f"\n{name}:" in absent]
+    assert not problems, report(problems)
+
+
+def _has_title(source: str, title: str) -> bool:
+    """Whether a test has that title, of which a variable may be a part."""
+    titles = re.findall(r"""(?:test|play)\((['"`])(.+?)\1""", source)
+    return any(
+        re.fullmatch(re.sub(r"\\\$\\\{\w+\\\}", ".+", re.escape(each)), title)
+        or each.endswith(title)
+        or each.startswith(f"{title}, ")
+        for _, each in titles
+    )
 
 
 def test_each_promise_names_what_shows_it() -> None:

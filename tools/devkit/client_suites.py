@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from devkit.console import DevError, Stage
+from devkit.console import DevError, LeftOutError, Stage
 from devkit.paths import CACHE, ROOT
 from devkit.processes import captured, shown
 
@@ -39,17 +39,29 @@ def play_suites(python: Path, words: Sequence[str]) -> int:
     names = [word for word in words if word not in SUITES]
     status = 0
     for suite in chosen:
-        found = _go() if suite == "go" else _python(python)
-        if found is None:
+        try:
+            command = suite_command(python, suite, names)
+        except LeftOutError as error:
+            print(f"The {suite} client's suite is left out: {error}")
             continue
-        source, program, version = found
-        print(f"{suite} client {version}", flush=True)
-        command = [
-            "unshare", "--net", "--map-root-user", str(python), "-m", "tests.peer.suites.run",
-            suite, str(source), str(program), *names,
-        ]  # fmt: skip
         status = shown(command, SUITE_LIMIT_S, ROOT) or status
     return status
+
+
+def suite_command(python: Path, suite: str, names: Sequence[str] = ()) -> list[str]:
+    """Fetch or build a suite, print its version, and return the command that plays it; ``names``
+    are parts of the names of tests.
+
+    Raises:
+        LeftOutError: it needs a checkout.
+        DevError: it cannot be fetched or built.
+    """
+    source, program, version = _go() if suite == "go" else _python(python)
+    print(f"{suite} client {version}", flush=True)
+    return [
+        "unshare", "--net", "--map-root-user", str(python), "-m", "tests.peer.suites.run",
+        suite, str(source), str(program), *names,
+    ]  # fmt: skip
 
 
 def _go() -> tuple[Path, Path, str]:
@@ -66,11 +78,10 @@ def _go() -> tuple[Path, Path, str]:
     return source, program, f"{module['Version']} ({module['Sum']})"
 
 
-def _python(python: Path) -> tuple[Path, Path, str] | None:
+def _python(python: Path) -> tuple[Path, Path, str]:
     checkout = os.environ.get(CHECKOUT_VARIABLE)
     if not checkout:
-        print(f"The Python client's suite is left out: {CHECKOUT_VARIABLE} names no checkout")
-        return None
+        raise LeftOutError(f"{CHECKOUT_VARIABLE} names no checkout")
     commit = _output(["git", "rev-parse", "HEAD"], Path(checkout)).strip()
     return Path(checkout), python, commit
 

@@ -114,7 +114,7 @@ def _test_peer(arguments: Sequence[str]) -> int:
         return play_suites(ensure(Lane.DEV), arguments[1:])
     ensure_packages(venv=False, java=False, maven=True)
     python = ensure(Lane.DEV, java=True)
-    return play_peer(python) or play_suites(python, ())
+    return play_peer(python, arguments)
 
 
 def _test_tools(_arguments: Sequence[str]) -> int:
@@ -154,8 +154,8 @@ COMMANDS: Final = (
     Command("test", "[LANE...] [-- PYTEST ARGS]", "runs lint and all tests, or some lanes", _test),
     Command(
         "test-peer",
-        "[suites [TEST...]]",
-        "clients' own suites, Java, Apache Pulsar, S3",
+        "[PART...|suites ...]",
+        "official clients, their suites, Pulsar, S3",
         _test_peer,
     ),
     Command(

@@ -62,6 +62,10 @@ class DevError(Exception):
     """Something that the person at the keyboard has to know; its text is all they need."""
 
 
+class LeftOutError(DevError):
+    """A part of the work needs what is not here, which the text names. That is no failure."""
+
+
 def say(text: str) -> None:
     """Print one line for people."""
     sys.stderr.write(text + "\n")

@@ -63,7 +63,7 @@ LANES: Final = (
     ),
     TestLane("simulation", ("tests/sim",), budget_s=160, limit_s=2400, processes=2),
     TestLane("faults", ("tests/faults",), budget_s=100, limit_s=2400, processes=2),
-    TestLane("alerts", ("tests/alerts",), budget_s=5, limit_s=300, needs_promtool=True),
+    TestLane("alerts", ("tests/alerts",), budget_s=20, limit_s=300, needs_promtool=True),
     TestLane(
         "rates",
         ("tests/service",),

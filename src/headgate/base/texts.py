@@ -5,6 +5,7 @@ Sizes are in binary units everywhere, because quotas and settings are.
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Final
 
 from headgate.base.units import KIB, S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
@@ -65,6 +66,14 @@ def time_text(seconds: float) -> str:
         return f"{hours} h {rest} min" if rest else f"{hours} h"
     days, rest = divmod(round(seconds / S_PER_HOUR), 24)
     return f"{days} d {rest} h" if rest else f"{days} d"
+
+
+def printable(text: str) -> str:
+    """Text without control characters of a terminal: clients choose the names of topics."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
+        for c in text
+    )
 
 
 def label_value(text: str) -> str:

@@ -117,6 +117,10 @@ main = _Main(
             "headgate.cli.explain.command:explain_command",
             "Show what holds a backlog or a producer, and which limit.",
         ),
+        "top": (
+            "headgate.cli.top.command:top_command",
+            "Show the largest backlogs and their causes, live.",
+        ),
         "agent": (
             "headgate.cli.agent:agent_command",
             "Watch Pulsar clusters, and explain them as a broker does.",

@@ -15,7 +15,12 @@ def has_color() -> bool:
     """Whether the output is a terminal with colours, and no environment variable forbids them."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return _is_terminal()
+    return is_terminal()
+
+
+def can_redraw() -> bool:
+    """Whether the output is a terminal on which lines can be replaced."""
+    return is_terminal() and os.environ.get("TERM") != "dumb"
 
 
 def width() -> int:
@@ -23,5 +28,6 @@ def width() -> int:
     return shutil.get_terminal_size((WIDTH_PIPED, 24)).columns
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether a person sees the output."""
     return sys.stdout.isatty()

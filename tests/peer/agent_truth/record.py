@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -35,6 +35,9 @@ SETTLE_S = 3.0
 """Clients fill their queues, and limits that were just set are in force."""
 BROKER_LIMIT = 120
 AT_ONCE = 4
+TOPICS_AT_ONCE = 4
+"""Of one process of clients: all of it share one thread for the network, which needs Python's lock
+for each receipt."""
 REQUEST_S = 10
 
 
@@ -126,12 +129,19 @@ def played(
             limit = BROKER_LIMIT * sum(factors)
             key = f"/admin/v2/brokers/configuration/dispatchThrottlingRateInMsg/{round(limit)}"
             must(peer.admin_url + key, "POST")
-        log = Path(name) / "clients.log"
-        with clients_of(situations, {cluster: peer.service_url}, seconds + 60, log) as clients:
+        with ExitStack() as stack:
+            processes = []
+            for at in range(0, len(situations), TOPICS_AT_ONCE):
+                log = Path(name) / f"clients-{at}.log"
+                some = situations[at : at + TOPICS_AT_ONCE]
+                urls = {cluster: peer.service_url}
+                clients = stack.enter_context(clients_of(some, urls, seconds + 60, log))
+                processes.append((clients, log))
             time.sleep(SETTLE_S)
             yield peer, situations
-            if clients.poll() is not None:
-                raise RuntimeError(f"the clients ended:\n{log.read_text()[-2_000:]}")
+            for clients, log in processes:
+                if clients.poll() is not None:
+                    raise RuntimeError(f"clients ended:\n{log.read_text()[-2_000:]}")
 
 
 def main() -> None:

@@ -1,12 +1,15 @@
-// What an application with the Go client sees of schemas, delays and acknowledgements, or of a full
-// disk: a line for each case on the standard output, and status 1 when one is not as promised.
-// Arguments: the broker's service URL, and "full-disk" for the latter.
+// What an application with the Go client sees of schemas, delays, acknowledgements, policies and what
+// is absent, or of a full disk: a line for each case on the standard output, and status 1 when one is
+// not as promised.
+// Arguments: the broker's service URL and admin URL, and "full-disk" for the latter.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -18,7 +21,7 @@ import (
 
 const (
 	wait     = 15 * time.Second
-	quick    = 5 * time.Second
+	delay    = 1500 * time.Millisecond
 	order    = `{"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}`
 	invoice  = `{"type":"record","name":"Invoice","fields":[{"name":"sum","type":"double"}]}`
 	expected = "IncompatibleSchema"
@@ -46,22 +49,20 @@ func (c *Cases) play(name string, promised string, see func() (string, error)) {
 }
 
 func main() {
-	quiet := logrus.New()
-	quiet.SetLevel(logrus.PanicLevel)
-	client, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL: os.Args[1], Logger: log.NewLoggerWithLogrus(quiet),
-	})
+	client, err := pulsar.NewClient(pulsar.ClientOptions{URL: os.Args[1], Logger: quiet()})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
 	cases := &Cases{}
-	if len(os.Args) > 2 && os.Args[2] == "full-disk" {
+	if len(os.Args) > 3 && os.Args[3] == "full-disk" {
 		fullDisk(cases, client)
 	} else {
 		schemas(cases, client)
 		delays(cases, client)
 		acknowledgements(cases, client)
+		absent(cases, client)
+		policies(cases, client, os.Args[2]+"/admin/v2/")
 	}
 	client.Close()
 	if cases.failures > 0 {
@@ -116,7 +117,7 @@ func schemas(cases *Cases, client pulsar.Client) {
 }
 
 func delays(cases *Cases, client pulsar.Client) {
-	cases.play("a delayed message goes at once, and the next one, too", "late next", func() (string, error) {
+	cases.play("delayed messages come when they are due", "past plain after at", func() (string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), wait)
 		defer cancel()
 		consumer, err := client.Subscribe(pulsar.ConsumerOptions{
@@ -132,24 +133,115 @@ func delays(cases *Cases, client pulsar.Client) {
 		}
 		defer producer.Close()
 		begin := time.Now()
-		_, first := producer.Send(ctx, &pulsar.ProducerMessage{Payload: []byte("late"), DeliverAfter: time.Hour})
-		_, second := producer.Send(ctx, &pulsar.ProducerMessage{Payload: []byte("next")})
-		if err := errors.Join(first, second); err != nil {
-			return "", err
+		for _, message := range []pulsar.ProducerMessage{
+			{Payload: []byte("after"), DeliverAfter: delay},
+			{Payload: []byte("at"), DeliverAt: begin.Add(2 * delay)},
+			{Payload: []byte("past"), DeliverAt: time.UnixMilli(1)},
+			{Payload: []byte("plain")},
+		} {
+			if _, err := producer.Send(ctx, &message); err != nil {
+				return "", err
+			}
 		}
 		var texts []string
-		for range 2 {
+		for range 4 {
 			message, err := consumer.Receive(ctx)
 			if err != nil {
 				return "", err
 			}
 			texts = append(texts, string(message.Payload()))
-		}
-		if took := time.Since(begin); took > quick {
-			return "", fmt.Errorf("it took %s", took)
+			early := map[string]time.Duration{"after": delay, "at": 2 * delay}[texts[len(texts)-1]]
+			// Clients send whole milliseconds.
+			if took := time.Since(begin); took < early-time.Millisecond {
+				return "", fmt.Errorf("%v after %s", texts, took)
+			}
 		}
 		return strings.Join(texts, " "), nil
 	})
+}
+
+// policies are what the admin API sets or shows; url is its beginning.
+func policies(cases *Cases, client pulsar.Client, url string) {
+	cases.play("properties of a subscription", `{"owner":"team"}`, func() (string, error) {
+		consumer, err := client.Subscribe(pulsar.ConsumerOptions{
+			Topic: "go-properties", SubscriptionName: "s",
+			SubscriptionProperties: map[string]string{"owner": "team"},
+		})
+		if err != nil {
+			return "", err
+		}
+		defer consumer.Close()
+		return ask("GET", url+"persistent/public/default/go-properties/subscription/s/properties", "")
+	})
+	cases.play("a namespace that requires encryption", "ncryption", func() (string, error) {
+		namespace := url + "namespaces/public/go-encrypted"
+		_, made := ask("PUT", namespace, "{}")
+		_, set := ask("POST", namespace+"/encryptionRequired", "true")
+		if err := errors.Join(made, set); err != nil {
+			return "", err
+		}
+		producer, err := client.CreateProducer(pulsar.ProducerOptions{
+			Topic: "persistent://public/go-encrypted/t",
+		})
+		return closed(producer, err)
+	})
+}
+
+// absent is what the broker does not have: it fails at once.
+func absent(cases *Cases, client pulsar.Client) {
+	cases.play("Key_Shared", "Key_Shared is not supported", func() (string, error) {
+		consumer, err := client.Subscribe(pulsar.ConsumerOptions{
+			Topic: "go-absent", SubscriptionName: "s", Type: pulsar.KeyShared,
+		})
+		if err == nil {
+			consumer.Close()
+		}
+		return "", err
+	})
+	cases.play("a non-persistent topic", "NotAllowedError", func() (string, error) {
+		producer, err := client.CreateProducer(pulsar.ProducerOptions{
+			Topic: "non-persistent://public/default/t",
+		})
+		return closed(producer, err)
+	})
+	cases.play("transactions", "refused", func() (string, error) {
+		other, err := pulsar.NewClient(pulsar.ClientOptions{
+			URL: os.Args[1], EnableTransaction: true, Logger: quiet(),
+		})
+		if err == nil {
+			other.Close()
+			return "made", nil
+		}
+		return "refused: " + err.Error(), nil
+	})
+}
+
+// quiet is a log that shows nothing.
+func quiet() log.Logger {
+	hidden := logrus.New()
+	hidden.SetLevel(logrus.PanicLevel)
+	return log.NewLoggerWithLogrus(hidden)
+}
+
+// ask is the body of the admin API's answer, which must not be a refusal.
+func ask(method, url, body string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err == nil && reply.StatusCode >= http.StatusMultipleChoices {
+		err = fmt.Errorf("%s %s: %d %s", method, url, reply.StatusCode, text)
+	}
+	return string(text), err
 }
 
 // passed sends a value and receives it, with one schema.

@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
-from tests.peer.pulsar_tools import headgate
+from tests.peer.secured_broker import headgate
 from tests.service.process import BrokerProcess
 
 ADMIN_URL: Final = "http://localhost:8080"

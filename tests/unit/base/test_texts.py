@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.base.texts import about_text, duration, number, percent, size_text, time_text
+from headgate.base.texts import (
+    about_text,
+    duration,
+    number,
+    percent,
+    printable,
+    size_text,
+    time_text,
+)
 from headgate.base.units import GIB, KIB, MIB
 
 
@@ -95,3 +103,7 @@ def test_a_time_is_reported_to_half_of_its_smaller_unit(seconds: float) -> None:
 )
 def test_a_time_that_is_not_known_well_has_one_unit(seconds: float, text: str) -> None:
     assert about_text(seconds) == text
+
+
+def test_names_cannot_control_the_terminal() -> None:
+    assert printable("a\x1b[31mb\u202ec\n") == "a\ufffd[31mb\ufffdc\ufffd"

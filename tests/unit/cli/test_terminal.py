@@ -19,7 +19,7 @@ from headgate.cli import terminal
 def test_colours(
     monkeypatch: pytest.MonkeyPatch, is_terminal: bool, no_color: str, term: str, colored: bool
 ) -> None:
-    monkeypatch.setattr(terminal, "_is_terminal", lambda: is_terminal)
+    monkeypatch.setattr(terminal, "is_terminal", lambda: is_terminal)
     monkeypatch.setenv("NO_COLOR", no_color)
     monkeypatch.setenv("TERM", term)
     assert terminal.has_color() is colored
@@ -30,3 +30,15 @@ def test_width(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.width() == 77
     monkeypatch.delenv("COLUMNS")
     assert terminal.width() == terminal.WIDTH_PIPED
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "term", "can"),
+    [(True, "xterm", True), (True, "dumb", False), (False, "xterm", False)],
+)
+def test_redrawing(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, term: str, can: bool
+) -> None:
+    monkeypatch.setattr(terminal, "is_terminal", lambda: is_terminal)
+    monkeypatch.setenv("TERM", term)
+    assert terminal.can_redraw() is can

@@ -1,4 +1,4 @@
-"""The peer test builds with Maven, plays with the Java that is there, and gives up in words."""
+"""Parts of the peer test are built with Maven and Go, and played with the Java that is there."""
 
 from __future__ import annotations
 
@@ -9,64 +9,102 @@ from pathlib import Path
 import pytest
 from devkit import peer
 from devkit.console import DevError
+from devkit.parts import Part
 from devkit.paths import ROOT
 from devkit.processes import TimedOutError
 
+PYTHON = Path("/some/python")
 
-class Runs:
-    """Stands in for the two ways to run a program: notes commands, and answers with a status, or as
-    one that hangs."""
 
-    def __init__(self, *statuses: int | None) -> None:
-        self.statuses = list(statuses)
+class Builds:
+    """Stands in for programs that build: notes commands, and answers with a status, or hangs."""
+
+    def __init__(self, status: int | None = 0) -> None:
+        self.status = status
         self.commands: list[Sequence[str]] = []
 
     def captured(
         self, command: Sequence[str], limit_s: float, *, folder: Path
     ) -> subprocess.CompletedProcess[str]:
         """Stands for ``processes.captured``."""
-        status = self.shown(command, limit_s, folder)
-        return subprocess.CompletedProcess(command, status, "", "no such artifact\n")
-
-    def shown(self, command: Sequence[str], limit_s: float, folder: Path) -> int:
-        """Stands for ``processes.shown``."""
         assert folder == ROOT
         self.commands.append(command)
-        status = self.statuses.pop(0)
-        if status is None:
+        if self.status is None:
             raise TimedOutError(f"{command[0]} timed out after {limit_s} s")
-        return status
+        return subprocess.CompletedProcess(command, self.status, "", "no such artifact\n")
 
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(peer, "CACHE", tmp_path / "cache")
+    for name in ("CACHE", "BUILT", "BUILT_5"):
+        monkeypatch.setattr(peer, name, tmp_path / name.lower())
+    for folder in (peer.BUILT, peer.BUILT_5):
+        (folder / "lib").mkdir(parents=True)
     monkeypatch.setattr(peer, "ensure_s3_server", lambda python: Path("/s3/python"))
+    monkeypatch.setattr(peer, "ensure_node_client", lambda python: Path("/node/modules"))
+    monkeypatch.setattr(peer, "suite_command", lambda python, suite: [suite])
+    monkeypatch.setattr(peer, "java_program", lambda: "/a/java")
     return tmp_path / "cache"
 
 
-def plays(monkeypatch: pytest.MonkeyPatch, *statuses: int | None) -> Runs:
-    runs = Runs(*statuses)
-    monkeypatch.setattr(peer, "captured", runs.captured)
-    monkeypatch.setattr(peer, "shown", runs.shown)
-    return runs
+def builds(monkeypatch: pytest.MonkeyPatch, status: int | None = 0) -> Builds:
+    found = Builds(status)
+    monkeypatch.setattr(peer, "captured", found.captured)
+    return found
 
 
-def test_it_builds_and_hands_on_the_status(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = plays(monkeypatch, 0, 0, 0, 1)
-    assert peer.play_peer(Path("/some/python")) == 1
-    build, go, fetch, run = runs.commands
-    assert [build[0], go[0], fetch[0]] == ["mvn", "go", "mvn"]
-    assert [build[-1], fetch[-1]] == ["process-classes", "process-resources"]
+def test_each_part_is_built_and_named_to_its_program(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = builds(monkeypatch)
+    words = {part.name: list(part.command(PYTHON)) for part in peer.PARTS}
+    prefix = [str(PYTHON), "-m", "tests.peer.run"]
+    assert words == {
+        "java": [
+            *prefix, "java", "/a/java", str(peer.BUILT / "test-classes"), str(peer.BUILT / "lib"),
+        ],
+        "java-5": [
+            *prefix, "java-5", "/a/java", str(peer.BUILT / "test-classes"),
+            str(peer.BUILT_5 / "test-classes"), str(peer.BUILT_5 / "lib"),
+        ],
+        "node": [*prefix, "node", "/node/modules"],
+        "go": [*prefix, "go", str(peer.GO_PROGRAM)],
+        "tools": [*prefix, "tools", "/a/java", str(peer.PULSAR_JARS)],
+        "s3": [*prefix, "s3", "/s3/python"],
+        "spark": [*prefix, "spark", "/a/java", str(peer.PULSAR_JARS)],
+        "go-suite": ["go"],
+        "python-suite": ["python"],
+    }  # fmt: skip
+    java, again, v5, go, tools, spark = found.commands
+    assert java == again
+    assert v5[-2:] == [str(peer.PROJECT_5), "process-test-classes"]
+    assert [java[0], java[-1]] == ["mvn", "process-test-classes"]
     assert go[1:4] == ["build", "-C", str(peer.GO_PROJECT)]
-    assert run[:3] == ["/some/python", "-m", "tests.peer.run"]
-    assert run[4].endswith("/lib/*")
-    assert run[5:] == [str(peer.PULSAR_JARS), "/s3/python", str(peer.GO_PROGRAM)]
+    assert tools == spark
+    assert [tools[0], tools[-1]] == ["mvn", "process-resources"]
     assert cache.is_dir()
+    assert not peer.BUILT.exists(), "of an earlier build"
+    assert not peer.BUILT_5.exists(), "of an earlier build"
+
+
+def test_parts_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[list[str]] = []
+
+    def play_parts(_title: str, python: Path, parts: Sequence[Part]) -> int:
+        assert python == PYTHON
+        chosen.append([part.name for part in parts])
+        return 1
+
+    monkeypatch.setattr(peer, "play_parts", play_parts)
+    assert peer.play_peer(PYTHON, ["s3", "java"]) == 1
+    assert peer.play_peer(PYTHON, []) == 1
+    assert chosen == [["java", "s3"], [part.name for part in peer.PARTS]]
+    with pytest.raises(DevError, match=r"no rust: java, java-5, node, go"):
+        peer.play_peer(PYTHON, ["java", "rust"])
 
 
 def test_the_output_of_maven_is_reported(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plays(monkeypatch, 1)
+    builds(monkeypatch, 1)
     with pytest.raises(DevError, match="no such artifact"):
         peer.maven(peer.PROJECT, "process-classes", "building")
 
@@ -77,18 +115,13 @@ def test_a_tool_that_is_not_there_is_named(cache: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(peer, "captured", captured)
     with pytest.raises(DevError, match="mvn is needed"):
-        peer.play_peer(Path("/some/python"))
+        peer.maven(peer.PROJECT, "process-classes", "building")
 
 
-@pytest.mark.parametrize(
-    "statuses", [(None,), (0, None), (0, 0, 0, None)], ids=["Maven", "Go", "peer test"]
-)
-def test_what_hangs_is_timed_out(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, statuses: tuple[int | None, ...]
-) -> None:
-    plays(monkeypatch, *statuses)
+def test_what_hangs_is_timed_out(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builds(monkeypatch, None)
     with pytest.raises(TimedOutError):
-        peer.play_peer(Path("/some/python"))
+        peer.maven(peer.PROJECT, "process-classes", "building")
 
 
 def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ Operators run it during an incident, so it loads little: no library for tables.
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import re
@@ -17,7 +18,6 @@ import click
 from headgate.access.admin_api import AccessRefusedError, AdminApi, AdminUrlError, UnreachableError
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
 from headgate.base.units import S_PER_HOUR, S_PER_MINUTE
-from headgate.cli import terminal
 from headgate.cli.connection.options import api_options
 from headgate.cli.explain.errors import (
     EXIT_NOT_ANSWERED,
@@ -25,7 +25,7 @@ from headgate.cli.explain.errors import (
     ExplainError,
     NotHeadgateError,
 )
-from headgate.cli.explain.text import explain_text
+from headgate.cli.explain.printing import EVERY_S, print_answer, watch_answer, watched
 
 EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
 STORAGE_PATH: Final = "/admin/v2/headgate/storage"
@@ -65,6 +65,15 @@ def _namespaces(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--storage", is_flag=True, help="Show what takes the disk, and which topics keep it.")
 @click.option("--per-partition", is_flag=True, help="Show each partition of a partitioned topic.")
+@click.option(
+    "--watch",
+    "watch_s",
+    metavar="[SECONDS]",
+    is_flag=False,
+    flag_value=str(EVERY_S),
+    help=f"Ask a Headgate broker or agent again every so many seconds ({EVERY_S:g} by default) and"
+    " redraw the answer until q is pressed.",
+)
 @api_options
 @click.option(
     "--count",
@@ -116,6 +125,7 @@ def explain_command(
     as_json: bool,
     storage: bool,
     per_partition: bool,
+    watch_s: str | None,
     connect: Callable[[], AdminApi],
     count: int,
     **others: Any,
@@ -129,14 +139,19 @@ def explain_command(
     for --for TIME, reads only, and infers the answer.
 
     The exit status is 0 if the broker answered, 1 if no broker did, and 2 if the request is wrong,
-    for example because the topic does not exist.
+    for example because the topic does not exist. With --watch this is about the first answer;
+    later ones may fail, which the last line then says. Without a terminal --watch prints one answer
+    after the other.
     """
+    topic, every_s = watched(topic, watch_s)
     if storage and (topic is not None or per_partition):
         raise click.UsageError("--storage is about the whole broker: it takes no TOPIC.")
     if per_partition and topic is None:
         raise click.UsageError("--per-partition needs a TOPIC.")
     if others["hash_names"] and not others["record_path"]:
         raise click.UsageError("--hash-names needs --record FILE.")
+    if every_s is not None and (others["replay_path"] or others["record_path"]):
+        raise click.UsageError("--watch goes with neither --record nor --replay.")
     try:
         name = None if topic is None else parse_topic(topic)
     except InvalidNameError as error:
@@ -147,7 +162,7 @@ def explain_command(
         from headgate.cli.explain.look import replayed
 
         answer = replayed(others["replay_path"], "" if name is None else name.full, count)
-        _print(answer, as_json=as_json)
+        print_answer(others["replay_path"], answer, as_json=as_json)
         return
     if storage:
         path = f"{STORAGE_PATH}?count={count}"
@@ -156,27 +171,16 @@ def explain_command(
     else:
         path = topic_path(name, per_partition=per_partition)
     api = connect()
+    if every_s is not None:
+        watch_answer(api.url, functools.partial(fetch, api), path, every_s, as_json=as_json)
+        return
     try:
         answer = fetch(api, path)
     except NotHeadgateError as error:
         if storage or per_partition:
             raise
         answer = _look(api, name, count, others, error)
-    try:
-        _print(answer, as_json=as_json)
-    except KeyError as error:
-        raise ExplainError(
-            f"{api.url} runs an older release of Headgate, whose answer has no {error}: use that "
-            "release's headgate explain, or --json",
-            EXIT_NOT_ANSWERED,
-        ) from error
-
-
-def _print(answer: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    click.echo(explain_text(answer, terminal.width(), color=terminal.has_color()), nl=False)
+    print_answer(api.url, answer, as_json=as_json)
 
 
 def _look(

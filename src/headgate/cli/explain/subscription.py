@@ -7,6 +7,7 @@ from typing import Final
 
 from headgate.base.texts import about_text, size_text, time_text
 from headgate.base.units import S_PER_MINUTE
+from headgate.cli.explain.causes import cause_color
 from headgate.cli.explain.figures import (
     SHARE_SHOWN_MIN,
     Report,
@@ -24,14 +25,6 @@ WATCHED_S_MAX: Final = 55 * S_PER_MINUTE
 
 RATE_SHOWN_MIN: Final = 0.05
 """Messages a second; a backlog that changes by less is steady."""
-
-_COLORS: Final = {
-    "NONE": "green",
-    "CONSUMER": "yellow",
-    "NO_CONSUMER": "yellow",
-    "BROKER": "magenta",
-}
-_THROTTLED_COLOR: Final = "red"
 
 
 def add_subscription(page: Page, report: Report) -> None:
@@ -108,7 +101,7 @@ def add_verdict(page: Page, report: Report) -> None:
         f"{verdict} (confidence {report['confidence']:.2f}{unsure}): {sentence}",
         first=INDENT,
         rest=INDENT,
-        fg=_COLORS.get(verdict, _THROTTLED_COLOR),
+        fg=cause_color(verdict),
         bold=True,
     )
     _add_evidence(page, report)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -21,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headgate.base.texts import printable
 from headgate.pipeline.options import Format
 
 WIDTH_MIN: Final = 40
@@ -212,11 +212,3 @@ def _float_text(value: float) -> str:
         return f"{value:,.0f}"
     text = f"{value:,.2f}" if abs(value) >= 0.9995 else f"{value:.3g}"
     return text if "e" in text or "." in text else f"{text}.0"
-
-
-def printable(text: str) -> str:
-    """Text without control characters of a terminal: clients choose the names of topics."""
-    return "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
-        for c in text
-    )

@@ -309,7 +309,7 @@ def test_colours_are_for_terminals_that_want_them(
         return runner.invoke(main, ["explain"], color=True).output
 
     assert first().startswith("localhost")
-    monkeypatch.setattr("headgate.cli.terminal._is_terminal", lambda: True)
+    monkeypatch.setattr("headgate.cli.terminal.is_terminal", lambda: True)
     assert first().startswith("\x1b[1mlocalhost")
     assert first(NO_COLOR="1").startswith("localhost")
     assert first(TERM="dumb").startswith("localhost")

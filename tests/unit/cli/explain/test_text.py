@@ -320,7 +320,7 @@ def test_colour_says_nothing_of_its_own(answers: dict[str, Any]) -> None:
     coloured = explain_text(answers["top"], 100, color=True)
     assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
     words = dict(re.findall(r"\x1b\[(\d+)m\x1b\[1m([A-Z_]+)\x1b\[0m \(", coloured))
-    assert words == {"31": "THROTTLED_TOPIC", "33": "NO_CONSUMER"}
+    assert words == {"31": "THROTTLED_TOPIC", "36": "NO_CONSUMER"}
 
 
 def test_what_a_quota_did_stands_below_its_sentence(answers: dict[str, Any]) -> None:
