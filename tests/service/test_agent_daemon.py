@@ -104,6 +104,8 @@ def test_it_answers_as_a_broker_does_and_writes_its_last_window(
             r'headgate_agent_look_errors_total\{cluster="away",kind="brokers"\}', metrics
         )
         assert agent.ask("/admin/v2/persistent/public/default")[0] == 404
+        status, page = agent.ask("/headgate/")
+        assert (status, "<title>Headgate</title>" in page) == (200, True)
         assert agent.stop() == 0
     finally:
         agent.kill()

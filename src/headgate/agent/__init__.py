@@ -9,7 +9,8 @@ writes what they say as a broker's explain does.
 cluster gets, ``questions`` and ``limit_questions`` what they ask, and ``cluster_client`` asks it
 over a ``transport``; ``cluster_kind`` finds out what answers. ``bundle`` keeps looks in a file.
 ``cluster_watch`` does that for days: ``shared_history`` lets several threads ask,
-``quota_forecast`` says when quotas break, ``records`` makes telemetry for ``record_files`` or
-``record_topic``, and ``web`` and ``metrics`` answer. ``configuration`` says for which clusters.
+``quota_forecast`` says when quotas break, ``publish_limit`` what holds producers, ``records``
+makes telemetry for ``record_files`` or ``record_topic``, and ``web`` and ``metrics`` answer.
+``configuration`` says for which clusters.
 May import ``explain``, ``access``, ``flow``, ``record``, ``fs`` and ``base``.
 """

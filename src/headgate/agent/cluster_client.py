@@ -8,6 +8,7 @@ nowhere else.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -42,6 +43,11 @@ OWNERS_MAX: Final = 10_000
 LOOKUP_PATH: Final = "/lookup/v2/topic/"
 
 _REASON_CHARACTERS_MAX: Final = 300
+_PLAIN_URL: Final = re.compile(
+    r"https?://[^@\\\s\x00-\x20/?#]+(?:[/?][^\\\s\x00-\x20]*)?", re.IGNORECASE
+)
+"""A URL without a user, and without what libraries take apart in different ways: credentials would
+go to another host than the one that was checked."""
 
 
 class RedirectError(HeadgateError):
@@ -107,6 +113,7 @@ class ClusterClient:
             raise AdminUrlError(f"{config.url_origin} is {error}") from error
         self._transport = transport or HttpTransport(config, clock)
         self._lock = threading.Lock()
+        self._of_thread = threading.local()
         self._owners: OrderedDict[str, str] = OrderedDict()
         self._brokers: dict[str, str] = {}
         """The origin of each listed broker."""
@@ -214,10 +221,18 @@ class ClusterClient:
         took_s = (end_ns - start_ns) / NS_PER_S
         return Reply(raw.status, raw.body, (begin_ns + end_ns) // 2, took_s, answered, len(seen))
 
+    def take_sent(self) -> int:
+        """How many requests the calling thread has sent since it last asked this: also those that
+        got no answer, led nowhere, or asked for the owner of a topic."""
+        sent: int = getattr(self._of_thread, "sent", 0)
+        self._of_thread.sent = 0
+        return sent
+
     def _send(self, url: str, topic: str, timeout_s: float) -> RawReply:
         with self._lock:
             # A token is asked of its issuer once, not by each thread.
             headers = self._authentication.headers()
+        self._of_thread.sent = getattr(self._of_thread, "sent", 0) + 1
         try:
             return self._transport.get(url, headers, timeout_s)
         except UnreachableError:
@@ -253,6 +268,11 @@ class ClusterClient:
             raise RedirectError(
                 f"{origin(url)} sends the request on to {server}, which is no broker that the "
                 "cluster lists: no credentials go there"
+            )
+        if not _PLAIN_URL.fullmatch(where):
+            raise RedirectError(
+                f"{origin(url)} sends the request on to {where[:80]!r}, a URL with a user or with "
+                "characters that none has: no credentials go there"
             )
         return where
 

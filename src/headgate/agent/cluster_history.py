@@ -49,7 +49,9 @@ class ClusterHistory:
         self.name = name
         self.topics: dict[str, InferredTopic] = {}
         self.unreachable: dict[str, tuple[int, str]] = {}
-        """Brokers that did not answer the last request: when, and why."""
+        """Brokers that did not answer the last request: since when, and why."""
+        self._unanswered_ns: dict[str, int] = {}
+        """The last request that each of them did not answer."""
         self._partitioned: dict[str, set[str]] = {}
         """Names of partitions by the name of their topic."""
         self._reports = ClusterReports(self)
@@ -58,7 +60,7 @@ class ClusterHistory:
 
     def note_look(self, look: TopicLook) -> None:
         """A look at a topic or partition."""
-        self.unreachable.pop(look.owner, None)
+        self._note_answer(look.owner)
         topic = self.topics.get(look.topic)
         if topic is None:
             topic = self.topics[look.topic] = InferredTopic(look.topic, look.owner)
@@ -87,7 +89,9 @@ class ClusterHistory:
 
     def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
         """A broker did not answer: of its topics nothing new is known."""
-        self.unreachable[broker] = (at_ns, reason)
+        since_ns = self.unreachable.get(broker, (at_ns, ""))[0]
+        self.unreachable[broker] = (since_ns, reason)
+        self._unanswered_ns[broker] = at_ns
 
     def forget(self, before_ns: int) -> None:
         """Forget topics that no look has shown since an instant, and brokers that did not answer
@@ -100,8 +104,12 @@ class ClusterHistory:
                 parts.discard(name)
                 if not parts:
                     del self._partitioned[base]
-        for broker in [b for b, (at_ns, _) in self.unreachable.items() if at_ns < before_ns]:
-            del self.unreachable[broker]
+        for broker in [b for b, at_ns in self._unanswered_ns.items() if at_ns < before_ns]:
+            self._note_answer(broker)
+
+    def _note_answer(self, broker: str) -> None:
+        self.unreachable.pop(broker, None)
+        self._unanswered_ns.pop(broker, None)
 
     # -- what is worth a look ------------------------------------------------------------------
 
@@ -112,7 +120,7 @@ class ClusterHistory:
         """
         worst = Largest[str](count)
         for topic in self.topics.values():
-            if topic.gone_ns is not None and now_ns - topic.gone_ns > NS_PER_MINUTE:
+            if topic.is_gone(now_ns):
                 continue
             key = max(map(_badness, topic.subscriptions.values()), default=(False, 0.0))
             if key[1] > 0:

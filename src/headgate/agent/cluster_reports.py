@@ -6,7 +6,8 @@ Fields mean what :mod:`headgate.explain.reports` says; a figure that looks do no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -15,6 +16,7 @@ from headgate.agent.inferred_subscription import InferredSubscription
 from headgate.agent.inferred_topic import InferredTopic
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
+from headgate.base.park_cause import ParkCause
 from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from headgate.explain.delivery import (
@@ -39,6 +41,9 @@ PERIODS_MIN: Final = 4
 STALE_PERIODS: Final = 3
 """A topic without a look for so many of its periods is unknown, not healthy."""
 
+UNKNOWN_SHOWN_MAX: Final = 5
+"""Subscriptions without a known backlog that are named."""
+
 NO_EVENTS: Final = (
     "throttled events (Pulsar 4.0.4 and later tell them, and only in a topic's stats)"
 )
@@ -56,7 +61,7 @@ class ClusterReports:
         """``explain`` without a topic."""
         worst = Largest[tuple[str, list[tuple[InferredTopic, InferredSubscription]]]](count)
         total = with_backlog = 0
-        for (topic, _), parts in self._subscriptions().items():
+        for (topic, _), parts in self._subscriptions(instant.now_ns).items():
             total += 1
             backlog = sum(part.sample.backlog for _, part in parts)
             if backlog > 0:
@@ -73,10 +78,10 @@ class ClusterReports:
                 for found in worst.items()
             ],
             "quotas": [],
-            "publishing": [],
+            "publishing": self._held_publishing(count, instant),
             "damaged": [],
             "evidence": INFERRED,
-            "notSeen": self._unreachable(instant),
+            "notSeen": self._unreachable(instant) + self._unknown(self._history.topics.values()),
         }
 
     def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
@@ -84,6 +89,8 @@ class ClusterReports:
         topics = self._history.parts(name)
         if not topics:
             raise LookupError(f"no look has shown {name}")
+        # Partitions that are gone do not count with those that are there.
+        topics = [topic for topic in topics if not topic.is_gone(instant.now_ns)] or topics
         by_name: dict[str, list[tuple[InferredTopic, InferredSubscription]]] = {}
         for topic in topics:
             for subscription in topic.subscriptions.values():
@@ -93,7 +100,12 @@ class ClusterReports:
             for parts in by_name.values()
         ]
         reports.sort(key=lambda report: -report["backlogMessages"])
-        first = reports[0]["sentence"] if reports else "this topic has no subscription."
+        none = (
+            "the backlog is not known."
+            if any(topic.unknown for topic in topics)
+            else "this topic has no subscription."
+        )
+        first = reports[0]["sentence"] if reports else none
         return {
             "topic": name,
             "at": iso_time(instant.now_ms),
@@ -102,22 +114,33 @@ class ClusterReports:
             "damage": None,
             "storageBytes": _sum([topic.look and topic.look.storage_bytes for topic in topics]),
             "storage": None,
-            "publishing": _publishing(topics),
+            "publishing": _publishing(topics, instant),
             "quotas": [],
             "adaptive": None,
             "limits": [],
             "subscriptions": reports,
             "perPartition": None,
             "evidence": INFERRED,
-            "notSeen": self._unreachable(instant),
+            "notSeen": [
+                *self._unreachable(instant),
+                *self._unknown(topics),
+                *(
+                    f"{each.name}: no broker has it now"
+                    for each in topics
+                    if each.gone_ns is not None
+                ),
+            ],
         }
 
     def _subscriptions(
-        self,
+        self, now_ns: int
     ) -> dict[tuple[str, str], list[tuple[InferredTopic, InferredSubscription]]]:
-        """All subscriptions by topic and name; those of partitions together."""
+        """All subscriptions by topic and name; those of partitions together. What was deleted has
+        no backlog any more."""
         found: dict[tuple[str, str], list[tuple[InferredTopic, InferredSubscription]]] = {}
         for topic in self._history.topics.values():
+            if topic.is_gone(now_ns):
+                continue
             base = self._history.base_of(topic.name)
             for subscription in topic.subscriptions.values():
                 found.setdefault((base, subscription.name), []).append((topic, subscription))
@@ -217,6 +240,31 @@ class ClusterReports:
             found.append(f"the last {late_ns // NS_PER_S} s: there was no look")
         return list(dict.fromkeys(found))
 
+    def _held_publishing(self, count: int, instant: Instant) -> list[dict[str, Any]]:
+        """Topics whose producers a publish limit holds; how much waits is not known."""
+        found = (
+            (topic.name, sentence)
+            for topic in self._history.topics.values()
+            if (sentence := topic.held_publishing(instant.now_ns))
+        )
+        return [
+            {
+                "topic": name,
+                "causes": [ParkCause.TOPIC_RATE.label],
+                "messages": None,
+                "bytes": None,
+                "sentence": sentence,
+            }
+            for name, sentence in islice(found, count)
+        ]
+
+    def _unknown(self, topics: Iterable[InferredTopic]) -> list[str]:
+        """Backlogs that are no numbers."""
+        names = [f"{topic.name} {name}" for topic in topics for name in topic.unknown]
+        shown = ", ".join(names[:UNKNOWN_SHOWN_MAX])
+        more = f" and {len(names) - UNKNOWN_SHOWN_MAX:,} more" * (len(names) > UNKNOWN_SHOWN_MAX)
+        return [f"the backlog of {shown}{more}: the broker tells no number"] if names else []
+
     def _unreachable(self, instant: Instant) -> list[str]:
         return [
             f"{broker}, for {max(0, instant.now_ns - at_ns) // NS_PER_S} s: {reason}"
@@ -261,7 +309,7 @@ def _cell(part: InferredSubscription) -> Any:
     return past_of(part).now.cell
 
 
-def _publishing(topics: Sequence[InferredTopic]) -> dict[str, Any]:
+def _publishing(topics: Sequence[InferredTopic], instant: Instant) -> dict[str, Any]:
     rates = [topic.publish_rates() for topic in topics]
     messages_per_s = _sum([rate for rate, _ in rates])
     addresses = {a for topic in topics if topic.look for a in topic.look.publisher_addresses}
@@ -277,7 +325,7 @@ def _publishing(topics: Sequence[InferredTopic]) -> dict[str, Any]:
         "waitingForAccess": None,
         "delaysIgnored": None,
         "duplicatesDropped": None,
-        "sentence": "",
+        "sentence": next(filter(None, (t.held_publishing(instant.now_ns) for t in topics)), ""),
         "lastPublish": None,
     }
 

@@ -127,7 +127,8 @@ class InferredSubscription:
         *,
         was_reloaded: bool = False,
     ) -> Point:
-        """A look at the subscription, of whose topic ``published`` messages were counted."""
+        """A look at the subscription, of whose topic ``published`` messages were counted. It must
+        tell the backlog."""
         before, elapsed_ns = self.look, at_ns - self._at_ns
         is_first = self.track is None
         arrived = _grown(published, self._published)
@@ -138,7 +139,7 @@ class InferredSubscription:
         consumers_changed = self.windows.note(
             look.consumers, counts_unacked=look.type in COUNTED_TYPES
         )
-        backlog = self._known_backlog(look)
+        backlog = look.backlog or 0
         self._count(look, before, arrived or 0, sent or 0, sent_bytes or 0, backlog)
         sample = self._sample(look, backlog, arrived, sent, consumers_changed or is_first)
         sample = self._with_stillness(sample, at_ns, sent, events, consumers_changed)
@@ -206,12 +207,6 @@ class InferredSubscription:
             return self._entry_messages
         self._entry_messages = sum(mean * sent for mean, sent in known) / weight
         return self._entry_messages
-
-    def _known_backlog(self, look: SubscriptionLook) -> int:
-        """The backlog in entries; the last known one if it is no number."""
-        if look.backlog is not None:
-            return look.backlog
-        return 0 if self.look is None or self.look.backlog is None else self.look.backlog
 
     def _count(
         self,

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
 from headgate.agent.inferred_subscription import InferredSubscription, Rates
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.agent.publish_limit import Published, publish_limit_sentence
 from headgate.base.units import NS_PER_S
 
 SURVEY_AGE_NS = 90 * NS_PER_S
 """How old the figures of a survey may be: a broker writes them once a minute
 (``statsUpdateFrequencyInSecs``)."""
+GONE_NS = 60 * NS_PER_S
+"""A topic that moves is loaded again before."""
+PUBLISHED_NS = 180 * NS_PER_S
+"""An older look says nothing of what is published now."""
 RATE_LOOKS = 8
 """Looks of which the published amounts are kept, for the present publish rate."""
-
-
-class Published(NamedTuple):
-    """What had been published at an instant; None if not known."""
-
-    at_ns: int
-    messages: int | None
-    bytes: int | None
 
 
 class InferredTopic:
@@ -34,6 +30,8 @@ class InferredTopic:
         """The last one, without its subscriptions, which have it themselves."""
         self.at_ns = 0
         self.subscriptions: dict[str, InferredSubscription] = {}
+        self.unknown: list[str] = []
+        """Subscriptions whose backlog the last look does not tell as a number."""
         self.limits: LimitsLook | None = None
         self.proof_ns: int | None = None
         """The last proof."""
@@ -59,8 +57,15 @@ class InferredTopic:
         was_reloaded = self._was_reloaded(look)
         rates = Rates(self._rates(), self.broker_rates)
         found = {}
+        self.unknown = []
         for each in look.subscriptions:
             subscription = self.subscriptions.get(each.name)
+            if each.backlog is None:
+                # Nothing follows without it: as if there had been no look, and never no backlog.
+                self.unknown.append(each.name)
+                if subscription is not None:
+                    found[each.name] = subscription
+                continue
             if subscription is None:
                 subscription = InferredSubscription(each.name)
                 if self.limits is not None:
@@ -96,6 +101,10 @@ class InferredTopic:
             self.gone_ns = at_ns
         self._was_gone = True
 
+    def is_gone(self, now_ns: int) -> bool:
+        """Whether no broker has had it for so long that it was deleted, and not moved."""
+        return self.gone_ns is not None and now_ns - self.gone_ns > GONE_NS
+
     def publish_rates(self) -> tuple[float | None, float | None]:
         """Messages and bytes a second over the last looks; None if not known."""
         if len(self.published) < 2:
@@ -125,6 +134,12 @@ class InferredTopic:
                     self.subscriptions[name].note_limits(self.limits)
         if len(self.published) == 1:
             self.published.clear()
+
+    def held_publishing(self, now_ns: int) -> str:
+        """That its publish limit holds producers now; empty if looks do not show that."""
+        if self.limits is None or now_ns - self.at_ns > PUBLISHED_NS or self.is_gone(now_ns):
+            return ""
+        return publish_limit_sentence(self.published, self.limits.publish)
 
     def _was_reloaded(self, look: TopicLook) -> bool:
         before = self.look

@@ -87,6 +87,7 @@ class NameHashes:
         return replace(
             look,
             name=self.name("subscription", look.name),
+            active_consumer=self.name("consumer", look.active_consumer),
             consumers=tuple(map(self._consumer, look.consumers)),
         )
 

@@ -113,11 +113,11 @@ class RecordTopic:
                 self._producer = self._connect()
             self._producer.send(record.data, message_properties(record.header, record.seq))
         except HeadgateError as error:
-            self.counts.failures += 1
-            if not self._failing:
-                self._failing = True
-                logger.warning("telemetry is not published to %s: %s", self._topic, error)
-            self._let_go()
+            self._failed(str(error))
+            return False
+        except Exception as error:
+            # Whatever the client library raises, the thread must live to try again.
+            self._failed(f"an unexpected error: {error!r}")
             return False
         if self._failing:
             self._failing = False
@@ -131,10 +131,21 @@ class RecordTopic:
                 self._waiting_bytes -= len(record.data)
         return True
 
+    def _failed(self, reason: str) -> None:
+        self.counts.failures += 1
+        if not self._failing:
+            self._failing = True
+            logger.warning("telemetry is not published to %s: %s", self._topic, reason)
+        self._let_go()
+
     def _let_go(self) -> None:
         producer, self._producer = self._producer, None
-        if producer is not None:
+        if producer is None:
+            return
+        try:
             producer.close()
+        except Exception as error:
+            logger.debug("the producer of the telemetry topic: %r", error)
 
 
 class PulsarProducer:

@@ -98,6 +98,8 @@ class Scope:
     """Whether other namespaces are left out for a superuser too."""
     suspects_max: int = SUSPECTS_MAX
     proofs_max: int = PROOFS_MAX
+    left_out: frozenset[str] = frozenset()
+    """Full names of topics, partitioned ones without a number, that are never looked at."""
 
 
 @dataclass(slots=True)
@@ -162,6 +164,9 @@ class Scout:
         """Whether the cluster ever refused a topic or namespace of the scope."""
         self.topics_left_out = 0
         """Topics and partitions beyond the bounds, at which nothing looks."""
+        self.topics_unnamed = 0
+        """Topics of the last survey with no name, such as ``tenant/cluster/namespace/topic`` of
+        Pulsar 1."""
         self._begin(clock.monotonic_ns())
 
     def _begin(self, now_ns: int) -> None:
@@ -207,6 +212,10 @@ class Scout:
             )
         if self.topics_left_out:
             found.append(f"{self.topics_left_out:,} topics or partitions are beyond what it asks")
+        if self.topics_unnamed:
+            found.append(
+                f"{self.topics_unnamed:,} topics of a broker have names in a form that is not known"
+            )
         found += sorted({text for look, text in self.problems.items() if self._is_told(look)})
         return found
 
@@ -247,12 +256,12 @@ class Scout:
         reply: Reply | None = None
         answers: LimitAnswers | None = None
         error: HeadgateError | None = None
-        requests = 1
+        self._client.take_sent()
         is_survey = look.kind is LookKind.SURVEY
         try:
             if look.kind is LookKind.LIMITS:
                 asked = self._subscriptions.get(look.subject, ())
-                answers, requests = self._limits.ask(look.subject, asked)
+                answers, _ = self._limits.ask(look.subject, asked)
             else:
                 reply = self._client.get(
                     path_of(look.kind, look.subject, is_close=bool(self._scope.topics)),
@@ -260,17 +269,22 @@ class Scout:
                     topic=look.subject if look.kind in OF_TOPIC else "",
                     timeout_s=SURVEY_TIMEOUT_S if is_survey else TIMEOUT_S,
                 )
-                requests = reply.requests
         except HeadgateError as failure:
             error = failure
+        requests = self._client.take_sent()
         took_s = (self._clock.monotonic_ns() - start_ns) / NS_PER_S
         return _Outcome(reply, answers, error, took_s / max(1, requests), requests)
 
     def _collect(self) -> None:
         for future in [future for future in self._running if future.done()]:
             look, broker, taken = self._running.pop(future)
-            outcome = future.result()
             now_ns = self._clock.monotonic_ns()
+            if (bug := future.exception()) is not None:
+                # The look is over all the same: it is asked again, and its place is free.
+                self._budget.note_end(broker, now_ns, 0.0, None)
+                self._note(look, f"an internal error: {bug!r}", now_ns)
+                raise bug
+            outcome = future.result()
             reply = outcome.reply
             status = 200 if outcome.answers is not None else None if reply is None else reply.status
             slow_s = SURVEY_SLOW_S if look.kind is LookKind.SURVEY else SLOW_S
@@ -278,8 +292,11 @@ class Scout:
             if outcome.requests > taken:
                 self._budget.note_more(outcome.requests - taken, now_ns)
             self.figures.requests += outcome.requests
-            problem = self._handle(look, broker, outcome, now_ns)
-            self._note(look, problem, now_ns)
+            problem = "an internal error"
+            try:
+                problem = self._handle(look, broker, outcome, now_ns)
+            finally:
+                self._note(look, problem, now_ns)
 
     def _note(self, look: Look, problem: str, now_ns: int) -> None:
         self._plan.note_end(look, now_ns, self._random.random(), is_good=not problem)
@@ -351,10 +368,7 @@ class Scout:
         elif kind is LookKind.TOPICS:
             self._note_topics(topic, reply, now_ns)
         elif kind is LookKind.SURVEY:
-            for seen in survey_looks(reply.body, reply.at_ns, reply.owner):
-                if self._is_in_scope(seen.topic):
-                    self._history.note_look(seen)
-            self._replan(now_ns)
+            self._note_survey(reply, now_ns)
         elif kind is LookKind.PROOF:
             self._history.note_proof(proof_look(reply.body, topic, reply.at_ns))
         else:
@@ -366,14 +380,37 @@ class Scout:
                 names = [sub.name for sub in largest] + self._subscriptions.get(base, [])
                 self._subscriptions[base] = list(dict.fromkeys(names))[:SUBSCRIPTIONS_MAX]
 
-    def _is_in_scope(self, topic: str) -> bool:
+    def _note_survey(self, reply: Reply, now_ns: int) -> None:
+        """Tell the history of all topics of a broker."""
+        self.topics_unnamed = 0
+        try:
+            for seen in survey_looks(reply.body, reply.at_ns, reply.owner):
+                if not _is_topic(seen.topic):
+                    self.topics_unnamed += 1
+                    continue
+                if self._is_wanted(seen.topic):
+                    self._history.note_look(seen)
+        finally:
+            self._replan(now_ns)
+        if self._topics:
+            # The role may ask for surveys again, which show more.
+            self._topics, self.topics_left_out = {}, 0
+            self._plan.want(LookKind.SWEEP, [], now_ns)
+
+    def _is_wanted(self, topic: str) -> bool:
         scope = self._scope
-        if not (scope.only_namespaces and scope.namespaces):
+        if not scope.left_out and not scope.only_namespaces:
             return True
-        return str(parse_topic(topic).namespace) in scope.namespaces
+        name = parse_topic(topic)
+        is_listed = not (scope.only_namespaces and scope.namespaces) or (
+            str(name.namespace) in scope.namespaces
+        )
+        return is_listed and name.base.full not in scope.left_out
 
     def _note_brokers(self, reply: Reply, now_ns: int) -> None:
         brokers = _names(reply, "its brokers")[:BROKERS_MAX]
+        if not brokers:
+            raise NotABrokerError(f"{self._client.url} lists no broker of its cluster")
         self._client.note_brokers(brokers)
         self.lacks_superuser = False
         if not self._scope.topics:
@@ -389,7 +426,11 @@ class Scout:
         self._replan(now_ns)
 
     def _note_topics(self, namespace: str, reply: Reply, now_ns: int) -> None:
-        self._topics[namespace] = [topic for topic in _names(reply, "topics") if _is_topic(topic)]
+        self._topics[namespace] = [
+            topic
+            for topic in _names(reply, "topics")
+            if _is_topic(topic) and self._is_wanted(topic)
+        ]
         found = [topic for topics in self._topics.values() for topic in topics]
         self.topics_left_out = max(0, len(found) - SWEEP_TOPICS_MAX)
         self._plan.want(LookKind.SWEEP, found[:SWEEP_TOPICS_MAX], now_ns)
@@ -408,9 +449,23 @@ class Scout:
             # A history takes the limits of what it knows.
             limits = scope.topics if self.figures.looks[LookKind.STATS] else ()
         self._plan.want(LookKind.LIMITS, limits, now_ns)
+        self._forget_problems()
         if now_ns >= self._forget_ns:
             self._forget_ns = now_ns + NS_PER_MINUTE
             history.forget(now_ns - NS_PER_HOUR)
+
+    def _forget_problems(self) -> None:
+        """Forget the problems of looks that are not wanted any more: they tell of the past."""
+        if not self.problems:
+            return
+        wanted = {kind: set(self._plan.subjects(kind)) for kind in LookKind}
+        self.problems = {
+            look: text
+            for look, text in self.problems.items()
+            if look.subject in wanted[look.kind]
+            # What the role may not ask is wanted no more, and still worth a sentence.
+            or (self.lacks_superuser and look.kind is LookKind.SURVEY)
+        }
 
     def _chosen(self, topics: Iterable[str], parts: list[str]) -> list[str]:
         known = set(parts)

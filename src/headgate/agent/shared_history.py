@@ -68,11 +68,11 @@ class History(Protocol):
         """Forget what was not seen since then."""
         ...
 
-    def top(self, count: int, instant: Instant) -> dict[str, Any]:
+    def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """The JSON of explain without a topic."""
         ...
 
-    def topic(self, name: str, instant: Instant) -> dict[str, Any]:
+    def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """Raises :class:`LookupError` for one that no look has shown."""
         ...
 
@@ -161,15 +161,15 @@ class SharedHistory:
 
     # -- what others ask -----------------------------------------------------------------------
 
-    def top(self, count: int, instant: Instant) -> dict[str, Any]:
+    def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """The JSON of explain without a topic."""
         with self._lock:
-            report = self._history.top(count, instant)
+            report = self._history.top(count, instant, with_timeline=with_timeline)
             soonest = self._forecast.soonest(count)
         quotas = [TopicQuotaReport(topic=each.topic, quota=quota_state(each)) for each in soonest]
         return report | {"quotas": msgspec.to_builtins(quotas)}
 
-    def topic(self, name: str, instant: Instant) -> dict[str, Any]:
+    def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """The JSON of explain for a topic.
 
         Raises:
@@ -177,7 +177,7 @@ class SharedHistory:
         """
         with self._lock:
             try:
-                report = self._history.topic(name, instant)
+                report = self._history.topic(name, instant, with_timeline=with_timeline)
             except LookupError as error:
                 raise UnknownTopicError(
                     f"Topic {name} was not seen: the agent has not looked at it yet, or the "

@@ -92,7 +92,10 @@ class AgentRoutes:
     async def explain_top(self, request: Request) -> Response:
         """The largest backlogs of one cluster."""
         watch, count = self._watch(request), _count(request)
-        return _json(await self._computed(partial(watch.history.top, count, self._instant())))
+        asked = partial(
+            watch.history.top, count, self._instant(), with_timeline=_flag(request, "timeline")
+        )
+        return _json(await self._computed(asked))
 
     async def explain_topic(self, request: Request) -> Response:
         """What holds one topic back."""
@@ -101,7 +104,12 @@ class AgentRoutes:
         try:
             report = await self._computed(
                 partial(
-                    _topic_report, watch.history, name, self._instant(), _per_partition(request)
+                    _topic_report,
+                    watch.history,
+                    name,
+                    self._instant(),
+                    _flag(request, "perPartition"),
+                    _flag(request, "timeline"),
                 )
             )
         except UnknownTopicError as error:
@@ -170,9 +178,9 @@ class AgentRoutes:
 
 
 def _topic_report(
-    history: SharedHistory, name: str, instant: Instant, per_partition: bool
+    history: SharedHistory, name: str, instant: Instant, per_partition: bool, with_timeline: bool
 ) -> dict[str, Any]:
-    report = history.topic(name, instant)
+    report = history.topic(name, instant, with_timeline=with_timeline)
     if per_partition:
         prefix = f"{name}{PARTITION_SUFFIX}"
         parts = [each for each in history.topics() if each.startswith(prefix)]
@@ -198,10 +206,10 @@ def _count(request: Request) -> int:
     return int(text)
 
 
-def _per_partition(request: Request) -> bool:
-    text = request.query_params.get("perPartition", "false")
+def _flag(request: Request, name: str) -> bool:
+    text = request.query_params.get(name, "false")
     if text not in ("true", "false"):
-        raise RefusedError(400, f"perPartition is {text[:80]!r}: true or false is allowed")
+        raise RefusedError(400, f"{name} is {text[:80]!r}: true or false is allowed")
     return text == "true"
 
 
@@ -209,9 +217,12 @@ def _json(value: Any) -> Response:
     return Response(msgspec.json.encode(value), media_type="application/json")
 
 
-async def _refuse(_request: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     detail = error.detail if isinstance(error, HTTPException) else str(error)
+    if status == 404 and not isinstance(error, RefusedError):
+        path = request.url.path[:80]
+        detail = f"An agent has no {path}: ask a broker of the cluster"
     headers = error.headers if isinstance(error, HTTPException) else None
     body = msgspec.json.encode({"reason": detail})
     return Response(body, status, headers=headers, media_type="application/json")

@@ -44,9 +44,12 @@ from headgate.app.run import EXIT_BUG, StopSignals
 from headgate.app.web import WebServer
 from headgate.app.web_guard import WebGuard
 from headgate.base.clock import Clock, SystemClock
+from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_S
 from headgate.base.web_hosts import HostNames
 from headgate.fs.os_fs import OsFs
+from headgate.page.app import PageApp
+from headgate.page.files import page_files
 
 logger = logging.getLogger("headgate.agent")
 
@@ -136,7 +139,7 @@ def watch_of(
     budget = RequestBudget(cluster.requests_per_s)
     scout = Scout(
         client, history, LookPlan(), budget, executor, clock, Random(secrets.randbits(64)),
-        Scope(namespaces=cluster.namespaces),
+        Scope(namespaces=cluster.namespaces, left_out=own_topics(cluster, settings)),
     )  # fmt: skip
     files = None
     if settings.files:
@@ -152,6 +155,16 @@ def watch_of(
         cluster.name, scout, history, windows, clock,
         budget=budget, files=files, sinks=_sinks(cluster, environment),
     )  # fmt: skip
+
+
+def own_topics(cluster: ClusterSettings, settings: AgentSettings) -> frozenset[str]:
+    """The topics of a cluster that the agent itself publishes telemetry to. It does not look at
+    them: its own messages would be news for ever."""
+    return frozenset(
+        parse_topic(each.telemetry_topic).base.full
+        for each in settings.clusters
+        if each.telemetry_topic and each.telemetry_url == cluster.client.broker_url
+    )
 
 
 def _sinks(cluster: ClusterSettings, environment: Environment) -> list[RecordSink]:
@@ -176,6 +189,8 @@ def _app(
     verifier = token_verifier(port)
     if verifier is not None:
         app = TokenGate(app, verifier, port.roles, lambda: clock.wall_ns() / NS_PER_S)
+    # The page holds no secret, and must open for whoever signs in there.
+    app = PageApp(page_files(), app)
     return WebGuard(app, HostNames((port.host,), port.host_names))
 
 

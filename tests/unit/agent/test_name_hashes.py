@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any
+
+from headgate.agent.looks import ConsumerLook
 from headgate.agent.name_hashes import NameHashes
+from tests.unit.agent.looks import backlog, look
 
 HASHES = NameHashes(b"salt")
 
@@ -30,3 +35,22 @@ def test_a_namespace_of_another_tenant_is_another() -> None:
 
 def test_what_is_no_topic_is_hashed_whole() -> None:
     assert HASHES.topic("a//b//c//d").startswith("topic-")
+
+
+def test_no_name_of_a_look_is_left() -> None:
+    secret = "acme-secret"
+
+    def named(value: Any, *kept: str) -> Any:
+        names = [each.name for each in fields(value) if each.type == "str"]
+        return replace(value, **{name: secret for name in names if name not in kept})
+
+    consumer = named(ConsumerLook("", "", "", 1, 0, False, 0, 1.0), "connected_since")
+    one = replace(
+        named(look(1, named(replace(backlog(), consumers=(consumer,)), "type"))),
+        publisher_addresses=(secret,),
+    )
+    hashed = HASHES.topic_look(one)
+    assert secret not in repr(hashed)
+    # A verdict on Failover goes by the consumer that gets the messages.
+    subscription = hashed.subscriptions[0]
+    assert subscription.active_consumer == subscription.consumers[0].name

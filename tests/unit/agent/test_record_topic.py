@@ -82,3 +82,29 @@ def test_a_stop_does_not_wait_for_a_cluster_that_is_away() -> None:
     topic.start()
     topic.close()
     assert topic.counts.dropped == 2
+
+
+def test_an_error_of_the_client_library_does_not_end_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(record_topic, "RETRY_S", 0.01)
+
+    class Broken(Producer):
+        def send(self, data: bytes, properties: dict[str, str]) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise RuntimeError("a bug of the library")
+            super().send(data, properties)
+
+        def close(self) -> None:
+            super().close()
+            raise RuntimeError("closed already")
+
+    producer = Broken(failures=2)
+    topic = RecordTopic("t", lambda: producer)
+    topic.start()
+    topic.write([record(1)])
+    assert producer.got.acquire(timeout=10)
+    topic.close()
+    assert producer.stored == [(b"\x01", "1")]
+    assert (topic.counts.records, topic.counts.failures, topic.counts.dropped) == (1, 2, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -361,3 +362,121 @@ def test_the_client_is_closed_by_its_owner() -> None:
     run = Run()
     assert isinstance(run.client, ClusterClient)
     run.client.close()
+
+
+def test_a_name_that_is_none_costs_no_other_topic() -> None:
+    def old_names(body: bytes) -> bytes:
+        """One topic has a name of Pulsar 1."""
+        return body.replace(b"persistent://acme/ns-7/", b"persistent://acme/use/ns-7/")
+
+    run = Run(cluster_of(20, brokers=1), faults=Faults(spoil=old_names))
+    run.play(30)
+    assert len(run.history.looks) == 19
+    assert run.scout.not_seen() == ["1 topics of a broker have names in a form that is not known"]
+
+
+def test_a_bug_in_one_look_does_not_end_that_look_for_ever() -> None:
+    run = Run(cluster_of(20, brokers=1))
+    inner, errors = run.history.note_look, [ValueError("a bug")] * 6
+
+    def note_look(look: TopicLook) -> None:
+        if errors:
+            raise errors.pop()
+        inner(look)
+
+    run.history.note_look = note_look  # type: ignore[method-assign]
+    failed = 0
+    for _ in range(400):
+        try:
+            run.clock.advance(round(run.scout.step() * NS_PER_S))
+        except ValueError:
+            failed += 1
+            run.clock.advance(10 * NS_PER_S)
+    assert failed == 6
+    assert set(run.history.looks) == set(run.cluster.topics)
+
+
+def test_a_bug_in_a_thread_does_not_use_up_the_places_of_a_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Run(cluster_of(20, brokers=1))
+    failed = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(run.client, "get", lambda *_, **__: 1 // 0)
+        for _ in range(20):
+            try:
+                run.clock.advance(round(run.scout.step() * NS_PER_S))
+            except ZeroDivisionError:
+                failed += 1
+                run.clock.advance(60 * NS_PER_S)
+    assert failed > 4
+    run.play(400)
+    assert set(run.history.looks) == set(run.cluster.topics)
+
+
+def test_problems_of_what_is_not_looked_at_any_more_are_forgotten() -> None:
+    run = Run(cluster_of(20, backlogs=3))
+    run.play(30)
+    topic = run.history.suspects(1, 0)[0]
+    path = f"/{topic.rpartition('/')[2]}/stats"
+    run.faults.refused = lambda where, _token: 500 if where.endswith(path) else None
+    run.play(20)
+    assert any("status 500" in text for text in run.scout.not_seen())
+    run.cluster.topics[topic].subscriptions.clear()
+    run.play(240)
+    assert run.scout.not_seen() == []
+
+
+def test_a_cluster_that_lists_no_broker_is_told_and_the_known_ones_are_asked() -> None:
+    run = Run(cluster_of(20))
+    run.play(30)
+    run.faults.spoil = lambda body: b"[]" if body.startswith(b'["broker') else body
+    run.play(120)
+    assert any("lists no broker" in text for text in run.scout.not_seen())
+    before = run.scout.figures.looks[LookKind.SURVEY]
+    run.play(120)
+    assert run.scout.figures.looks[LookKind.SURVEY] > before
+
+
+def test_surveys_end_the_sweep_of_namespaces() -> None:
+    scope = Scope(namespaces=("acme/ns-1",))
+    run = Run(cluster_of(40), Faults(refused=not_superuser), scope)
+    run.play(90)
+    assert len(run.plan.subjects(LookKind.SWEEP)) == 2
+    run.faults.refused = lambda path, token: None
+    run.play(130)
+    assert run.plan.subjects(LookKind.SWEEP) == []
+
+
+@pytest.mark.parametrize("refused", [lambda _path, _token: None, not_superuser])
+def test_what_is_left_out_is_not_looked_at(refused: Callable[[str, str], int | None]) -> None:
+    cluster = cluster_of(20, backlogs=0)
+    cluster.add(
+        FakeTopic(f"persistent://acme/ns-1/own-partition-{index}", 10, [FakeSubscription()])
+        for index in range(2)
+    )
+    own = frozenset({"persistent://acme/ns-1/own"})
+    scope = Scope(namespaces=("acme/ns-1",), left_out=own)
+    run = Run(cluster, Faults(refused=refused), scope)
+    run.play(150)
+    assert run.history.looks
+    assert not any("own" in topic for topic in run.history.looks)
+
+
+def test_requests_that_led_nowhere_count() -> None:
+    run = Run(cluster_of(100, backlogs=60))
+    run.play(60)
+    run.faults.is_looping = True
+    run.play(120)
+    assert run.scout.figures.errors[LookKind.STATS] > 60
+    assert run.scout.figures.requests == len(run.transport.sent_at_ns)
+    run.faults.gone |= set(BROKERS[1:])
+    run.play(60)
+    assert run.scout.figures.requests == len(run.transport.sent_at_ns)
+
+
+def test_a_question_for_an_owner_counts() -> None:
+    run = Run(cluster_of(20), Faults(refused=not_superuser), Scope(namespaces=("acme/ns-1",)))
+    run.play(60)
+    assert any("/lookup/" in url for url in run.transport.urls)
+    assert run.scout.figures.requests == len(run.transport.sent_at_ns)

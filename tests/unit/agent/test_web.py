@@ -131,7 +131,9 @@ def test_health_is_about_the_agent_and_not_about_clusters() -> None:
 
 
 def test_other_paths_and_methods_have_a_reason() -> None:
-    assert ask("/admin/v2/clusters")[:2] == (404, {"reason": "Not Found"})
+    assert ask("/admin/v2/headgate/limits?count=200")[:2] == (
+        404, {"reason": "An agent has no /admin/v2/headgate/limits: ask a broker of the cluster"},
+    )  # fmt: skip
     assert ask("/metrics", method="POST")[:2] == (405, {"reason": "Method Not Allowed"})
 
 
@@ -139,3 +141,13 @@ def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(web, "WAITING_MAX", 0)
     status, body, _ = ask("/metrics")
     assert (status, body["reason"]) == (503, "0 requests wait already: try again later")
+
+
+def test_a_timeline_is_asked_for_as_of_a_broker() -> None:
+    watch = Watch("prod")
+    watch.history.note_look(look(1, backlog()))
+    path = f"/admin/v2/headgate/explain/{TOPIC.replace('://', '/')}"
+    for where in (path, "/admin/v2/headgate/explain"):
+        assert ask(where, watch)[1]["timeline"] is False
+        assert ask(f"{where}?timeline=true", watch)[1]["timeline"] is True
+        assert ask(f"{where}?timeline=yes", watch)[0] == 400

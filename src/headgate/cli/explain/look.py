@@ -26,6 +26,7 @@ from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
 from headgate.agent.name_hashes import SALT_BYTES, NameHashes
 from headgate.agent.request_budget import RequestBudget
 from headgate.agent.scout import History, Scope, Scout
+from headgate.agent.shared_history import SharedHistory, UnknownTopicError
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.units import NS_PER_MS, NS_PER_S
@@ -73,7 +74,7 @@ def look_at(
     """
     clock = clock or SystemClock()
     kind = cluster_kind(client)
-    history = ClusterHistory(urlsplit(client.url).netloc or client.url)
+    history = SharedHistory(ClusterHistory(urlsplit(client.url).netloc or client.url))
     with ExitStack() as stack:
         executor = stack.enter_context(ThreadPoolExecutor(THREADS, thread_name_prefix="look"))
         recorder = stack.enter_context(_recorder(client, kind, request, history, clock))
@@ -117,16 +118,17 @@ def replayed(path: str, topic: str, count: int) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     with file:
-        history = ClusterHistory("")
+        inner = ClusterHistory("")
+        history = SharedHistory(inner)
         header, end = replay(file, path, history)
-    history.name = urlsplit(header.cluster).netloc or header.cluster
+    inner.name = urlsplit(header.cluster).netloc or header.cluster
     now_ms = header.started_ms + (end.at_ns - header.started_ns) // NS_PER_MS
     answer = judged(history, topic or header.topic, count, Instant(end.at_ns, now_ms))
     cut = ["the bundle ends early: the run that made it was killed"] if end.is_cut else []
     return with_evidence(answer, header.version, [*end.not_seen, *cut])
 
 
-def judged(history: ClusterHistory, topic: str, count: int, instant: Instant) -> dict[str, Any]:
+def judged(history: SharedHistory, topic: str, count: int, instant: Instant) -> dict[str, Any]:
     """What the looks show.
 
     Raises:
@@ -136,7 +138,7 @@ def judged(history: ClusterHistory, topic: str, count: int, instant: Instant) ->
         return history.top(count, instant)
     try:
         return history.topic(topic, instant)
-    except LookupError as error:
+    except UnknownTopicError as error:
         raise ExplainError(f"no look has shown the topic {topic}", EXIT_REFUSED) from error
 
 
@@ -150,7 +152,7 @@ class _Session:
     """The looks of one run."""
 
     def __init__(
-        self, scout: Scout, history: ClusterHistory, request: LookRequest, clock: Clock
+        self, scout: Scout, history: SharedHistory, request: LookRequest, clock: Clock
     ) -> None:
         self._scout = scout
         self._history = history
@@ -171,7 +173,7 @@ class _Session:
 
     def check(self) -> None:
         """Raise :class:`ExplainError` if nothing was seen."""
-        if self._history.topics:
+        if self._history.looks:
             return
         topic = self._request.topic
         if topic and topic in self._scout.missing:
@@ -187,7 +189,7 @@ class _Session:
 
     def _is_hopeless(self) -> bool:
         scout = self._scout
-        if self._history.topics:
+        if self._history.looks:
             return False
         if self._request.topic:
             return bool(scout.missing) or scout.is_refused
@@ -196,7 +198,7 @@ class _Session:
     def _present(self) -> str:
         """The sentence of the largest backlog, each two seconds anew."""
         now_ns = self._clock.monotonic_ns()
-        if now_ns - self._shown_ns >= _SHOW_NS and self._history.topics:
+        if now_ns - self._shown_ns >= _SHOW_NS and self._history.looks:
             self._shown_ns = now_ns
             instant = _instant(self._clock, now_ns)
             answer = judged_or_none(self._history, self._request.topic, instant)
@@ -207,7 +209,7 @@ class _Session:
         return self._sentence
 
 
-def judged_or_none(history: ClusterHistory, topic: str, instant: Instant) -> dict[str, Any] | None:
+def judged_or_none(history: SharedHistory, topic: str, instant: Instant) -> dict[str, Any] | None:
     """As :func:`judged`, with one backlog; None while there is no look."""
     try:
         return judged(history, topic, 1, instant)

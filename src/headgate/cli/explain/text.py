@@ -108,6 +108,9 @@ def _add_inferred_topic(page: Page, answer: Report, head: str) -> None:
     """A topic of an Apache Pulsar cluster, whose limits and waiting producers are not listed."""
     page.add(f"{head}: {cluster_text(answer)}, inferred", bold=True)
     page.add(inferred_publishing_line(answer))
+    if held := answer["publishing"]["sentence"]:
+        page.add(f"{capitalized(held)}.")
+    add_quotas(page, answer["quotas"], partitioned=bool(answer["partitions"]))
     for report in answer["subscriptions"]:
         page.blank()
         add_subscription(page, report)

@@ -14,16 +14,30 @@ import pytest
 from headgate.access.admin_api import AdminApi
 from headgate.access.client_config import ClientConfig
 from headgate.agent.cluster_client import ClusterClient, NotABrokerError
+from headgate.agent.cluster_history import ClusterHistory
+from headgate.agent.looks import LimitsLook
+from headgate.agent.shared_history import SharedHistory
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_S
 from headgate.cli.explain import look as module
 from headgate.cli.explain.errors import ExplainError
-from headgate.cli.explain.look import LookRequest, client_of, look_at, replayed
+from headgate.cli.explain.look import (
+    LookRequest,
+    client_of,
+    judged,
+    look_at,
+    replayed,
+    with_evidence,
+)
 from headgate.cli.explain.text import explain_text
+from headgate.explain.delivery import Instant
+from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
+from headgate.flow.limits.rate_limit import RateLimit
 from headgate.testing.clock import ManualClock
 from headgate.testing.fake_cluster import FakeCluster, FakeTransport, Faults, InlineExecutor
 from headgate.testing.fake_cluster.cluster import FakeSubscription, FakeTopic
 from headgate.testing.fake_cluster.transport import gibberish
+from tests.unit.agent.looks import TOPIC, S, backlog, look
 
 NS = "persistent://acme/shop"
 SLOW, LEFT, FINE = f"{NS}/slow", f"{NS}/left", f"{NS}/fine"
@@ -290,3 +304,29 @@ def test_a_file_that_all_may_read_is_no_failure_in_a_thread(tmp_path: Path) -> N
     client = client_of(AdminApi(config, {}, warnings.append))
     assert client._authentication.headers() == {"Authorization": "Bearer a.b.c"}
     assert warnings == []
+
+
+def test_quotas_and_a_publish_limit_are_part_of_the_answer() -> None:
+    history = SharedHistory(ClusterHistory("c"))
+    for second in range(6):
+        size = 1_000_000 * (second + 1)
+        history.note_look(
+            look(
+                5 * second, backlog("app", backlog=9 * second, backlog_bytes=size),
+                published=5_000 * second, quota_size_bytes=10_000_000,
+            )
+        )  # fmt: skip
+    limit = EffectiveLimit(RateLimit(1_000, None), "topic policy")
+    history.note_limits(LimitsLook(TOPIC, 25 * S, (NO_LIMIT,) * 3, {}, limit, ()))
+    answer = judged(history, TOPIC, 1, Instant(25 * S, 0))
+    assert [quota["subscription"] for quota in answer["quotas"]] == ["app"]
+    text = _unwrapped(with_evidence(answer, "4.0.8", []))
+    assert "publish limit of 1,000 msg/s (topic policy) probably holds producers" in text
+    assert answer["quotas"][0]["sentence"][1:] in text
+    text = _unwrapped(with_evidence(judged(history, "", 5, Instant(25 * S, 0)), "4.0.8", []))
+    assert "Topics whose producers are held:" in text
+    assert answer["quotas"][0]["sentence"] in text
+
+
+def _unwrapped(answer: dict[str, Any]) -> str:
+    return " ".join(explain_text(answer, 500, color=False).split())

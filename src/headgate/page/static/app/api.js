@@ -36,8 +36,13 @@ function ownHeaders() {
   return authorization ? { ...OF_A_SCRIPT, Authorization: authorization } : { ...OF_A_SCRIPT };
 }
 
+// An agent that watches several clusters is asked about the one that ?cluster=NAME of the page names.
+const CLUSTER = new URLSearchParams(location.search).get("cluster");
+
 export function address(path) {
-  return new URL(path, ROOT).href;
+  const url = new URL(path, ROOT);
+  if (CLUSTER) url.searchParams.set("cluster", CLUSTER);
+  return url.href;
 }
 
 export class Refused extends Error {

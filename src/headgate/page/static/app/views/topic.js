@@ -50,7 +50,10 @@ export function LimitsTable({ limits, empty, withSubject }) {
     ]} />`;
 }
 
-function Publishing({ publishing }) {
+// Looks from outside do not tell it; so the page must not say that there is none.
+const OUTSIDE = "Not known: looks from outside the broker do not tell it.";
+
+function Publishing({ publishing, inferred }) {
   const parked = publishing.parked ?? [];
   return html`<section class="half"><h2>Publishing</h2>
     <p class="sentence">${withoutCause(publishing.sentence)}</p>
@@ -59,7 +62,7 @@ function Publishing({ publishing }) {
       <${Figure} name="Messages" value=${`${rate(publishing.messagesPerS)}/s`} />
       <${Figure} name="Bytes" value=${`${bytes(publishing.bytesPerS)}/s`} />
     <//>
-    <${Table} rows=${parked} empty="No message of a producer has waited since the topic was loaded."
+    <${Table} rows=${parked} empty=${inferred ? OUTSIDE : "No message of a producer has waited since the topic was loaded."}
       keyOf=${(each) => each.cause} columns=${[
         { head: "Cause of waiting", cell: (each) => each.cause.replaceAll("_", " ") },
         { head: "Messages now", isNumber: true, cell: (each) => count(each.messages) },
@@ -96,12 +99,12 @@ export function Topic({ parts, everyS }) {
       ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
       <p class="lead">${report.sentence}</p>
       <${TopicActions} report=${report} onDone=${answer.ask} />
-      <div class="halves"><${Publishing} publishing=${report.publishing} /><${Dispatching} report=${report} /></div>
+      <div class="halves"><${Publishing} publishing=${report.publishing} inferred=${isInferred(report)} /><${Dispatching} report=${report} /></div>
       <h2>Limits in force</h2>
       <${LimitsTable} limits=${[...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
-        empty="No limit is in force for this topic." />
+        empty=${isInferred(report) ? OUTSIDE : "No limit is in force for this topic."} />
       <h2>Backlog quotas</h2>
-      <${Table} rows=${report.quotas} empty="No backlog quota is in force." keyOf=${(quota) => quota.type} columns=${[
+      <${Table} rows=${report.quotas} empty=${isInferred(report) ? "No look has shown a backlog quota." : "No backlog quota is in force."} keyOf=${(quota) => quota.type} columns=${[
         { head: "Quota", cell: (quota) => `${quota.type}, ${quota.policy}` },
         { head: "Limit", isNumber: true, cell: (quota) => (quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)) },
         { head: "Used", cell: (quota) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
