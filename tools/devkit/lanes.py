@@ -99,7 +99,7 @@ LANES: Final = (
     TestLane(
         "page",
         ("tests/page",),
-        budget_s=80,
+        budget_s=60,
         limit_s=900,
         needs_browser=True,
         # The browser is a real process, and one test measures its first paint.
