@@ -296,7 +296,7 @@ class ServeOptions:
         """Raise :class:`InputError` for a folder that cannot hold tables, or no address."""
         checked_root(self.out)
         if not self.host:
-            raise InputError("--host is empty; an address of this machine is needed")
+            raise InputError("--address is empty; an address of this machine is needed")
 
 
 @dataclass(frozen=True, slots=True)

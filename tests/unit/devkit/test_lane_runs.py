@@ -203,7 +203,7 @@ def test_a_lane_over_its_budget_is_named_and_passes() -> None:
     ]
     last = lane_runs.summary_lines([slow, quick, red], 1_000)[-1]
     assert last == (
-        "  total       1000.0 s   231.6 s of CPU of  180 s   failed: red, over the budget of 900 s"
+        "  total       1000.0 s   231.6 s of CPU of  180 s   failed: red, over the budget of 930 s"
     )
     assert red.verdict == "failed with status 1, over its budget of 60 s"
 

@@ -17,7 +17,7 @@ from headgate.pipeline.options import SERVE_PORT, ServeOptions
     show_default=True, help="Port of the page; 0 takes a free one.",
 )  # fmt: skip
 @click.option(
-    "--host", metavar="ADDRESS", default="127.0.0.1", show_default=True,
+    "--address", "host", metavar="ADDRESS", default="127.0.0.1", show_default=True,
     help="Address to listen on.",
 )  # fmt: skip
 @click.option(

@@ -69,7 +69,7 @@ def check_address(options: ServeOptions) -> None:
     """
     if not is_loopback(options.host) and not options.is_insecure_allowed:
         raise InputError(
-            f"--host {options.host!r} is not allowed: the page asks for no credentials, so "
+            f"--address {options.host!r} is not allowed: the page asks for no credentials, so "
             "everybody who reaches this address could read the tables. Listen on 127.0.0.1, or say "
             "that this is meant with --insecure-listen"
         )
@@ -95,5 +95,5 @@ def listener(host: str, port: int) -> socket.socket:
         if error.errno == errno.EADDRINUSE:
             raise InputError(f"port {port} is in use (--port); 0 takes a free one") from error
         reason = error.strerror or os.strerror(error.errno or 0)
-        raise InputError(f"{host}:{port} cannot be listened on: {reason} (--host)") from error
+        raise InputError(f"{host}:{port} cannot be listened on: {reason} (--address)") from error
     return listening
