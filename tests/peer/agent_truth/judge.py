@@ -91,13 +91,17 @@ def verdicts(record: list[Line], looks: list[Line]) -> dict[tuple[str, str], str
     """The verdict on each (topic, subscription) after these looks."""
     history = ClusterHistory("truth")
     topics = sorted({line.topic for line in looks})
-    for topic in topics:
-        history.note_limits(limits_look(topic, record[0].at_ns, limits(record, topic)))
+    known: set[str] = set()
     for line in looks:
         if line.kind == "proof":
             history.note_proof(proof_look(line.body, line.topic, line.at_ns))
-        else:
-            history.note_look(topic_look(line.body, line.topic, line.at_ns))
+            continue
+        history.note_look(topic_look(line.body, line.topic, line.at_ns))
+        if line.topic not in known:
+            # A history takes the limits of topics that it knows.
+            known.add(line.topic)
+            answers = limits(record, line.topic)
+            history.note_limits(limits_look(line.topic, line.at_ns, answers))
     instant = Instant(looks[-1].at_ns, 0)
     return {
         (topic, report["subscription"]): report["verdict"]
