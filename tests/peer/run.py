@@ -12,12 +12,16 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.peer.agent_truth.judge import judge
+from tests.peer.agent_truth.record import RECORD_S, record_round
+from tests.peer.agent_truth.situations import ROUNDS
 from tests.peer.apache_pulsar import ApachePulsar
 from tests.peer.full_disk import play_on_full_disk
 from tests.peer.pulsar_tools import play_tools
 from tests.peer.s3_server import PYTHON_VARIABLE
 from tests.peer.secured_broker import PASSWORD, USER, Secured, secured_broker
 from tests.service.process import BrokerProcess
+from tests.spark.labelled import CLUSTERS
 
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 FULL_DISK = "full-disk"
@@ -172,6 +176,16 @@ def play_spark(java: str, jars: str) -> int:
         return _pytest(SPARK_TESTS, urls)
 
 
+def play_agent(java: str, jars: str) -> int:
+    """Play situations with a known cause on an Apache Pulsar, and count how often the agent is
+    right."""
+    with tempfile.TemporaryDirectory() as folder:
+        for factors in ROUNDS:
+            for cluster in CLUSTERS:
+                record_round(java, Path(jars), Path(folder), cluster, factors, RECORD_S)
+        return judge(Path(folder), show=True)
+
+
 def play_s3(s3_python: str) -> int:
     """Run the tests that start an S3 server, with the Python that has one; return their status."""
     return _pytest(S3_TESTS, {PYTHON_VARIABLE: s3_python})
@@ -196,6 +210,7 @@ PARTS: dict[str, Callable[..., int]] = {
     "tools": lambda java, jars: play_tools(java, Path(jars)),
     "s3": play_s3,
     "spark": play_spark,
+    "agent": play_agent,
 }
 
 if __name__ == "__main__":

@@ -29,6 +29,8 @@ GO_PROGRAM: Final = CACHE / "peer-go"
 PULSAR_PROJECT: Final = PROJECT.parent / "pulsar" / "pom.xml"
 PULSAR_JARS: Final = CACHE / "apache-pulsar" / "lib"
 BUILD_LIMIT_S: Final = 600
+AGENT_LIMIT_S: Final = 3_600
+"""Four runs of five minutes each, and the starts."""
 
 
 def maven(project: Path, phase: str, title: str) -> None:
@@ -117,6 +119,12 @@ PARTS: Final = (
     ),
     Part("s3", "tables in an S3", _s3),
     Part("spark", "Spark with an Apache Pulsar", lambda python: _pulsar(python, "spark")),
+    Part(
+        "agent",
+        "the agent's verdicts about an Apache Pulsar",
+        lambda python: _pulsar(python, "agent"),
+        AGENT_LIMIT_S,
+    ),
     Part(
         "go-suite",
         "the Go client's own suite",

@@ -14,7 +14,6 @@ import gzip
 import json
 import random
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from math import sqrt
 from pathlib import Path
@@ -119,33 +118,37 @@ def interval(right: int, count: int) -> str:
     return f"{right} of {count} = {part:.1%} ({middle - half:.1%} to {middle + half:.1%})"
 
 
-def main() -> int:
-    """Print the accuracy by period; returns 1 if one is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--show", action="store_true", help="print wrong verdicts")
-    options = parser.parse_args()
+def judge(folder: Path, *, show: bool) -> int:
+    """Print the accuracy by period, and with ``show`` each wrong verdict. Returns 1 if the accuracy
+    that is asked for is missed."""
     meant = {key: value for factor in FACTORS for key, value in labels(factor).items()}
-    records = [lines(path) for path in sorted(options.folder.glob("*.jsonl.gz"))]
+    records = [lines(path) for path in sorted(folder.glob("*.jsonl.gz"))]
     missed = 0
     for period_s, for_s, least in CASES:
-        right, wrong = 0, Counter[tuple[str, str, str]]()
+        right = 0
+        wrong: list[str] = []
         for seed, record in enumerate(records):
             found = verdicts(record, [*seen(record, period_s, for_s, seed)])
             for (topic, name), verdict in found.items():
                 if verdict == meant[topic, name]:
                     right += 1
                 else:
-                    wrong[topic.rpartition("/")[2], name, verdict] += 1
-        count = right + wrong.total()
+                    wrong.append(f"  {topic.rpartition('/')[2]} {name}: {verdict}")
+        count = right + len(wrong)
         note = "" if least is None else f"; at least {least:.0%}"
-        said = f"a look each {period_s:g} s, after {for_s:g} s: {interval(right, count)}{note}"
-        sys.stdout.write(f"{said}\n")
+        said = [f"a look each {period_s:g} s, after {for_s:g} s: {interval(right, count)}{note}"]
+        sys.stdout.write("\n".join(said + sorted(wrong) * show) + "\n")
         missed += least is not None and right < least * count
-        if options.show:
-            for topic, name, verdict in sorted(wrong):
-                sys.stdout.write(f"  {topic} {name}: {verdict}\n")
     return int(missed > 0)
+
+
+def main() -> int:
+    """Judge the records of a folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--show", action="store_true", help="print wrong verdicts")
+    options = parser.parse_args()
+    return judge(options.folder, show=options.show)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.peer.agent_truth.situations import FACTORS, of_round
+from tests.peer.agent_truth.situations import ROUNDS, of_round
 from tests.peer.apache_pulsar import ApachePulsar
 from tests.spark.labelled import MAIN, WIDE, Situation, clients_of, rate_body
 
@@ -39,6 +39,8 @@ TOPICS_AT_ONCE = 4
 """Of one process of clients: all of it share one thread for the network, which needs Python's lock
 for each receipt."""
 REQUEST_S = 10
+RECORD_S = 310.0
+"""Five minutes, as the slowest judgement needs, and a little."""
 
 
 class Recorder:
@@ -144,12 +146,24 @@ def played(
                     raise RuntimeError(f"clients ended:\n{log.read_text()[-2_000:]}")
 
 
+def record_round(
+    java: str, jars: Path, folder: Path, cluster: str, factors: Sequence[float], seconds: float
+) -> None:
+    """Play the situations of a round or several at once, and keep what the cluster answered."""
+    name = "-".join((cluster, *(f"{factor:g}" for factor in factors)))
+    with (
+        played(java, jars, cluster, factors, seconds) as (peer, situations),
+        gzip.open(folder / f"{name}.jsonl.gz", "wt") as out,
+    ):
+        record(peer.admin_url, situations, seconds, out)
+
+
 def main() -> None:
     """Play and record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jars", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=310.0)
+    parser.add_argument("--seconds", type=float, default=RECORD_S)
     parser.add_argument("--factor", type=float, action="append")
     parser.add_argument("--cluster", choices=(MAIN, WIDE), action="append")
     options = parser.parse_args()
@@ -157,17 +171,11 @@ def main() -> None:
     if java is None:
         raise SystemExit("no java on the path")
     options.folder.mkdir(parents=True, exist_ok=True)
-    factors = options.factor or FACTORS
-    for cluster in options.cluster or (MAIN, WIDE):
-        name = "-".join((cluster, *(f"{factor:g}" for factor in factors)))
-        with (
-            played(java, options.jars.resolve(), cluster, factors, options.seconds) as (
-                peer,
-                situations,
-            ),
-            gzip.open(options.folder / f"{name}.jsonl.gz", "wt") as out,
-        ):
-            record(peer.admin_url, situations, options.seconds, out)
+    rounds = [tuple(options.factor)] if options.factor else ROUNDS
+    for factors in rounds:
+        for cluster in options.cluster or (MAIN, WIDE):
+            jars = options.jars.resolve()
+            record_round(java, jars, options.folder, cluster, factors, options.seconds)
 
 
 if __name__ == "__main__":

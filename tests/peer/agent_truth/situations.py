@@ -19,8 +19,9 @@ from tests.spark.labelled import (
     Situation,
 )
 
-FACTORS = (0.5, 0.75, 1.0, 1.5)
-"""Of the rounds."""
+ROUNDS = ((0.5, 1.0), (0.75, 1.5))
+"""The factors of the rounds; those of a pair are played at once."""
+FACTORS = tuple(factor for pair in ROUNDS for factor in pair)
 
 MORE = (
     # Borderline: the limit is a tenth below what the consumer could take ...

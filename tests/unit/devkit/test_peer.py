@@ -72,15 +72,16 @@ def test_each_part_is_built_and_named_to_its_program(
         "tools": [*prefix, "tools", "/a/java", str(peer.PULSAR_JARS)],
         "s3": [*prefix, "s3", "/s3/python"],
         "spark": [*prefix, "spark", "/a/java", str(peer.PULSAR_JARS)],
+        "agent": [*prefix, "agent", "/a/java", str(peer.PULSAR_JARS)],
         "go-suite": ["go"],
         "python-suite": ["python"],
     }  # fmt: skip
-    java, again, v5, go, tools, spark = found.commands
+    java, again, v5, go, tools, spark, agent = found.commands
     assert java == again
     assert v5[-2:] == [str(peer.PROJECT_5), "process-test-classes"]
     assert [java[0], java[-1]] == ["mvn", "process-test-classes"]
     assert go[1:4] == ["build", "-C", str(peer.GO_PROJECT)]
-    assert tools == spark
+    assert tools == spark == agent
     assert [tools[0], tools[-1]] == ["mvn", "process-resources"]
     assert cache.is_dir()
     assert not peer.BUILT.exists(), "of an earlier build"
