@@ -17,6 +17,7 @@ from headgate.agent.history_figures import TopicTotals, figures_of
 from headgate.agent.inferred_topic import InferredTopic
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.agent.quota_forecast import Level, QuotaForecast, quota_state
+from headgate.agent.scout import History
 from headgate.base.errors import HeadgateError
 from headgate.base.units import NS_PER_S
 from headgate.explain.delivery import Instant
@@ -29,44 +30,9 @@ class UnknownTopicError(HeadgateError):
     """The agent has not seen a topic; the text is one sentence."""
 
 
-class History(Protocol):
-    """The last hour of a cluster, as ``cluster_history`` keeps it."""
-
-    def note_look(self, look: TopicLook) -> None:
-        """A look at a topic or partition."""
-        ...
-
-    def note_proof(self, proof: ProofLook) -> None:
-        """A look at its cursors."""
-        ...
-
-    def note_limits(self, limits: LimitsLook) -> None:
-        """Its limits."""
-        ...
-
-    def note_gone(self, topic: str, at_ns: int) -> None:
-        """A topic that is not there."""
-        ...
-
-    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
-        """A broker that does not answer."""
-        ...
-
-    def suspects(self, count: int, now_ns: int) -> list[str]:
-        """Topics that are worth a close look."""
-        ...
-
-    def proofs_wanted(self, count: int, now_ns: int) -> list[str]:
-        """Topics whose cursors are worth a look."""
-        ...
-
-    def limits_wanted(self, count: int, now_ns: int) -> list[str]:
-        """Topics whose limits are wanted."""
-        ...
-
-    def forget(self, before_ns: int) -> None:
-        """Forget what was not seen since then."""
-        ...
+class JudgedHistory(History, Protocol):
+    """The last hour of a cluster, as ``cluster_history`` keeps it: what looks are told to, and what
+    they say together."""
 
     def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """The JSON of explain without a topic."""
@@ -92,7 +58,7 @@ _LIMIT_FIELDS: Final = {
 class SharedHistory:
     """A history, the forecast of quotas beside it, and how much was looked at."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: JudgedHistory) -> None:
         self._history = history
         self._forecast = QuotaForecast()
         self._totals = TopicTotals()

@@ -1,7 +1,8 @@
 """Lanes: executors with one thread each, which run blocking work and return to the event loop.
 
 A lane runs its jobs in order, one at a time. The commit lane commits, the upkeep lane maintains the
-logs, the read lane reads backlog, and the metadata lane writes the metadata store.
+logs, the removal lane frees deleted segments, the read lane reads backlog, and the metadata lane
+writes the metadata store.
 ``headgate.testing`` has lanes that run in simulated time.
 """
 

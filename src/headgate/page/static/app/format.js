@@ -71,6 +71,16 @@ export function shortTopic(name) {
   return `${tenant}/${namespace}/${local}`;
 }
 
+// The topic of a partition; another topic is its own.
+export function wholeTopic(name) {
+  return name.replace(/-partition-\d+$/, "");
+}
+
+// "2026-11-28T21:10:05.123Z" to the second, as people read it.
+export function instant(text) {
+  return text.slice(0, 19).replace("T", " ");
+}
+
 // The path of a topic's REST routes, each part encoded.
 export function topicPath(name) {
   const { domain, tenant, namespace, local } = topicParts(name);

@@ -3,7 +3,8 @@
 import { html, useState } from "../vendor/preact.js";
 import { address } from "./api.js";
 import { CAUSES, causeMeaning, causeName } from "./causes.js";
-import { UNKNOWN, bytes, count, duration, percent } from "./format.js";
+import { UNKNOWN, bytes, count, duration, percent, shortTopic, wholeTopic } from "./format.js";
+import { link } from "./state.js";
 
 export function Verdict({ cause, inferred }) {
   return html`<span class="verdict c-${cause} ${inferred ? "inferred" : ""}" title=${causeMeaning(cause)}>
@@ -133,6 +134,11 @@ export function Table({ columns, rows, keyOf, empty, caption, detail }) {
       ${detail && html`<tr class="detail"><td colspan=${columns.length}>${detail(row)}</td></tr>`}
     </tbody>`)}
   </table></div>`;
+}
+
+// A topic, or the one of a partition, with a link to what holds it back.
+export function TopicLink({ topic }) {
+  return html`<a class="name" href=${link(["topic", wholeTopic(topic)])}>${shortTopic(topic)}</a>`;
 }
 
 // A figure with its name: what a reader looks for first.

@@ -1,9 +1,9 @@
 // Adaptive publish throttling: what the controller decided, by which signals, or what it would do.
 
 import { html } from "../../vendor/preact.js";
-import { UNKNOWN, bytes, count, percent, shortTopic, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Table } from "../parts.js";
-import { link, useAnswer } from "../state.js";
+import { UNKNOWN, bytes, count, instant, percent, withoutCause } from "../format.js";
+import { Elsewhere, Figure, Figures, Freshness, Table, TopicLink } from "../parts.js";
+import { useAnswer } from "../state.js";
 
 const COUNT = 100;
 
@@ -12,8 +12,8 @@ function Decisions({ report }) {
     empty=${report.observeOnly ? "It would have slowed no topic." : "It has slowed no topic."}
     detail=${(each) => withoutCause(each.sentence)}
     columns=${[
-      { head: "When", cell: (each) => each.at.slice(0, 19).replace("T", " ") },
-      { head: "Topic", cell: (each) => html`<a class="name" href=${link(["topic", each.topic.replace(/-partition-\d+$/, "")])}>${shortTopic(each.topic)}</a>` },
+      { head: "When", cell: (each) => instant(each.at) },
+      { head: "Topic", cell: (each) => html`<${TopicLink} topic=${each.topic} />` },
       { head: "Decision", cell: (each) => `${each.observeOnly ? "would be " : ""}${each.kind}` },
       { head: "Rule", cell: (each) => [each.rule, each.memoryRule].filter(Boolean).join(", ").replaceAll("_", " ") },
       { head: "Before", cell: (each) => each.before ?? UNKNOWN },

@@ -1,7 +1,7 @@
 // The broker itself: what clients hold of its memory, its disk, its threads and its event loop.
 
 import { html } from "../../vendor/preact.js";
-import { UNKNOWN, bytes, count, duration, withoutCause } from "../format.js";
+import { UNKNOWN, bytes, count, duration, instant, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Table, UseBar } from "../parts.js";
 import { useAnswer } from "../state.js";
 
@@ -19,7 +19,7 @@ export function Broker({ everyS }) {
     ${report && html`
       <p class="lead">${report.sentence ? withoutCause(report.sentence) : "Nothing is wrong with the broker itself."}</p>
       <${Figures}>
-        <${Figure} name="Running since" value=${report.started.slice(0, 19).replace("T", " ")} />
+        <${Figure} name="Running since" value=${instant(report.started)} />
         <${Figure} name="Connections" value=${count(report.connections)} note=${report.storage.connectionsRefused ? `${count(report.storage.connectionsRefused)} refused` : null} />
         <${Figure} name="Commit, mean" value=${milliseconds(report.storage.commitMeanS)} note=${`longest ${milliseconds(report.storage.commitLongestS)} in 10 s`} />
         <${Figure} name="Longest turn" value=${milliseconds(report.longestTurnS)} note=${report.longestTurn || "of the event loop"} />

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { Refused, getMessage } from "../api.js";
-import { UNKNOWN, count, shortTopic, topicPath } from "../format.js";
+import { UNKNOWN, count, shortTopic, topicPath, wholeTopic } from "../format.js";
 import { Elsewhere, Freshness, Table } from "../parts.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
@@ -47,7 +47,7 @@ function Namespace({ tenant, namespace, everyS }) {
   const partitioned = useAnswer(`admin/v2/persistent/${[tenant, namespace].map(encodeURIComponent).join("/")}/partitioned`, everyS);
   const policies = useAnswer(base, everyS);
   const whole = new Set(partitioned.value ?? []);
-  const single = (topics.value ?? []).filter((name) => !whole.has(name.replace(/-partition-\d+$/, "")));
+  const single = (topics.value ?? []).filter((name) => !whole.has(wholeTopic(name)));
   const rows = [...whole].map((name) => ({ name, kind: "partitioned" })).concat(single.map((name) => ({ name, kind: "" })));
   rows.sort((a, b) => (a.name < b.name ? -1 : 1));
   return html`<${Crumbs} of=${[tenant, namespace]} />

@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { CAUSES } from "../causes.js";
-import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, withoutCause } from "../format.js";
+import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
@@ -31,7 +31,7 @@ export function isInferred(report) {
 function breaches(answer) {
   const found = new Map();
   for (const { topic, quota } of answer.quotas ?? []) {
-    const name = topic.replace(/-partition-\d+$/, "");
+    const name = wholeTopic(topic);
     const inS = quota.exceeded ? 0 : quota.secondsToBreach;
     if (inS != null) found.set(name, Math.min(inS, found.get(name) ?? Infinity));
   }

@@ -1,15 +1,11 @@
 // Quotas and storage: what breaks soon, what fills the disk, and what keeps it.
 
 import { html } from "../../vendor/preact.js";
-import { UNKNOWN, bytes, count, duration, shortTopic, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Table, UseBar } from "../parts.js";
-import { link, useAnswer } from "../state.js";
+import { UNKNOWN, bytes, count, duration, withoutCause } from "../format.js";
+import { Elsewhere, Figure, Figures, Freshness, Table, TopicLink, UseBar } from "../parts.js";
+import { useAnswer } from "../state.js";
 
 const COUNT = 50;
-
-function TopicName({ topic }) {
-  return html`<a class="name" href=${link(["topic", topic.replace(/-partition-\d+$/, "")])}>${shortTopic(topic)}</a>`;
-}
 
 function Quotas({ answer }) {
   return html`<h2>Backlog quotas that are exceeded, or will be within a day</h2>
@@ -17,7 +13,7 @@ function Quotas({ answer }) {
       empty="No backlog quota is exceeded, and none will be within a day."
       detail=${({ quota }) => withoutCause(quota.sentence)}
       columns=${[
-        { head: "Topic", cell: ({ topic }) => html`<${TopicName} topic=${topic} />` },
+        { head: "Topic", cell: ({ topic }) => html`<${TopicLink} topic=${topic} />` },
         { head: "Quota", cell: ({ quota }) => `${quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)}, ${quota.policy}` },
         { head: "Used", cell: ({ quota }) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
         { head: "Breaks in", isNumber: true, cell: ({ quota }) => (quota.exceeded ? "exceeded" : duration(quota.secondsToBreach)) },
@@ -51,7 +47,7 @@ export function Storage({ everyS }) {
       <${Table} rows=${report.topics} keyOf=${(each) => each.topic} empty="No topic keeps messages on the disk."
         detail=${(each) => withoutCause(each.sentence)}
         columns=${[
-          { head: "Topic", cell: (each) => html`<${TopicName} topic=${each.topic} />` },
+          { head: "Topic", cell: (each) => html`<${TopicLink} topic=${each.topic} />` },
           { head: "Messages", isNumber: true, cell: (each) => bytes(each.heldBytes) },
           { head: "Pinned beside", isNumber: true, cell: (each) => bytes(each.pinnedBytes) },
           { head: "Deleting it frees", isNumber: true, cell: (each) => bytes(each.freesBytes) },

@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { TopicActions } from "../actions/index.js";
-import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, withoutCause } from "../format.js";
+import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
 import { link, useAnswer } from "../state.js";
 import { isInferred } from "./now.js";
@@ -31,8 +31,7 @@ export function statesOf(window) {
 function Subject({ limit }) {
   const [topic, subscription] = limit.subject.split(" / ");
   if (!topic) return "all topics";
-  const whole = topic.replace(/-partition-\d+$/, "");
-  const target = subscription ? ["subscription", whole, subscription] : ["topic", whole];
+  const target = subscription ? ["subscription", wholeTopic(topic), subscription] : ["topic", wholeTopic(topic)];
   return html`<a class="name" href=${link(target)}>${shortTopic(topic)}${subscription ? ` / ${subscription}` : ""}</a>`;
 }
 
