@@ -156,7 +156,7 @@ class Catalog(OwnRows):
 
     def namespace(self, name: NamespaceName) -> NamespaceRow | None:
         """One namespace."""
-        return cast(NamespaceRow | None, self._state.get(Kind.NAMESPACE, str(name)))
+        return cast(NamespaceRow | None, self._state.get(Kind.NAMESPACE, name.full))
 
     def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[str]:
         """Full names of a namespace's topics and of each partition, sorted."""
