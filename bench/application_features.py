@@ -162,9 +162,7 @@ async def _ack_us(world: World, begun: int) -> tuple[float, float]:
     await world.start()
     connected = await world.connect()
     producer = await connected.producer(TOPIC)
-    consumer = await connected.subscribe(
-        TOPIC, "s", kind=SubscriptionType.SHARED, queue_size=0
-    )
+    consumer = await connected.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, queue_size=0)
     singles = [await producer.send(b"x") for _ in range(MESSAGES // 10)]
     batches = [await producer.send(b"", batch=[b"x"] * 100) for _ in range(begun + 20)]
     consumer.flow(1_000_000)
@@ -251,7 +249,9 @@ def delays(table: Table, count: int, late_count: int) -> None:
         quantile(late_ms, 0.99), "ms", LATE_MS_MAX, note=note,
     )  # fmt: skip
     note = f"latest {number(max(timer_ms))}"
-    table.add("a timer of the same machine, late, p99", f"{number(quantile(timer_ms, 0.99))} ms ({note})")
+    table.add(
+        "a timer of the same machine, late, p99", f"{number(quantile(timer_ms, 0.99))} ms ({note})"
+    )
     if min(late_ms) < 0:
         raise RuntimeError(f"a message came {-min(late_ms):.1f} ms early")
 
@@ -315,7 +315,11 @@ def main() -> None:
     table = Table("What features of applications cost")
     deduplication(table, 4 if is_quick else 20)
     acknowledgements(table, 1 if is_quick else 5)
-    delays(table, DELAYED // 10 if is_quick else DELAYED, LATE_MESSAGES // 4 if is_quick else LATE_MESSAGES)
+    delays(
+        table,
+        DELAYED // 10 if is_quick else DELAYED,
+        LATE_MESSAGES // 4 if is_quick else LATE_MESSAGES,
+    )
     table.print()
 
 

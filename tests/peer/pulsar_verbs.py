@@ -1,8 +1,8 @@
 """``pulsar-admin`` with every verb that ``headgate admin`` has too, against a broker of ours.
 
-``pulsar_verbs.txt`` has the commands, in the form of ``pulsar_tools.txt``. A start of the tool takes
-two seconds, so one process of it (``pulsar/AdminLoop.java``) carries out all of them. In braces are
-the broker's name, a file of a schema, and the ledger that ``last-message-id`` named last.
+``pulsar_verbs.txt`` has the commands, in the form of ``pulsar_tools.txt``. A start of the tool
+takes two seconds, so one process of it (``pulsar/AdminLoop.java``) carries out all of them. In
+braces are the broker's name, a file of a schema, and the ledger that ``last-message-id`` named.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ CLIENT_ID: Final = "orders"
 """The super user by the tokens of the issuer."""
 LIFE_S: Final = 600
 _PROVIDER: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
-_OPENID_PROVIDER: Final = "org.apache.pulsar.broker.authentication.oidc.AuthenticationProviderOpenID"
+_OPENID_PROVIDER: Final = (
+    "org.apache.pulsar.broker.authentication.oidc.AuthenticationProviderOpenID"
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ def _started(folder: Path, issuer: FakeIssuer) -> Secured:
     own = certificates / "client-admin"
     credentials = folder / "credentials.json"
     given = {"client_id": CLIENT_ID, "client_secret": issuer.client_secret}
-    _keep(credentials, json.dumps({"type": "client_credentials", "issuer_url": issuer.url, **given}))
+    _keep(
+        credentials, json.dumps({"type": "client_credentials", "issuer_url": issuer.url, **given})
+    )
     return Secured(
         broker, authority, token_file, own.with_suffix(".cert.pem"), own.with_suffix(".key.pem"),
         issuer, credentials,

@@ -55,7 +55,15 @@ class PartialAcks:
     has the ordinals that changed since :meth:`take_changed`.
     """
 
-    __slots__ = ("_changed", "_latest", "_latest_packed", "_map", "highest", "messages", "size_bytes")
+    __slots__ = (
+        "_changed",
+        "_latest",
+        "_latest_packed",
+        "_map",
+        "highest",
+        "messages",
+        "size_bytes",
+    )
 
     def __init__(self) -> None:
         self._latest = -1

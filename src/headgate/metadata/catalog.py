@@ -198,7 +198,9 @@ class Catalog(OwnRows):
 
     def topic_policies(self, topic: TopicName) -> TopicPolicies:
         """The policies set on a topic; for a partition, those of its partitioned topic."""
-        row = self._state.get(Kind.TOPIC_POLICIES, self.own_name(topic))
+        # Crowds of consumers ask this several times each: no call more than needed.
+        name = topic.full if topic.partition < 0 else self.own_name(topic)
+        row = self._state.get(Kind.TOPIC_POLICIES, name)
         return NO_TOPIC_POLICIES if row is None else cast(TopicPolicies, row)
 
     def topic_properties(self, topic: TopicName) -> Mapping[str, str]:

@@ -9,8 +9,7 @@ import org.apache.pulsar.admin.cli.PulsarAdminTool;
 
 /**
  * pulsar-admin for many commands, each a line of words between tabs on stdin: a start takes two seconds.
- * The answer to each is a line of JSON-free text: "ok" or "failed", a blank, and the bytes of the output
- * that follows.
+ * The answer to each is a line, "ok" or "failed", a blank and a number, and as many bytes of output.
  */
 public final class AdminLoop extends PulsarAdminTool {
     private AdminLoop(Properties properties) throws Exception {
