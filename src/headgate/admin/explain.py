@@ -81,7 +81,11 @@ async def explain_topic(call: Call) -> Reply:
     per_partition = call.flag("perPartition")
     await reserve_for(call, partitions_of(catalog, topic) or [topic])
     report = await call.facade.explain_topic(
-        topic, per_partition=per_partition, timelines=call.flag("timeline")
+        topic,
+        per_partition=per_partition,
+        timelines=call.flag("timeline"),
+        # A change names the role that made it. Who may see the roles of a topic may see these.
+        roles=call.may(Operation.TOPIC_PERMISSIONS_READ, topic.full),
     )
     hide_others(call, topic, report)
     return await answer_emptied(call, report, OWNED)
@@ -118,7 +122,7 @@ _PER_PARTITION = Query(
     "perPartition", bool, False, "Add a report for each partition of a partitioned topic"
 )
 _TIMELINE = Query(
-    "timeline", bool, False, "Add the last hour of each subscription, a verdict for each minute"
+    "timeline", bool, False, "Add the last hour: a verdict for each minute, and what changed"
 )
 
 ROUTES = (

@@ -292,11 +292,16 @@ class AdminFacade:
         return await self._observer.explain_storage(count)
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+        self,
+        topic: TopicName,
+        *,
+        per_partition: bool,
+        timelines: bool = False,
+        roles: bool = False,
     ) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_topic(
-            topic, per_partition=per_partition, timelines=timelines
+            topic, per_partition=per_partition, timelines=timelines, roles=roles
         )
 
     # -- topics ----------------------------------------------------------------------------

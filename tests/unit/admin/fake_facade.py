@@ -130,6 +130,8 @@ class FakeFacade:
         self.topics: dict[str, FakeTopic] = {}
         self.failures: list[Exception] = []
         self.waiting: list[str] = []
+        self.roles_shown = False
+        """Whether the last report on a topic may name roles."""
         """Topics that wait for the broker's limit, in a report of a partition."""
         change = self.catalog.plan_first_boot()
         assert change is not None
@@ -334,8 +336,14 @@ class FakeFacade:
         self.backup = ""
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+        self,
+        topic: TopicName,
+        *,
+        per_partition: bool,
+        timelines: bool = False,
+        roles: bool = False,
     ) -> Any:
+        self.roles_shown = roles
         waiting = [{"topic": name, "subscription": "s"} for name in self.waiting]
         part = {"limits": [{"longestWaiting": waiting}], "perPartition": None}
         return {

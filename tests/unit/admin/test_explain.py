@@ -50,6 +50,27 @@ def test_one_topic(api: Ask) -> None:
     assert api("GET", f"{E}/persistent/public/default").status == 404
 
 
+class SeesNoRoles:
+    """Allows everything but to see who may do what."""
+
+    def decide(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> Decision:
+        return Decision("permissions" not in operation, f"{identity} {resource} {subscription}")
+
+
+def test_who_made_a_change_is_for_those_who_may_see_the_roles_of_the_topic(
+    api: Ask, broker: FakeFacade
+) -> None:
+    api("PUT", "/admin/v2/persistent/public/default/t")
+    path = f"{E}/persistent/public/default/t?timeline=true"
+    api("GET", path)
+    assert broker.roles_shown
+    broker.authorizer = SeesNoRoles()
+    assert api("GET", path).status == 200
+    assert not broker.roles_shown
+
+
 class SeesOneNamespace:
     """Allows what concerns the topics of one namespace."""
 
