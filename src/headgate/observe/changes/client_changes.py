@@ -72,10 +72,12 @@ class ClientChange:
     def note_left(self, name: str, version: str, after: int) -> None:
         """One left; now there are ``after``."""
         self.after = after
-        if name in self.came_names:
-            # It came within this minute and did not stay.
-            self.came_names.remove(name)
+        is_named = name in self.came_names
+        if is_named or self.left - self.came_back >= self.before:
+            # It came within this minute and did not stay: no other is left to leave.
             self.came -= 1
+            if is_named:
+                self.came_names.remove(name)
             return
         self.left += 1
         _keep(self.left_names, name, NAMES_MAX)
@@ -88,17 +90,21 @@ class ClientChange:
 
     def clause(self) -> str:
         """What came or left, in words."""
+        came_back = self.came_back
+        if self.left > NAMES_MAX and not self.left_names:
+            # All came back whose names were kept: so, then, did the others.
+            came_back = min(self.left, self.came)
         return clients_clause(
             ClientsFacts(
                 self.subscription,
                 self.came,
                 self.left,
-                self.came_names,
+                self.came_names if self.came > came_back else (),
                 self.left_names,
-                self.came_back,
+                came_back,
                 self.before,
                 self.after,
-                self.came_versions,
+                self.came_versions if self.came > came_back else (),
                 self.left_versions,
             )
         )

@@ -103,6 +103,31 @@ def test_who_came_and_left_within_a_minute_is_no_change() -> None:
     assert merged.all() == []
 
 
+def test_many_that_come_back_were_not_replaced_either() -> None:
+    rig = Watched()
+    names = [f"w{number}" for number in range(3 * NAMES_MAX)]
+    rig.join(*names)
+    rig.advance(MINUTE_MS)
+    rig.leave(*names)
+    rig.join(*names)
+    assert rig.clauses()[1] == "24 consumers of billing lost the connection and came back"
+    rig.advance(MINUTE_MS)
+    rig.leave(*names)
+    rig.join(*(f"new-{name}" for name in names), version="3.1")
+    assert rig.clauses()[2] == (
+        "all 24 consumers of billing were replaced by new-w0, new-w1, new-w2 and 21 more;"
+        " client 3.1 instead of 3.0, as a deployment does"
+    )
+
+
+def test_many_that_come_and_leave_within_a_minute_are_no_change() -> None:
+    rig = Watched()
+    names = [f"w{number}" for number in range(3 * NAMES_MAX)]
+    rig.join(*names)
+    rig.leave(*names)
+    assert rig.clauses() == []
+
+
 def test_producers() -> None:
     rig = Watched()
     for number, name in enumerate("xyz"):

@@ -126,6 +126,7 @@ export function Now({ query, everyS }) {
   const [, order] = SORTS[query.get("sort")] ?? SORTS.backlog;
   const shown = all.filter((report) => matches(report, query)).sort((a, b) => order(b) - order(a));
   const storage = answer.value?.storage?.sentence;
+  const idle = answer.value ? answer.value.subscriptionsTotal - answer.value.withBacklog : 0;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1>Backlogs now</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
     <${ByName} error=${answer.error} />
@@ -141,6 +142,7 @@ export function Now({ query, everyS }) {
         empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
+      ${idle > 0 && html`<p class="muted">${plural(idle, "subscription has", "subscriptions have")} no message waiting.</p>`}
       <${Publishing} answer=${answer.value} />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain --count ${COUNT}"
