@@ -13,6 +13,7 @@ from headgate.cli.explain.figures import (
     Report,
     capitalized,
     count_text,
+    drains_in_s,
     rate_text,
 )
 from headgate.cli.explain.inferred import evidence_text, is_inferred, is_noise
@@ -126,7 +127,7 @@ def _backlog_line(report: Report) -> str:
     if per_s >= RATE_SHOWN_MIN:
         text += f", growing {rate_text(per_s)}/s"
     elif per_s <= -RATE_SHOWN_MIN:
-        text += f", shrinking {rate_text(-per_s)}/s{_draining(report, per_s)}"
+        text += f", shrinking {rate_text(-per_s)}/s{_draining(report)}"
     else:
         text += ", steady"
     if report["backlogSinceS"] is not None:
@@ -137,12 +138,12 @@ def _backlog_line(report: Report) -> str:
 _LOSSES: Final = ("evicted", "expired", "skipped")
 
 
-def _draining(report: Report, per_s: float) -> str:
+def _draining(report: Report) -> str:
     """When a backlog that shrinks is gone, or that it only shrinks because messages are lost."""
     # Earlier releases do not say what was lost.
     lost = {each: report.get(f"{each}Messages") or 0 for each in _LOSSES}
     named = ", ".join(f"{amount:,} {each}" for each, amount in lost.items() if amount)
-    left_s = report.get("drainsInS", report["backlogMessages"] / -per_s)
+    left_s = drains_in_s(report)
     if left_s is None:
         return f" because messages were lost ({named})" if named else ""
     gone = f", gone in {time_text(left_s)} at this pace"

@@ -55,8 +55,7 @@ class DeliveryReports:
         """The report on one subscription, given as its partitions' parts (at least one).
 
         ``name`` is that of the topic in the report, by default the first part's. ``partitions`` is
-        0 for a topic that is not partitioned. ``changes`` are those of the topic; with a timeline,
-        what took messages from the subscription is added to them.
+        0 for a topic that is not partitioned. ``changes`` are those of the topic.
         """
         parts = yield from parts_of(self._history, subscriptions)
         fields = yield from self._fields(parts, name, partitions, with_timeline, changes)
@@ -83,9 +82,13 @@ class DeliveryReports:
         with_timeline: bool = False,
         changes: TopicChanges | None = None,
     ) -> Sliced[SubscriptionAccount]:
-        """The report on one subscription with its account in full; see :meth:`report`."""
+        """The report on one subscription with its account in full; see :meth:`report`. With a
+        timeline, what took messages from the subscription is added to ``changes``."""
         parts = yield from parts_of(self._history, subscriptions)
         fields = yield from self._fields(parts, name, partitions, with_timeline, changes)
+        for part in parts if with_timeline and changes is not None else ():
+            changes.add_messages(part)
+            yield
         minute = window_report(window(parts, NS_PER_MINUTE))
         yield
         hour = window_report(window(parts, NS_PER_HOUR))
@@ -139,7 +142,4 @@ class DeliveryReports:
             fields["before_growth"] = changes.before_growth(
                 fields["verdict"], largest.name, began_ns
             )
-            for part in known if with_timeline else ():
-                changes.add_messages(part)
-                yield
         return fields

@@ -128,7 +128,7 @@ export function Now({ query, everyS }) {
   const storage = answer.value?.storage?.sentence;
   const idle = answer.value ? answer.value.subscriptionsTotal - answer.value.withBacklog : 0;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
-    <div class="title"><h1>Backlogs now</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+    <div class="title"><h1>Backlogs now</h1>${answer.value && html`<span class="muted name">${answer.value.broker}</span>`}<${Freshness} answer=${answer} everyS=${everyS} /></div>
     <${ByName} error=${answer.error} />
     ${storage && html`<p class="notice" role="alert">${storage}</p>`}
     ${(answer.value?.damaged ?? []).map((each) => html`<p class="notice" role="alert">

@@ -1,4 +1,4 @@
-// The views of the past, as views/index.js has those of a broker.
+// The views of the past, as index.js has those of a broker.
 
 import { Backtests } from "./backtests.js";
 import { Episode } from "./episode.js";

@@ -99,7 +99,7 @@ export function Topic({ parts, query, everyS }) {
     ${report && html`
       ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
       <${LinkedTime} report=${report} until=${query.get("until")} />
-      <p class="lead">${report.sentence}</p>
+      <p class="lead">${report.sentence.replace(/: [A-Z_]+: /, ": ")}</p>
       <${Growth} report=${report.subscriptions[0]} />
       <${TopicActions} report=${report} onDone=${answer.ask} />
       <${Incident} report=${report} />
