@@ -84,11 +84,23 @@ async def explain_topic(call: Call) -> Reply:
         topic,
         per_partition=per_partition,
         timelines=call.flag("timeline"),
-        # A change names the role that made it. Who may see the roles of a topic may see these.
-        roles=call.may(Operation.TOPIC_PERMISSIONS_READ, topic.full),
+        roles_of=_levels_of_roles(call, topic),
     )
     hide_others(call, topic, report)
     return await answer_emptied(call, report, OWNED)
+
+
+def _levels_of_roles(call: Call, topic: TopicName) -> frozenset[str]:
+    """The levels at which the client may see who made a change: where it may see the roles of the
+    topic or namespace, or the settings of the broker."""
+    namespace = str(topic.namespace)
+    asked = (
+        (Operation.TOPIC_PERMISSIONS_READ, topic.full, ("topic", "subscription")),
+        (Operation.NAMESPACE_PERMISSIONS_READ, namespace, ("namespace",)),
+        (Operation.SETTINGS_READ, "", ("broker",)),
+    )
+    levels = (found for operation, what, found in asked if call.may(operation, what))
+    return frozenset(level for found in levels for level in found)
 
 
 def hide_others(call: Call, topic: TopicName, report: dict[str, Any]) -> None:

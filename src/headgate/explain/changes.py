@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Protocol
@@ -24,6 +24,9 @@ MESSAGES: Final = "messages"
 QUOTA: Final = "quota"
 BROKER: Final = "broker"
 """Kinds of changes."""
+
+LEVELS: Final = frozenset(("subscription", "topic", "namespace", "broker"))
+"""Levels at which changes are made."""
 
 SOUGHT_S: Final = 10 * S_PER_MINUTE
 """A change so long before a backlog grew may have been the reason."""
@@ -131,19 +134,24 @@ class BeforeGrowth(Struct, frozen=True, kw_only=True, rename="camel"):
     sentence: str
 
 
-def change_reports(changes: Sequence[Change], *, with_roles: bool) -> list[ChangeReport]:
-    """Changes as reports, the oldest first. Without ``with_roles`` no role is named."""
+def change_reports(changes: Sequence[Change], roles_of: Collection[str]) -> list[ChangeReport]:
+    """Changes as reports, the oldest first. Roles are named at the levels ``roles_of``."""
     return [
         ChangeReport(
             at=iso_time(each.at_ms),
             kind=each.kind,
             level=each.level,
             subscription=each.subscription or None,
-            role=(each.role or None) if with_roles else None,
-            sentence=by_role(each.clause(), each.role if with_roles else ""),
+            role=_role_of(each, roles_of) or None,
+            sentence=by_role(each.clause(), _role_of(each, roles_of)),
         )
         for each in sorted(changes, key=lambda each: each.at_ms)
     ]
+
+
+def _role_of(change: Change, roles_of: Collection[str]) -> str:
+    """Who made a change, if the reader may know it."""
+    return change.role if change.level in roles_of else ""
 
 
 def before_growth(
@@ -153,9 +161,10 @@ def before_growth(
     subscription: str,
     began_ms: int,
     complete_since_ms: int,
-    with_roles: bool,
+    roles_of: Collection[str],
 ) -> BeforeGrowth | None:
     """The change that came before the backlog of a subscription grew, which began at ``began_ms``.
+    Its role is named if it was made at one of the levels ``roles_of``.
 
     None if it began before all changes are known, so that the one before it may be missing.
     """
@@ -174,7 +183,7 @@ def before_growth(
     newest = max(fitting or found, key=lambda each: each.at_ms, default=None)
     clause = ""
     if newest is not None:
-        clause = by_role(newest.clause(), newest.role if with_roles else "")
+        clause = by_role(newest.clause(), _role_of(newest, roles_of))
     at = "" if newest is None else iso_time(newest.at_ms)
     return BeforeGrowth(
         growing_since=iso_time(began_ms),

@@ -7,7 +7,7 @@ is durable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -297,11 +297,11 @@ class AdminFacade:
         *,
         per_partition: bool,
         timelines: bool = False,
-        roles: bool = False,
+        roles_of: Collection[str] = (),
     ) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_topic(
-            topic, per_partition=per_partition, timelines=timelines, roles=roles
+            topic, per_partition=per_partition, timelines=timelines, roles_of=roles_of
         )
 
     # -- topics ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from headgate.base.names import TopicName
@@ -103,7 +104,7 @@ class Observer:
         *,
         per_partition: bool = False,
         timelines: bool = False,
-        roles: bool = False,
+        roles_of: Collection[str] = (),
     ) -> dict[str, Any]:
         """What delays a topic's messages, as plain values; see :meth:`TopicReports.report`.
 
@@ -111,7 +112,7 @@ class Observer:
             RefusalError: 404, there is no such topic.
         """
         work = self._topic.report(
-            topic, per_partition=per_partition, with_timelines=timelines, with_roles=roles
+            topic, per_partition=per_partition, with_timelines=timelines, roles_of=roles_of
         )
         return await in_slices(self._turns, work)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.identity import Identity
+from headgate.explain.changes import LEVELS
 from headgate.policy.access_law import Decision
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade, FakeTopic
@@ -50,25 +51,36 @@ def test_one_topic(api: Ask) -> None:
     assert api("GET", f"{E}/persistent/public/default").status == 404
 
 
-class SeesNoRoles:
-    """Allows everything but to see who may do what."""
+class AllowsAllBut:
+    """Allows everything but some operations."""
+
+    def __init__(self, *operations: str) -> None:
+        self._operations = operations
 
     def decide(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
     ) -> Decision:
-        return Decision("permissions" not in operation, f"{identity} {resource} {subscription}")
+        return Decision(operation not in self._operations, f"{identity} {resource} {subscription}")
 
 
-def test_who_made_a_change_is_for_those_who_may_see_the_roles_of_the_topic(
+def test_who_made_a_change_is_for_those_who_may_see_roles_there(
     api: Ask, broker: FakeFacade
 ) -> None:
     api("PUT", "/admin/v2/persistent/public/default/t")
     path = f"{E}/persistent/public/default/t?timeline=true"
     api("GET", path)
-    assert broker.roles_shown
-    broker.authorizer = SeesNoRoles()
+    assert broker.roles_shown == LEVELS
+    broker.authorizer = AllowsAllBut("settings.read")
+    api("GET", path)
+    assert broker.roles_shown == LEVELS - {"broker"}
+    broker.authorizer = AllowsAllBut("namespace.permissions.read", "settings.read")
+    api("GET", path)
+    assert broker.roles_shown == {"topic", "subscription"}
+    broker.authorizer = AllowsAllBut(
+        "topic.permissions.read", "namespace.permissions.read", "settings.read"
+    )
     assert api("GET", path).status == 200
-    assert not broker.roles_shown
+    assert broker.roles_shown == set()
 
 
 class SeesOneNamespace:

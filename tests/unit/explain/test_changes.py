@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from headgate.explain.changes import (
     CONSUMERS,
+    LEVELS,
     MESSAGES,
     POLICY,
     PRODUCERS,
@@ -36,7 +38,7 @@ def found(
     *changes: PlainChange,
     verdict: str = "THROTTLED_TOPIC",
     complete_since_ms: int = 0,
-    with_roles: bool = True,
+    roles_of: Collection[str] = LEVELS,
 ) -> BeforeGrowth | None:
     return before_growth(
         changes,
@@ -44,7 +46,7 @@ def found(
         subscription="billing",
         began_ms=BEGAN_MS,
         complete_since_ms=complete_since_ms,
-        with_roles=with_roles,
+        roles_of=roles_of,
     )
 
 
@@ -96,14 +98,14 @@ def test_a_growth_that_is_older_than_what_is_known_has_none() -> None:
 
 
 def test_a_role_is_named_only_to_who_may_see_it() -> None:
-    assert "ops" not in str(found(LIMIT, with_roles=False))
-    shown, hidden = (change_reports([LIMIT], with_roles=roles)[0] for roles in (True, False))
+    assert "ops" not in str(found(LIMIT, roles_of=("namespace", "broker")))
+    shown, hidden = (change_reports([LIMIT], roles)[0] for roles in (("topic",), ("broker",)))
     assert (shown.role, hidden.role) == ("ops", None)
     assert shown.sentence == f"{hidden.sentence} by ops"
 
 
 def test_reports_are_in_order() -> None:
-    reports = change_reports([CAME, LEFT, LIMIT], with_roles=True)
+    reports = change_reports([CAME, LEFT, LIMIT], LEVELS)
     assert [each.kind for each in reports] == [POLICY, CONSUMERS, PRODUCERS]
     assert [each.subscription for each in reports] == [None, "billing", None]
 

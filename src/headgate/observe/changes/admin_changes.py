@@ -66,7 +66,7 @@ class AdminChanges:
             is_topic = "://" in entry.resource
             subject = OF_BROKER if kind == SETTING else entry.resource
             level = "topic" if is_topic else "broker" if subject == OF_BROKER else "namespace"
-            subscription = printable(entry.subscription[:NAME_MAX])
+            subscription = entry.subscription[:NAME_MAX]
             change = PlainChange(
                 at_ms,
                 kind,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from headgate.base.instants import iso_time
@@ -35,16 +35,20 @@ class TopicChanges:
     """What is known to have changed about one topic."""
 
     def __init__(
-        self, engine: Engine, changes: list[Change], complete_since_ms: int, *, with_roles: bool
+        self,
+        engine: Engine,
+        changes: list[Change],
+        complete_since_ms: int,
+        roles_of: Collection[str],
     ) -> None:
-        """``changes``: what was made with the topic and its clients. ``with_roles``: whether the
-        reader may see who made a change."""
+        """``changes``: what was made with the topic and its clients. ``roles_of``: the levels
+        at which the reader may see who made a change."""
         self._engine = engine
         self._made = changes
         self._taken: list[Change] = []
         """What took messages, and quotas that were reached."""
         self._complete_since_ms = complete_since_ms
-        self._with_roles = with_roles
+        self._roles_of = roles_of
 
     def _at_ms(self, at_ns: int) -> int:
         return self._engine.now_ms - (self._engine.now_ns - at_ns) // NS_PER_MS
@@ -62,7 +66,7 @@ class TopicChanges:
             subscription=subscription,
             began_ms=self._at_ms(began_ns),
             complete_since_ms=self._complete_since_ms,
-            with_roles=self._with_roles,
+            roles_of=self._roles_of,
         )
 
     def add_messages(self, part: Part) -> None:
@@ -85,7 +89,7 @@ class TopicChanges:
             complete_ms = max(complete_ms, changes[0].at_ms)
         return Changes(
             complete_since=iso_time(complete_ms),
-            changes=change_reports(changes, with_roles=self._with_roles),
+            changes=change_reports(changes, self._roles_of),
         )
 
 
@@ -101,7 +105,7 @@ class ChangeHistory:
         engine.client_observer = self.clients
 
     def of_topic(
-        self, name: TopicName, parts: Sequence[TopicName], *, with_roles: bool
+        self, name: TopicName, parts: Sequence[TopicName], roles_of: Collection[str]
     ) -> Sliced[TopicChanges]:
         """What was made with a topic and its clients in the last hour; ``parts`` are the names of
         its partitions, or only its own."""
@@ -120,4 +124,4 @@ class ChangeHistory:
             complete_ms = max(complete_ms, clients.complete_since_ms(part.full, now_ms))
             yield
         found += merged.all()
-        return TopicChanges(self._engine, found, complete_ms, with_roles=with_roles)
+        return TopicChanges(self._engine, found, complete_ms, roles_of)

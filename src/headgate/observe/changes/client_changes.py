@@ -96,7 +96,7 @@ class ClientChange:
             came_back = min(self.left, self.came)
         return clients_clause(
             ClientsFacts(
-                self.subscription,
+                printable(self.subscription),
                 self.came,
                 self.left,
                 self.came_names if self.came > came_back else (),

@@ -86,9 +86,10 @@ class DeliveryReports:
         timeline, what took messages from the subscription is added to ``changes``."""
         parts = yield from parts_of(self._history, subscriptions)
         fields = yield from self._fields(parts, name, partitions, with_timeline, changes)
-        for part in parts if with_timeline and changes is not None else ():
-            changes.add_messages(part)
-            yield
+        if with_timeline and changes is not None:
+            for part in parts:
+                changes.add_messages(part)
+                yield
         minute = window_report(window(parts, NS_PER_MINUTE))
         yield
         hour = window_report(window(parts, NS_PER_HOUR))

@@ -16,6 +16,7 @@ from headgate.broker.slices import Pace, Turns, in_slices, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.changes import LEVELS
 from headgate.explain.reports import DamageState, SubscriptionReport, TopicQuotaReport, TopReport
 from headgate.explain.states import StorageState
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -139,7 +140,7 @@ class TopReports:
         """The report on one of the largest. Only super users see it, so it names roles."""
         name = parse_topic(backlog.topic)
         names = [part.topic.name for part in parts]
-        changes = yield from self._changes.of_topic(name, names, with_roles=True)
+        changes = yield from self._changes.of_topic(name, names, LEVELS)
         work = self._delivery.report(
             parts,
             backlog.topic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -66,13 +66,13 @@ class TopicReports:
         *,
         per_partition: bool,
         with_timelines: bool = False,
-        with_roles: bool = False,
+        roles_of: Collection[str] = (),
     ) -> Sliced[dict[str, Any]]:
         """What delays a topic's messages: a :class:`TopicReport` as plain values.
 
         A partitioned topic is reported as one; ``per_partition`` adds a report on each partition,
         and ``with_timelines`` the timeline of each subscription and the changes of the topic, which
-        name roles only ``with_roles``. Partitions that are unloaded meanwhile are left out.
+        name roles at the levels ``roles_of``. Partitions that are unloaded meanwhile are left out.
 
         Raises:
             RefusalError: 404, there is no such topic.
@@ -89,7 +89,7 @@ class TopicReports:
                 0,
                 broker_limit,
                 with_timelines=with_timelines,
-                with_roles=with_roles,
+                roles_of=roles_of,
             )
             return (yield from plain_in_steps(report))
         topics: list[Topic] = []
@@ -105,7 +105,7 @@ class TopicReports:
                         0,
                         broker_limit,
                         with_timelines=False,
-                        with_roles=with_roles,
+                        roles_of=roles_of,
                     )
                     split.append((yield from plain_in_steps(own)))
             yield
@@ -116,7 +116,7 @@ class TopicReports:
             partitions,
             broker_limit,
             with_timelines=with_timelines,
-            with_roles=with_roles,
+            roles_of=roles_of,
         )
         answer = yield from plain_in_steps(report)
         return answer | ({"perPartition": split} if per_partition else {})
@@ -129,11 +129,11 @@ class TopicReports:
         broker_limit: LimitState | None,
         *,
         with_timelines: bool,
-        with_roles: bool,
+        roles_of: Collection[str],
     ) -> Sliced[TopicReport]:
         """A report without those on its partitions."""
         names = [topic.name for topic in topics]
-        changes = yield from self._changes.of_topic(name, names, with_roles=with_roles)
+        changes = yield from self._changes.of_topic(name, names, roles_of)
         by_name: dict[str, list[Subscription]] = {}
         for topic in topics:
             for number, subscription in enumerate([*topic.subscriptions.values()], 1):

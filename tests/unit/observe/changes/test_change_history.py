@@ -11,7 +11,7 @@ from headgate.base.identity import SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
 from headgate.base.sliced import at_once
 from headgate.explain.change_log import HOUR_MS
-from headgate.explain.changes import PlainChange
+from headgate.explain.changes import LEVELS, PlainChange
 from headgate.facade.admin_facade import AdminFacade
 from headgate.observe.changes.change_history import REPORTED_MAX, TopicChanges
 from headgate.testing import SimClient, SimConsumer, World
@@ -104,7 +104,7 @@ async def test_who_may_not_see_roles_sees_none(world: World) -> None:
     await story.send("POST", f"{BASE}/dispatchRate", LIMIT)
     await asyncio.sleep(60)
     name = world.broker.engine.topics[TOPIC].name
-    report = await world.observer.explain_topic(name, timelines=True, roles=False)
+    report = await world.observer.explain_topic(name, timelines=True)
     assert "ops" not in str(report["changes"]) + str(report["subscriptions"])
     assert "was set to 5 msg/s" in str(report["changes"])
 
@@ -195,7 +195,7 @@ async def test_an_hour_later_it_is_forgotten(world: World) -> None:
 
 def test_a_report_is_bounded_and_says_since_when_it_is_complete() -> None:
     made = [PlainChange(1_000 * at, "topic", "topic", f"{at}") for at in range(1, 2 * REPORTED_MAX)]
-    found = TopicChanges(Rig().engine, [*made], 0, with_roles=False).report()
+    found = TopicChanges(Rig().engine, [*made], 0, ()).report()
     assert len(found.changes) == REPORTED_MAX
     assert found.changes[-1].sentence == f"{2 * REPORTED_MAX - 1}"
     assert found.complete_since == found.changes[0].at
@@ -204,5 +204,5 @@ def test_a_report_is_bounded_and_says_since_when_it_is_complete() -> None:
 @played()
 async def test_a_topic_of_which_nothing_is_known_has_the_start_of_the_broker(world: World) -> None:
     assert world.broker.engine.client_observer is world.observer.changes.clients
-    work = world.observer.changes.of_topic(parse_topic(TOPIC), [], with_roles=True)
+    work = world.observer.changes.of_topic(parse_topic(TOPIC), [], LEVELS)
     assert [each.sentence for each in at_once(work).report().changes] == ["the broker was started"]
