@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.page.conftest import OpenPage
 from tests.page.views import subscription_view, topic_view
@@ -99,3 +99,34 @@ def test_a_link_to_a_time_that_is_gone_says_where_it_is(open_page: OpenPage) -> 
     page = open_page(f"{topic_view('topic-limit')}?until=nonsense")
     expect(page.get_by_role("heading", level=1)).to_have_text("public/default/topic-limit")
     expect(page.get_by_text("This link is about")).to_have_count(0)
+
+
+def test_a_link_opens_its_hour_at_the_page_over_the_tables(open_page: OpenPage) -> None:
+    """Behind the host of ``headgate pipeline serve``, whose answers this test gives."""
+    until = "2001-02-03T04:05:06.000Z"
+    page = open_page(f"{subscription_view('topic-limit', 'billing')}?until={until}&hours=1")
+    asked: list[str] = []
+    page.route("**/server.json", lambda route: route.fulfill(json={"live": False, "history": True}))
+    page.route("**/admin/v2/headgate/history**", lambda route: _answer_of_tables(route, asked))
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "public/default/topic-limit · billing"
+    )
+    expect(page.get_by_role("heading", name="What held it when")).to_be_visible()
+    page.goto(f"{page.url.partition('#')[0]}#/{topic_view('topic-limit')}?until={until}&hours=1")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Timelines")
+    page.wait_for_load_state("networkidle")
+    one, of_topic = (parse_qs(url.partition("?")[2]) for url in asked if "/timeline" in url)
+    assert one["until"] == of_topic["until"] == [until]
+    assert one["since"] == of_topic["since"] == ["2001-02-03T03:05:06.000Z"]
+    assert one["subscription"] == ["billing"]
+    assert of_topic["text"] == ["public/default/topic-limit"]
+
+
+def _answer_of_tables(route: Route, asked: list[str]) -> None:
+    url = route.request.url
+    asked.append(url)
+    whole = {"since": "2001-01-01T00:00:00+00:00", "until": "2001-03-01T00:00:00+00:00"}
+    timeline = {"start": whole["since"], "stepS": 60, "verdicts": ["NONE"], "backlog": [0]}
+    more = {"timeline": timeline, "runs": [], "runsMore": 0, "subscriptions": [], "more": 0}
+    route.fulfill(json=whole | (more if "/timeline" in url else {}))
