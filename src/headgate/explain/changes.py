@@ -48,9 +48,9 @@ _MOST_LIKELY: Final = {
     "THROTTLED_BROKER": _LIMITED,
     "NO_CONSUMER": (CONSUMERS, SUBSCRIPTION),
     "CONSUMER": (CONSUMERS, PRODUCERS, SUBSCRIPTION),
-    "BROKER": (BROKER, TOPIC),
 }
-"""By verdict: the kinds that are pointed out first if there is one of them."""
+"""By verdict: the kinds that are pointed out first if there is one of them. A slow broker has
+reasons of any kind, or none that is a change."""
 
 
 class Change(Protocol):

@@ -12,6 +12,7 @@ from headgate.explain.changes import (
     POLICY,
     PRODUCERS,
     SOUGHT_S,
+    TOPIC,
     BeforeGrowth,
     PlainChange,
     before_growth,
@@ -70,9 +71,10 @@ def test_the_newest_change_that_fits_the_verdict_is_pointed_out() -> None:
 
 
 def test_without_one_that_fits_it_is_the_newest() -> None:
-    told = found(LIMIT, CAME, verdict="NO_CONSUMER")
-    assert told is not None
-    assert told.kind == PRODUCERS
+    for verdict in ("NO_CONSUMER", "BROKER", "SETTLING"):
+        told = found(LIMIT, CAME, replace(LIMIT, kind=TOPIC, at_ms=0), verdict=verdict)
+        assert told is not None
+        assert told.kind == PRODUCERS
 
 
 def test_what_does_not_come_before_is_left_out() -> None:
