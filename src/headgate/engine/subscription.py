@@ -220,6 +220,7 @@ class Subscription(Cursor):
         self.type_known = True
         self.consumers[consumer] = None
         self.topic.consumers_count += 1
+        self.topic.engine.client_observer.consumer_added(self, consumer)
         self.dispatcher.consumer_added(consumer)
         self.wake()
 
@@ -230,6 +231,7 @@ class Subscription(Cursor):
         self.count_throttling()
         del self.consumers[consumer]
         self.topic.consumers_count -= 1
+        self.topic.engine.client_observer.consumer_removed(self, consumer)
         self.idle_since_ms = self.topic.engine.log_ms
         self.topic.touch_idle()
         self.dispatcher.consumer_removed(consumer)
