@@ -1,7 +1,7 @@
 // Requests to the admin API that serves this page. Nothing goes to another host.
 
 // The page is at PREFIX/headgate/, the API at PREFIX/admin/: a proxy may add any prefix.
-const ROOT = new URL("../", document.baseURI);
+export const ROOT = new URL("../", document.baseURI);
 const TIMEOUT_MS = 15_000;
 const KEPT_MAX = 200;
 // So old may an answer be that the server made for another page; not just after a change.
@@ -37,11 +37,14 @@ function ownHeaders() {
 }
 
 // An agent that watches several clusters is asked about the one that ?cluster=NAME of the page names.
-const CLUSTER = new URLSearchParams(location.search).get("cluster");
+export function chosenCluster() {
+  return new URLSearchParams(location.search).get("cluster");
+}
 
 export function address(path) {
   const url = new URL(path, ROOT);
-  if (CLUSTER) url.searchParams.set("cluster", CLUSTER);
+  const cluster = chosenCluster();
+  if (cluster) url.searchParams.set("cluster", cluster);
   return url.href;
 }
 
@@ -71,9 +74,10 @@ function refusal(reply, reason) {
 }
 
 async function send(method, path, body) {
+  const url = address(path);
   const headers = { ...ownHeaders(), Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const kept = method === "GET" ? answers.get(path) : undefined;
+  const kept = method === "GET" ? answers.get(url) : undefined;
   if (kept?.etag) headers["If-None-Match"] = kept.etag;
   if (method !== "GET") changedAtMs = performance.now();
   else if (performance.now() - changedAtMs > 1000 * SHARED_AGE_S + TIMEOUT_MS) {
@@ -81,7 +85,7 @@ async function send(method, path, body) {
   }
   let reply;
   try {
-    reply = await fetch(address(path), {
+    reply = await fetch(url, {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -103,8 +107,8 @@ async function send(method, path, body) {
   }
   if (!reply.ok) throw refusal(reply, value?.reason ?? reply.statusText ?? "refused");
   if (method === "GET") {
-    answers.delete(path);
-    answers.set(path, { etag: reply.headers.get("ETag"), value });
+    answers.delete(url);
+    answers.set(url, { etag: reply.headers.get("ETag"), value });
     if (answers.size > KEPT_MAX) answers.delete(answers.keys().next().value);
   }
   return value;

@@ -3,7 +3,8 @@
 import { html } from "../../vendor/preact.js";
 import { CAUSES } from "../causes.js";
 import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotSeen, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { isAgent } from "../server.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
 
@@ -75,7 +76,7 @@ function Totals({ answer, reports }) {
     <${Figure} name="Subscriptions" value=${count(answer.subscriptionsTotal)} />
     <${Figure} name="With messages waiting" value=${count(answer.withBacklog)} />
     ${CAUSES.filter(([cause]) => by.get(cause)).map(([cause]) => html`
-      <${Figure} key=${cause} name=${html`<${Verdict} cause=${cause} />`} value=${html`
+      <${Figure} key=${cause} name=${html`<${Verdict} cause=${cause} inferred=${isInferred(answer)} />`} value=${html`
         <a href=${link(["now"], { verdict: cause })}>${count(by.get(cause))}</a>`} />`)}
   <//>`;
 }
@@ -123,20 +124,22 @@ export function Now({ query, everyS }) {
   const storage = answer.value?.storage?.sentence;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1>Backlogs now</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
-    <${ByName} error=${answer.error} />
+    ${!isAgent && html`<${ByName} error=${answer.error} />`}
     ${storage && html`<p class="notice" role="alert">${storage}</p>`}
     ${(answer.value?.damaged ?? []).map((each) => html`<p class="notice" role="alert">
       <a href=${link(["topic", each.topic])}>${shortTopic(each.topic)}</a>: ${each.damage}</p>`)}
     ${answer.value && html`
       <${Totals} answer=${answer.value} reports=${all} />
       <${Filters} reports=${all} query=${query} />
+      ${isAgent && html`<${ByName} />`}
       <${Table} columns=${columns(breaches(answer.value))} rows=${shown}
         keyOf=${(report) => `${report.topic} ${report.subscription}`}
         detail=${(report) => withoutCause(report.sentence)}
         empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
-      <${Publishing} answer=${answer.value} />`}
+      <${Publishing} answer=${answer.value} />
+      <${NotSeen} list=${answer.value.notSeen} />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain --count ${COUNT}"
       promql="topk(10, pulsar_subscription_back_log)" />
