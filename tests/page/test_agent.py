@@ -279,13 +279,17 @@ def test_a_cluster_that_is_away_keeps_its_last_figures_in_grey(
     single.play(240)
     page = open_page("cluster", url=single.url)
     away = card(page, PRODUCTION)
-    expect(away.get_by_role("alert")).to_contain_text("It has not answered for")
+    expect(away.get_by_role("alert")).to_contain_text("production has not answered for")
     topics_known = away.locator(".figure").filter(has_text="Topics").locator("dd")
     expect(topics_known).to_have_text("11")
     assert (
         away.locator(".figures").evaluate("one => getComputedStyle(one).filter") == "grayscale(1)"
     )
     assert_whole(page, "Cluster", artifacts / "agent-cluster-away.png")
+    page.get_by_role("link", name="Backlogs of production").click()
+    # The page's own data are new, and those of the cluster are not.
+    expect(page.get_by_role("alert")).to_contain_text("The figures are those of the last looks.")
+    assert_whole(page, "Backlogs now", artifacts / "agent-now-away.png")
 
 
 def tokens_needed(app: ASGIApp) -> ASGIApp:

@@ -58,8 +58,8 @@ def limits_report(
         "limits": found[:count],
         "evidence": INFERRED,
         "notSeen": [
-            f"the limits of {unread:,} topics and partitions: the agent reads those of topics with "
-            "a backlog"
+            f"the limits of {unread:,} of the topics and partitions: the agent reads those of "
+            "topics with a backlog"
         ]
         if unread
         else [],

@@ -44,7 +44,7 @@ def storage_report(
         "evidence": INFERRED,
         "notSeen": [
             "the disks of the cluster, and what retention keeps",
-            *([f"what {untold:,} topics and partitions store"] if untold else []),
+            *([f"what {untold:,} of the topics and partitions store"] if untold else []),
         ],
     }
 

@@ -96,7 +96,8 @@ def test_limits_of_one_broker_are_one_limit_and_unread_ones_are_counted() -> Non
     assert (limit["level"], limit["subject"], limit["broker"]) == ("broker", "", "b1:8080")
     assert limit["waiters"] == 2
     assert report["notSeen"] == [
-        "the limits of 1 topics and partitions: the agent reads those of topics with a backlog"
+        "the limits of 1 of the topics and partitions: the agent reads those of topics with a "
+        "backlog"
     ]
 
 

@@ -41,7 +41,7 @@ def test_the_topics_that_store_most_come_first() -> None:
     report = storage_report("east", topics, 2, NOW)
     assert [holder["heldBytes"] for holder in report["topics"]] == [9, 7]
     assert (report["topicsTotal"], report["broker"]) == (3, "east")
-    assert report["notSeen"][-1] == "what 1 topics and partitions store"
+    assert report["notSeen"][-1] == "what 1 of the topics and partitions store"
 
 
 def test_a_subscription_keeps_what_it_has_not_acknowledged() -> None:

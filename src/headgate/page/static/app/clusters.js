@@ -2,6 +2,7 @@
 
 import { html, useEffect } from "../vendor/preact.js";
 import { ROOT, chosenCluster } from "./api.js";
+import { duration } from "./format.js";
 import { isAgent } from "./server.js";
 import { link, readRoute, useAnswer } from "./state.js";
 
@@ -39,6 +40,24 @@ export function useClusters(mayAsk) {
     if (isOpen) showCluster(names[0], location.hash, { replace: true });
   }, [isOpen]);
   return { names, isKnown: !isAgent || (answer.value != null && !isOpen), answer };
+}
+
+// Surveys are a minute apart: without a look for three of them something is wrong.
+const LATE_S = 180;
+
+// Why the figures of a cluster are old; empty if they are not.
+export function lateness({ cluster, reachable, reachableSinceS, reason, stalled, lastLookAgeS }) {
+  const time = (seconds) => duration(Math.round(seconds));
+  if (stalled) return `The agent's watch of ${cluster} hangs: restart the agent.`;
+  if (reachable === false) return `${cluster} has not answered for ${time(reachableSinceS)}: ${reason}`;
+  return lastLookAgeS > LATE_S ? `No look at a topic of ${cluster} for ${time(lastLookAgeS)}` : "";
+}
+
+// The lateness of the cluster that is shown.
+export function latenessNow({ answer }) {
+  const all = answer.value ?? [];
+  const shown = all.find(({ cluster }) => cluster === (chosenCluster() ?? all[0]?.cluster));
+  return shown ? lateness(shown) : "";
 }
 
 // In the head of the page, of an agent with several clusters.

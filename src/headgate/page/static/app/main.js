@@ -2,7 +2,7 @@
 
 import { html, render, useEffect, useRef } from "../vendor/preact.js";
 import { learnAccess, useAccess } from "./access.js";
-import { ClusterChoice, useClusters } from "./clusters.js";
+import { ClusterChoice, latenessNow, useClusters } from "./clusters.js";
 import { Freshness } from "./parts.js";
 import { server } from "./server.js";
 import { Reader, SignIn } from "./sign_in.js";
@@ -56,9 +56,10 @@ function Page() {
   }, [place]);
   // Another reader or another cluster sees other data: the view begins anew.
   const key = `${access.role}\n${cluster}\n${place}`;
+  const late = current.path === "cluster" ? "" : latenessNow(clusters);
   return html`<header><a class="brand" href=${link([VIEWS[0].path])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
       <${Menu} current=${current.path} /><${ClusterChoice} clusters=${clusters} />${server.live && html`<${Pace} query=${query} />`}<${Reader} /></header>
-    <main id="content" tabindex="-1">${access.state === "out"
+    <main id="content" tabindex="-1" class=${late ? "is-late" : ""}>${late && html`<p class="notice" role="alert">${late}. The figures are those of the last looks.</p>`}${access.state === "out"
       ? html`<${SignIn} access=${access} />`
       : access.state === "asking" ? null
       : clusters.isKnown ? html`<${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} />`

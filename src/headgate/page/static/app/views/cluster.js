@@ -2,25 +2,19 @@
 
 import { html } from "../../vendor/preact.js";
 import { CAUSES } from "../causes.js";
-import { clusterAddress, followCluster } from "../clusters.js";
+import { clusterAddress, followCluster, lateness } from "../clusters.js";
 import { bytes, count, duration, plural, rate } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotSeen, UseBar, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
-
-// Looks at suspects are seconds apart, surveys a minute: after three of them something is wrong.
-const LATE_S = 180;
 
 function ago(seconds) {
   return seconds == null ? "never" : `${duration(Math.round(seconds))} ago`;
 }
 
-function Reach({ cluster }) {
-  const { reachable, reachableSinceS, reason, stalled } = cluster;
-  if (stalled) return html`<p class="notice" role="alert">The agent's watch of this cluster hangs: restart the agent.</p>`;
-  if (reachable == null) return html`<p class="muted">No answer yet: the agent has just begun to ask.</p>`;
-  const time = duration(Math.round(reachableSinceS));
-  if (reachable) return html`<p class="reach">It has answered for ${time}.</p>`;
-  return html`<p class="notice" role="alert">It has not answered for ${time}: ${reason}. The figures are those of the last looks.</p>`;
+function Reach({ cluster, late }) {
+  if (late) return html`<p class="notice" role="alert">${late}${cluster.looks ? ". The figures are those of the last looks." : ""}</p>`;
+  if (cluster.reachable == null) return html`<p class="muted">No answer yet: the agent has just begun to ask.</p>`;
+  return html`<p>It has answered for ${duration(Math.round(cluster.reachableSinceS))}.</p>`;
 }
 
 // A link to a view of a cluster.
@@ -45,10 +39,10 @@ function requestsNote({ allowedPerS, statedPerS, isSlowed, halved }) {
 
 function Card({ cluster }) {
   const { cluster: name, totals, requests, brokersAway } = cluster;
-  const isLate = cluster.reachable === false || cluster.lastLookAgeS > LATE_S;
-  return html`<article class="card ${isLate ? "is-late" : ""}">
+  const late = lateness(cluster);
+  return html`<article class="card ${late ? "is-late" : ""}">
     <h2 class="name">${name}</h2>
-    <${Reach} cluster=${cluster} />
+    <${Reach} cluster=${cluster} late=${late} />
     <${Figures}>
       <${Figure} name="Last look" value=${cluster.looks ? ago(cluster.lastLookAgeS) : "never"} note=${cluster.looksFailed ? `${count(cluster.looksFailed)} of ${count(cluster.looks + cluster.looksFailed)} failed` : null} />
       <${Figure} name="Last survey" value=${ago(cluster.lastSurveyAgeS)} />

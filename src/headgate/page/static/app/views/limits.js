@@ -21,7 +21,7 @@ export function Limits({ everyS }) {
   const unknown = limits.filter((limit) => !holds(limit) && limit.waitingS == null);
   const groups = [
     ["Something waits for them now", holding, "Nothing waits for a limit now."],
-    [`They have held something since ${isAgent ? "the agent first saw it" : "their topic was loaded"}`, once, "None."],
+    [`They have held something since ${isAgent ? "the agent first saw their topic" : "their topic was loaded"}`, once, "None."],
     [isAgent ? "They have not held anything since then" : "They have never held anything", never, "None."],
     ...(unknown.length ? [["They do not hold now; whether they did is not known", unknown, ""]] : []),
   ];

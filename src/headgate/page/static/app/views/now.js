@@ -29,6 +29,13 @@ export function isInferred(report) {
   return report.evidence === "inferred";
 }
 
+// How much an inferred verdict rests on.
+export function Evidence({ report }) {
+  if (!isInferred(report)) return null;
+  const time = report.looks > 1 ? ` in ${duration(Math.round(report.lookedForS))}` : "";
+  return html`<small class="evidence">From ${plural(report.looks, "look")}${time}${report.notSeen?.length ? `; not seen: ${report.notSeen.join("; ")}` : ""}</small>`;
+}
+
 function breaches(answer) {
   const found = new Map();
   for (const { topic, quota } of answer.quotas ?? []) {
@@ -134,7 +141,7 @@ export function Now({ query, everyS }) {
       ${isAgent && html`<${ByName} />`}
       <${Table} columns=${columns(breaches(answer.value))} rows=${shown}
         keyOf=${(report) => `${report.topic} ${report.subscription}`}
-        detail=${(report) => withoutCause(report.sentence)}
+        detail=${(report) => html`${withoutCause(report.sentence)} <${Evidence} report=${report} />`}
         empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}

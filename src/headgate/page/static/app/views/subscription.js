@@ -3,9 +3,9 @@
 import { html } from "../../vendor/preact.js";
 import { SubscriptionActions } from "../actions/index.js";
 import { UNKNOWN, bytes, count, duration, growth, percent, rate, shortTopic, topicPath, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
-import { drainsInS, growthPerS, isInferred } from "./now.js";
+import { Evidence, drainsInS, growthPerS, isInferred } from "./now.js";
 import { LimitsTable, statesOf } from "./topic.js";
 
 function Consumers({ stats, name }) {
@@ -41,7 +41,7 @@ export function Subscription({ parts, everyS }) {
     <p>of <a class="name" href=${link(["topic", topic])}>${shortTopic(topic)}</a></p>
     ${answer.value && !report && html`<p class="notice" role="alert">The topic has no such subscription.</p>`}
     ${report && html`
-      <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)}</p>
+      <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)} <${Evidence} report=${report} /></p>
       <${SubscriptionActions} report=${report} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
       <${Figures}>
         <${Figure} name="Messages waiting" value=${count(report.backlogMessages)} note=${report.delayedMessages ? `${count(report.delayedMessages)} not due yet` : null} />
@@ -65,8 +65,7 @@ export function Subscription({ parts, everyS }) {
       <h2>Consumers</h2>
       <${Consumers} stats=${stats.value} name=${name} />
       <h2>Limits of this subscription</h2>
-      <${LimitsTable} limits=${report.limits} empty="No limit of its own; those of its topic and broker apply." />
-      <${NotSeen} list=${report.notSeen} />`}
+      <${LimitsTable} limits=${report.limits} empty="No limit of its own; those of its topic and broker apply." />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain ${topic}"
       promql=${`rate(headgate_subscription_state_seconds_total{topic="${topic}", subscription="${name}"}[5m])`} />

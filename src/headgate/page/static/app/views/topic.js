@@ -5,7 +5,7 @@ import { TopicActions } from "../actions/index.js";
 import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
 import { link, useAnswer } from "../state.js";
-import { isInferred } from "./now.js";
+import { Evidence, isInferred } from "./now.js";
 
 const LEVELS = {
   subscription: "Dispatch, subscription", topic: "Dispatch, topic", broker: "Dispatch, broker",
@@ -60,12 +60,12 @@ export function LimitsTable({ limits, empty, withSubject }) {
 const OUTSIDE = "the agent has not read the policies of this topic; it reads those of topics with a backlog";
 const OUTSIDE_WAITING = "a cluster does not tell which messages wait in front of a broker";
 
-function Publishing({ publishing }) {
+function Publishing({ publishing, inferred }) {
   const { parked } = publishing;
   return html`<section class="half"><h2>Publishing</h2>
     ${publishing.sentence && html`<p class="sentence">${withoutCause(publishing.sentence)}</p>`}
     <${Figures}>
-      <${Figure} name="Producers" value=${count(publishing.producers)} />
+      <${Figure} name=${inferred ? "Connections of producers" : "Producers"} value=${count(publishing.producers)} />
       <${Figure} name="Messages" value=${`${rate(publishing.messagesPerS)}/s`} />
       <${Figure} name="Bytes" value=${`${bytes(publishing.bytesPerS)}/s`} />
     <//>
@@ -85,7 +85,7 @@ function Dispatching({ report }) {
     ${report.subscriptions.map((each) => html`<article class="card" key=${each.subscription}>
       <h3><a class="name" href=${link(["subscription", report.topic, each.subscription])}>${each.subscription}</a>
         <${Verdict} cause=${each.verdict} inferred=${isInferred(each)} /></h3>
-      <p class="sentence">${withoutCause(each.sentence)}</p>
+      <p class="sentence">${withoutCause(each.sentence)} <${Evidence} report=${each} /></p>
       <p>${count(each.backlogMessages)} messages, ${bytes(each.backlogBytes)}, oldest ${duration(each.oldestAgeS)},${" "}
         ${plural(each.consumers, "consumer")}</p>
       <${Strip} timeline=${each.timeline} inferred=${isInferred(each)} width="320" />
@@ -106,7 +106,7 @@ export function Topic({ parts, everyS }) {
       ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
       <p class="lead">${report.sentence}</p>
       <${TopicActions} report=${report} onDone=${answer.ask} />
-      <div class="halves"><${Publishing} publishing=${report.publishing} /><${Dispatching} report=${report} /></div>
+      <div class="halves"><${Publishing} publishing=${report.publishing} inferred=${isInferred(report)} /><${Dispatching} report=${report} /></div>
       <h2>Limits in force</h2>
       <${LimitsTable} limits=${report.limits && [...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
         empty="No limit is in force for this topic." />
