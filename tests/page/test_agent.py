@@ -73,6 +73,14 @@ def test_the_menu_has_what_an_agent_can_know(open_page: OpenPage, agent: AgentSc
     assert "Broker" in menu(open_page("now"))
 
 
+def test_a_link_to_a_view_of_a_broker_says_that_there_is_none(
+    open_page: OpenPage, agent: AgentScene
+) -> None:
+    page = open_page("adaptive", url=agent.url)
+    expect(page.get_by_text("This server cannot fill the view “adaptive”")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Backlogs now")
+
+
 def chooser(page: Page) -> Locator:
     return page.get_by_role("combobox", name="Cluster")
 

@@ -6,6 +6,7 @@ are kept for a few seconds.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -19,7 +20,9 @@ from headgate.explain.delivery import Instant
 JUDGED_MAX: Final = 100
 """The largest backlogs of a cluster, of which verdicts are counted."""
 KEPT_NS: Final = 5 * NS_PER_S
-"""So old may totals be."""
+"""Totals may be so old, and older by a second for each :data:`SUBSCRIPTIONS_PER_S` that are
+watched: going over 10,000 takes 0.1 s."""
+SUBSCRIPTIONS_PER_S: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +104,24 @@ def state_report(watch: WatchedCluster, instant: Instant) -> dict[str, Any]:
 
 
 class TotalsReports:
-    """Totals over the topics of clusters. Several threads may ask."""
+    """Totals over the topics of clusters. Several threads may ask: one of them computes."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._kept: dict[str, tuple[int, dict[str, Any]]] = {}
 
     def of(self, watch: WatchedCluster, instant: Instant) -> dict[str, Any]:
-        """Totals of a cluster, at most five seconds old."""
-        kept = self._kept.get(watch.name)
-        if kept is None or instant.now_ns - kept[0] >= KEPT_NS:
-            kept = self._kept[watch.name] = instant.now_ns, totals_report(watch.history, instant)
-        return kept[1]
+        """Totals of a cluster, some seconds old at most."""
+        with self._lock:
+            kept = self._kept.get(watch.name)
+            if kept is None or instant.now_ns - kept[0] >= self._kept_ns():
+                report = totals_report(watch.history, instant)
+                kept = self._kept[watch.name] = instant.now_ns, report
+            return kept[1]
+
+    def _kept_ns(self) -> int:
+        total: int = sum(report["subscriptions"] for _, report in self._kept.values())
+        return KEPT_NS + total * NS_PER_S // SUBSCRIPTIONS_PER_S
 
 
 def totals_report(history: SharedHistory, instant: Instant) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from headgate.flow.sentences.backlog import limit_text
 Rates = tuple[float | None, float | None]
 """Messages and bytes a second; None if not known."""
 
-PUBLISH_TOPIC: Final = "publish_topic"
 _UNKNOWN_RATES: Final[Rates] = (None, None)
 
 
@@ -96,7 +95,9 @@ def publish_limits(topic: InferredTopic, now_ns: int) -> list[dict[str, Any]]:
         return []
     rates = topic.publish_rates() if _is_fresh(topic, now_ns) else _UNKNOWN_RATES
     effective = topic.limits.publish
-    found = _states(PUBLISH_TOPIC, topic.name, effective, rates, topic, None)
+    found = _states(
+        f"publish_{Level.TOPIC.name.lower()}", topic.name, effective, rates, topic, None
+    )
     return [limit | {"holds": bool(topic.held_publishing(now_ns))} for limit in found]
 
 

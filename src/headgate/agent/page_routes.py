@@ -18,10 +18,6 @@ from headgate.agent.shared_history import UnknownTopicError
 from headgate.agent.web_requests import RefusedError, as_json, count_of, flag_of, topic_of
 from headgate.explain.delivery import Instant
 
-CLUSTERS_PATH: Final = "/admin/v2/headgate/clusters"
-LIMITS_PATH: Final = "/admin/v2/headgate/limits"
-STORAGE_PATH: Final = "/admin/v2/headgate/storage"
-OWN_PATH: Final = "/admin/v2/headgate/permissions/own"
 _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic:path}"
 
 ROLE_KEY: Final = "headgate.role"
@@ -61,10 +57,10 @@ class PageRoutes:
     def routes(self) -> list[Route]:
         """By path."""
         return [
-            Route(CLUSTERS_PATH, self.clusters),
-            Route(LIMITS_PATH, self.limits),
-            Route(STORAGE_PATH, self.storage),
-            Route(OWN_PATH, self.own_permissions),
+            Route("/admin/v2/headgate/clusters", self.clusters),
+            Route("/admin/v2/headgate/limits", self.limits),
+            Route("/admin/v2/headgate/storage", self.storage),
+            Route("/admin/v2/headgate/permissions/own", self.own_permissions),
             Route(f"{_TOPIC}/stats", self.stats),
             Route(f"{_TOPIC}/partitioned-stats", self.stats),
         ]

@@ -10,6 +10,7 @@ from headgate.agent import cluster_states
 from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.cluster_states import (
     KEPT_NS,
+    SUBSCRIPTIONS_PER_S,
     Requests,
     TotalsReports,
     state_report,
@@ -90,16 +91,21 @@ def test_a_backlog_of_unknown_size_makes_the_sum_unknown() -> None:
     assert (totals["backlogMessages"], totals["backlogBytes"]) == (221, None)
 
 
-def test_totals_are_computed_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("subscriptions", [0, 10 * SUBSCRIPTIONS_PER_S])
+def test_totals_are_computed_the_less_often_the_more_there_is(
+    monkeypatch: pytest.MonkeyPatch, subscriptions: int
+) -> None:
     computed: list[int] = []
 
     def counted(_: SharedHistory, instant: Instant) -> dict[str, int]:
         computed.append(instant.now_ns)
-        return {"at": instant.now_ns}
+        return {"subscriptions": subscriptions}
 
     monkeypatch.setattr(cluster_states, "totals_report", counted)
-    totals, prod, test = TotalsReports(), Watch("prod"), Watch("test")
-    for at_ns in (0, 1, KEPT_NS - 1, KEPT_NS):
+    kept_ns = KEPT_NS + 10 * S * (subscriptions > 0)
+    totals, prod = TotalsReports(), Watch("prod")
+    for at_ns in (0, 1, kept_ns - 1, kept_ns):
         totals.of(prod, Instant(at_ns, 0))
-    assert computed == [0, KEPT_NS]
-    assert totals.of(test, Instant(KEPT_NS, 0)) == {"at": KEPT_NS}
+    assert computed == [0, kept_ns]
+    totals.of(Watch("test"), Instant(kept_ns, 0))
+    assert computed == [0, kept_ns, kept_ns]

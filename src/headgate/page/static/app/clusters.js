@@ -4,7 +4,7 @@ import { html, useEffect } from "../vendor/preact.js";
 import { ROOT, chosenCluster } from "./api.js";
 import { duration } from "./format.js";
 import { isAgent } from "./server.js";
-import { link, readRoute, useAnswer } from "./state.js";
+import { intervalOf, link, readRoute, useAnswer } from "./state.js";
 
 const EVERY_S = 30;
 
@@ -31,8 +31,9 @@ export function followCluster(name, hash) {
 }
 
 // {names, isKnown, answer}: ``isKnown`` is false until requests may name a cluster.
-export function useClusters(mayAsk) {
-  const answer = useAnswer(isAgent && mayAsk ? "admin/v2/headgate/clusters" : "", EVERY_S);
+export function useClusters(mayAsk, query) {
+  const isPaused = intervalOf(query) === 0;
+  const answer = useAnswer(isAgent && mayAsk ? "admin/v2/headgate/clusters" : "", isPaused ? 0 : EVERY_S);
   const names = (answer.value ?? []).map(({ cluster }) => cluster);
   const isOpen = names.length > 1 && !chosenCluster();
   useEffect(() => {

@@ -36,11 +36,25 @@ function focusContent() {
   document.getElementById("content").focus();
 }
 
+function Notices({ late, asked, shown }) {
+  return html`${late && html`<p class="notice" role="alert">${late}. The figures are those of the last looks.</p>`}
+    ${asked && html`<p class="notice calm">This server cannot fill the view “${asked}”. This is ${shown}.</p>`}`;
+}
+
+function Content({ access, clusters, view: View, parts, query }) {
+  if (access.state === "out") return html`<${SignIn} access=${access} />`;
+  if (access.state === "asking") return null;
+  // Before the clusters are known a request could not name one.
+  if (!clusters.isKnown) return html`<${Freshness} answer=${clusters.answer} everyS=${1} />`;
+  return html`<${View} parts=${parts} query=${query} everyS=${intervalOf(query)} />`;
+}
+
 function Page() {
   const { parts, query, cluster } = useRoute();
   const access = useAccess();
-  const clusters = useClusters(access.state !== "asking" && access.state !== "out");
-  const current = VIEWS.find(({ path }) => path === parts[0]) ?? VIEWS[0];
+  const clusters = useClusters(access.state !== "asking" && access.state !== "out", query);
+  const known = VIEWS.find(({ path }) => path === parts[0]);
+  const current = known ?? VIEWS[0];
   useEffect(() => {
     const about = parts.length > 1 ? parts.slice(1).join(" ") : current.name ?? "";
     document.title = [about, cluster, "Headgate"].filter(Boolean).join(" · ");
@@ -59,11 +73,9 @@ function Page() {
   const late = current.path === "cluster" ? "" : latenessNow(clusters);
   return html`<header><a class="brand" href=${link([VIEWS[0].path])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
       <${Menu} current=${current.path} /><${ClusterChoice} clusters=${clusters} />${server.live && html`<${Pace} query=${query} />`}<${Reader} /></header>
-    <main id="content" tabindex="-1" class=${late ? "is-late" : ""}>${late && html`<p class="notice" role="alert">${late}. The figures are those of the last looks.</p>`}${access.state === "out"
-      ? html`<${SignIn} access=${access} />`
-      : access.state === "asking" ? null
-      : clusters.isKnown ? html`<${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} />`
-      : html`<${Freshness} answer=${clusters.answer} everyS=${1} />`}</main>`;
+    <main id="content" tabindex="-1" class=${late ? "is-late" : ""}>
+      <${Notices} late=${late} asked=${known ? "" : parts[0]} shown=${current.name} />
+      <${Content} access=${access} clusters=${clusters} view=${current.view} key=${key} parts=${parts} query=${query} /></main>`;
 }
 
 render(html`<${Page} />`, document.getElementById("app"));
