@@ -1,6 +1,6 @@
 """How each watched cluster is, in the JSON of the agent's ``clusters``.
 
-``state_report`` costs nothing; ``totals_report`` goes over all topics of a cluster, so its answers
+``state_report`` costs little; ``totals_report`` goes over all topics of a cluster, so its answers
 are kept for a few seconds.
 """
 
