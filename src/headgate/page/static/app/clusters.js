@@ -47,11 +47,13 @@ export function useClusters(mayAsk, query) {
 const LATE_S = 180;
 
 // Why the figures of a cluster are old; empty if they are not.
-export function lateness({ cluster, reachable, reachableSinceS, reason, stalled, lastLookAgeS }) {
+export function lateness({ cluster, reachable, reachableSinceS, reason, stalled, lastLookAgeS, lastSurveyAgeS }) {
   const time = (seconds) => duration(Math.round(seconds));
-  if (stalled) return `The agent's watch of ${cluster} hangs: restart the agent.`;
+  if (stalled) return `The agent's watch of ${cluster} hangs: restart the agent`;
   if (reachable === false) return `${cluster} has not answered for ${time(reachableSinceS)}: ${reason}`;
-  return lastLookAgeS > LATE_S ? `No look at a topic of ${cluster} for ${time(lastLookAgeS)}` : "";
+  // A cluster without topics has surveys alone.
+  const seenS = Math.min(lastLookAgeS, lastSurveyAgeS ?? Infinity);
+  return seenS > LATE_S ? `No look at a topic of ${cluster} for ${time(seenS)}` : "";
 }
 
 // The lateness of the cluster that is shown.
@@ -65,7 +67,7 @@ export function latenessNow({ answer }) {
 export function ClusterChoice({ clusters }) {
   const { names, answer } = clusters;
   const chosen = chosenCluster();
-  if (names.length < 2 && (!chosen || names.includes(chosen))) return null;
+  if (!chosen || (names.length < 2 && names.includes(chosen))) return null;
   const choose = ({ target }) => {
     // A topic of one cluster is not one of the other.
     const { parts } = readRoute();

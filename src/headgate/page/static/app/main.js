@@ -37,7 +37,7 @@ function focusContent() {
 }
 
 function Notices({ late, asked, shown }) {
-  return html`${late && html`<p class="notice" role="alert">${late}. The figures are those of the last looks.</p>`}
+  return html`${late && html`<p class="notice" role="alert" aria-live="off">${late}. The figures are those of the last looks.</p>`}
     ${asked && html`<p class="notice calm">This server cannot fill the view “${asked}”. This is ${shown}.</p>`}`;
 }
 

@@ -12,7 +12,7 @@ function ago(seconds) {
 }
 
 function Reach({ cluster, late }) {
-  if (late) return html`<p class="notice" role="alert">${late}${cluster.looks ? ". The figures are those of the last looks." : ""}</p>`;
+  if (late) return html`<p class="notice" role="alert" aria-live="off">${late}${cluster.looks ? ". The figures are those of the last looks." : ""}</p>`;
   if (cluster.reachable == null) return html`<p class="muted">No answer yet: the agent has just begun to ask.</p>`;
   return html`<p>It has answered for ${duration(Math.round(cluster.reachableSinceS))}.</p>`;
 }
@@ -40,6 +40,7 @@ function requestsNote({ allowedPerS, statedPerS, isSlowed, halved }) {
 function Card({ cluster }) {
   const { cluster: name, totals, requests, brokersAway } = cluster;
   const late = lateness(cluster);
+  const seen = (value) => count(cluster.looks || cluster.lastSurveyAgeS != null ? value : null);
   return html`<article class="card ${late ? "is-late" : ""}">
     <h2 class="name">${name}</h2>
     <${Reach} cluster=${cluster} late=${late} />
@@ -47,10 +48,10 @@ function Card({ cluster }) {
       <${Figure} name="Last look" value=${cluster.looks ? ago(cluster.lastLookAgeS) : "never"} note=${cluster.looksFailed ? `${count(cluster.looksFailed)} of ${count(cluster.looks + cluster.looksFailed)} failed` : null} />
       <${Figure} name="Last survey" value=${ago(cluster.lastSurveyAgeS)} />
       <${Figure} name="Brokers" value=${count(cluster.brokers)} note=${cluster.brokers == null ? "the cluster does not tell" : brokersAway.length ? `${count(brokersAway.length)} of them away` : null} />
-      <${Figure} name="Topics" value=${cluster.looks ? count(cluster.topics) : count(null)} note=${cluster.topicsLeftOut ? `${count(cluster.topicsLeftOut)} left out` : null} />
-      <${Figure} name="Subscriptions" value=${cluster.looks ? count(totals.subscriptions) : count(null)} />
-      <${Figure} name="With messages waiting" value=${cluster.looks ? count(totals.withBacklog) : count(null)} />
-      <${Figure} name="Messages waiting" value=${cluster.looks ? count(totals.backlogMessages) : count(null)} note=${totals.backlogMessages && totals.backlogBytes != null ? bytes(totals.backlogBytes) : null} />
+      <${Figure} name="Topics" value=${seen(cluster.topics)} note=${cluster.topicsLeftOut ? `${count(cluster.topicsLeftOut)} left out` : null} />
+      <${Figure} name="Subscriptions" value=${seen(totals.subscriptions)} />
+      <${Figure} name="With messages waiting" value=${seen(totals.withBacklog)} />
+      <${Figure} name="Messages waiting" value=${seen(totals.backlogMessages)} note=${totals.backlogMessages && totals.backlogBytes != null ? bytes(totals.backlogBytes) : null} />
       <${Figure} name="Requests" value=${requests.perS == null ? count(null) : `${rate(requests.perS)}/s`} note=${requestsNote(requests)} />
     <//>
     <p class="muted">Of its request budget it uses <${UseBar} use=${requests.perS == null ? null : requests.perS / requests.statedPerS} /></p>
