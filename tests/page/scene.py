@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from starlette.types import ASGIApp
@@ -99,7 +99,7 @@ class Scene:
         self.world = self._do(lambda: World(settings=settings))
         self._app = self._do(self._start)
         self.play(build)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -135,7 +135,19 @@ class Scene:
         self._thread.shutdown()
 
 
-def _handler(scene: Scene) -> type[BaseHTTPRequestHandler]:
+class Answering(Protocol):
+    """What answers the requests of a browser."""
+
+    is_reachable: bool
+
+    def ask(self, method: str, path: str, body: bytes, headers: Sequence[Any]) -> Answer:
+        """One request."""
+        ...
+
+
+def handler(scene: Answering) -> type[BaseHTTPRequestHandler]:
+    """Hands the requests of a small HTTP server to a scene."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

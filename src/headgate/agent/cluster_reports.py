@@ -14,6 +14,12 @@ import msgspec
 
 from headgate.agent.inferred_subscription import InferredSubscription
 from headgate.agent.inferred_topic import InferredTopic
+from headgate.agent.limit_reports import (
+    broker_limits,
+    publish_limits,
+    subscription_limits,
+    topic_limits,
+)
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
 from headgate.base.park_cause import ParkCause
@@ -117,7 +123,7 @@ class ClusterReports:
             "publishing": _publishing(topics, instant),
             "quotas": [],
             "adaptive": None,
-            "limits": [],
+            "limits": _limits(topics, instant),
             "subscriptions": reports,
             "perPartition": None,
             "changes": None,
@@ -160,7 +166,13 @@ class ClusterReports:
         return self._report(name, parts, instant, with_timeline=with_timeline) | {
             "minute": _plain(window_report(window(pasts, max(NS_PER_MINUTE, 2 * period_ns)))),
             "hour": _plain(window_report(window(pasts, NS_PER_HOUR))),
-            "limits": [],
+            "limits": None
+            if any(topic.limits is None for topic, _ in parts)
+            else [
+                limit
+                for topic, part in parts
+                for limit in subscription_limits(topic, part, instant.now_ns)
+            ],
             "spared": False,
             "heldBack": [],
         }
@@ -311,6 +323,18 @@ def _cell(part: InferredSubscription) -> Any:
     return past_of(part).now.cell
 
 
+def _limits(topics: Sequence[InferredTopic], instant: Instant) -> list[dict[str, Any]] | None:
+    """The dispatch limits of a topic, one for each partition, and of its brokers; None while its
+    policies were not read."""
+    if any(topic.limits is None for topic in topics):
+        return None
+    owners = {topic.owner: topic for topic in topics}
+    return [
+        *(limit for topic in topics for limit in topic_limits(topic, instant.now_ns)),
+        *(limit for topic in owners.values() for limit in broker_limits(topic)),
+    ]
+
+
 def _publishing(topics: Sequence[InferredTopic], instant: Instant) -> dict[str, Any]:
     rates = [topic.publish_rates() for topic in topics]
     messages_per_s = _sum([rate for rate, _ in rates])
@@ -321,9 +345,11 @@ def _publishing(topics: Sequence[InferredTopic], instant: Instant) -> dict[str, 
         "messagesPerS": messages_per_s,
         "bytesPerS": _sum([rate for _, rate in rates]),
         "pendingEntries": None,
-        "parked": [],
-        "longestWaiting": [],
-        "limits": [],
+        "parked": None,
+        "longestWaiting": None,
+        "limits": None
+        if any(topic.limits is None for topic in topics)
+        else [limit for topic in topics for limit in publish_limits(topic, instant.now_ns)],
         "waitingForAccess": None,
         "delaysIgnored": None,
         "duplicatesDropped": None,

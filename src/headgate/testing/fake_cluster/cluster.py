@@ -44,6 +44,8 @@ class FakeTopic:
     publishers: int = 1
     policies: Mapping[str, object] = field(default_factory=dict)
     """By the name of the route: ``dispatchRate``, ``publishRate``, ..."""
+    quota_bytes: int = -1
+    """Size of its backlog quota; -1 without one."""
 
 
 @dataclass(slots=True)

@@ -2,8 +2,9 @@
 
 import { html } from "../../vendor/preact.js";
 import { CAUSES } from "../causes.js";
-import { bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotSeen, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { isAgent } from "../server.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
 
@@ -32,6 +33,13 @@ export function Drains({ report }) {
 
 export function isInferred(report) {
   return report.evidence === "inferred";
+}
+
+// How much an inferred verdict rests on.
+export function Evidence({ report }) {
+  if (!isInferred(report)) return null;
+  const time = report.looks > 1 ? ` in ${duration(Math.round(report.lookedForS))}` : "";
+  return html`<small class="evidence">From ${plural(report.looks, "look")}${time}${report.notSeen?.length ? `; not seen: ${report.notSeen.join("; ")}` : ""}</small>`;
 }
 
 function breaches(answer) {
@@ -81,7 +89,7 @@ function Totals({ answer, reports }) {
     <${Figure} name="Subscriptions" value=${count(answer.subscriptionsTotal)} />
     <${Figure} name="With messages waiting" value=${count(answer.withBacklog)} />
     ${CAUSES.filter(([cause]) => by.get(cause)).map(([cause]) => html`
-      <${Figure} key=${cause} name=${html`<${Verdict} cause=${cause} />`} value=${html`
+      <${Figure} key=${cause} name=${html`<${Verdict} cause=${cause} inferred=${isInferred(answer)} />`} value=${html`
         <a href=${link(["now"], { verdict: cause })}>${count(by.get(cause))}</a>`} />`)}
   <//>`;
 }
@@ -128,22 +136,24 @@ export function Now({ query, everyS }) {
   const storage = answer.value?.storage?.sentence;
   const idle = answer.value ? answer.value.subscriptionsTotal - answer.value.withBacklog : 0;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
-    <div class="title"><h1>Backlogs now</h1>${answer.value && html`<span class="muted name">${answer.value.broker}</span>`}<${Freshness} answer=${answer} everyS=${everyS} /></div>
-    <${ByName} error=${answer.error} />
+    <div class="title"><h1>Backlogs now</h1>${answer.value?.broker && html`<span class="muted name">${answer.value.broker}</span>`}<${Freshness} answer=${answer} everyS=${everyS} /></div>
+    ${!isAgent && html`<${ByName} error=${answer.error} />`}
     ${storage && html`<p class="notice" role="alert">${storage}</p>`}
     ${(answer.value?.damaged ?? []).map((each) => html`<p class="notice" role="alert">
       <a href=${link(["topic", each.topic])}>${shortTopic(each.topic)}</a>: ${each.damage}</p>`)}
     ${answer.value && html`
       <${Totals} answer=${answer.value} reports=${all} />
       <${Filters} reports=${all} query=${query} />
+      ${isAgent && html`<${ByName} />`}
       <${Table} columns=${columns(breaches(answer.value))} rows=${shown}
         keyOf=${(report) => `${report.topic} ${report.subscription}`}
-        detail=${(report) => withoutCause(report.sentence)}
+        detail=${(report) => html`${withoutCause(report.sentence)} <${Evidence} report=${report} />`}
         empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
       ${idle > 0 && html`<p class="muted">${plural(idle, "subscription has", "subscriptions have")} no message waiting.</p>`}
-      <${Publishing} answer=${answer.value} />`}
+      <${Publishing} answer=${answer.value} />
+      <${NotSeen} list=${answer.value.notSeen} />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain --count ${COUNT}"
       promql="topk(10, pulsar_subscription_back_log)" />

@@ -5,20 +5,20 @@ import { SubscriptionActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, growth, percent, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Incident, LinkedTime, statsPath } from "../incident.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
-import { growthPerS, isInferred, lossText } from "./now.js";
+import { Evidence, growthPerS, isInferred, lossText } from "./now.js";
 import { LimitsTable, statesOf } from "./topic.js";
 
 function Consumers({ stats, name }) {
   const found = stats?.subscriptions?.[name]?.consumers;
-  if (!found) return html`<p class="muted">The consumers are not known.</p>`;
+  if (!found) return html`<${NotKnown} />`;
   return html`<${Table} rows=${found} empty="No consumer is connected." keyOf=${(each) => `${each.consumerName} ${each.address}`}
     columns=${[
       { head: "Consumer", cell: (each) => html`<span class="name">${each.consumerName}</span> <small class="muted">${each.address ?? ""}</small>` },
       { head: "Permits free", isNumber: true, cell: (each) => count(each.availablePermits) },
       { head: "Unacknowledged", isNumber: true, cell: (each) => count(each.unackedMessages) },
-      { head: "Gets", isNumber: true, cell: (each) => `${rate(each.msgRateOut)} msg/s` },
+      { head: "Gets", isNumber: true, cell: (each) => (each.msgRateOut == null ? UNKNOWN : `${rate(each.msgRateOut)} msg/s`) },
       { head: "Blocked", cell: (each) => (each.blockedConsumerOnUnackedMsgs ? "at its limit of unacknowledged messages" : "no") },
       { head: "Connected since", cell: (each) => each.connectedSince ?? UNKNOWN },
     ]} />`;
@@ -43,7 +43,7 @@ export function Subscription({ parts, query, everyS }) {
     ${answer.value && !report && html`<p class="notice" role="alert">The topic has no such subscription.</p>`}
     ${report && html`
       <${LinkedTime} report=${answer.value} until=${query.get("until")} />
-      <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)}</p>
+      <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)} <${Evidence} report=${report} /></p>
       <${Growth} report=${report} />
       <${SubscriptionActions} report=${report} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
       <${Incident} report=${answer.value} />
@@ -69,7 +69,7 @@ export function Subscription({ parts, query, everyS }) {
       <h2>Consumers</h2>
       <${Consumers} stats=${stats.value} name=${name} />
       <h2>Limits of this subscription</h2>
-      <${LimitsTable} limits=${report.limits ?? []} empty="No limit of its own; those of its topic and broker apply." />`}
+      <${LimitsTable} limits=${report.limits} empty="No limit of its own; those of its topic and broker apply." />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain ${topic}"
       promql=${`rate(headgate_subscription_state_seconds_total{topic="${topic}", subscription="${name}"}[5m])`} />
