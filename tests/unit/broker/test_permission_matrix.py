@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
 
 from headgate.admin.app import AdminApp
 from headgate.admin.table import ROUTES
+from headgate.app.sign_in.issuer_client import UnavailableIssuerError
+from headgate.app.sign_in.routes import METHODS, SignInApp
 from headgate.base.identity import SCOPE_KEY, Identity
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import EARLIEST
@@ -21,6 +24,8 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.bundles import bundle_of, split_bundles
 from headgate.metadata.grants import Action
 from headgate.metadata.rows import TenantRow
+from headgate.security.code_flow import Client
+from headgate.security.sign_ins import SignIns
 from headgate.telemetry.prometheus.route import metrics_route
 from headgate.testing import RefusedError, SimClient, World
 from headgate.wire import client as frames
@@ -34,6 +39,7 @@ MATRIX = Path(__file__).parents[2] / "scenarios" / "authorization" / "matrix.txt
 ROLES = ("nobody", "none", "produce", "consume", "prefix", "other", "admin", "super")
 FREE = "free"
 METRICS = "GET /metrics"
+SIGN_IN = {f"{method} {path}" for path, method in METHODS.items()}
 INITIAL = "PRODUCER with an initial subscription"
 SETTINGS = {"authorizationEnabled": "true", "superUserRoles": "super"}
 
@@ -111,7 +117,7 @@ def play(story: Callable[[OpenWorld], Awaitable[None]]) -> None:
 def test_the_matrix_has_every_command_and_every_route_once() -> None:
     commands = {facts.name for facts in COMMANDS.values() if facts.built}
     routes = {f"{route.method} {route.path}" for route in ROUTES}
-    assert commands | routes | {METRICS, INITIAL} == set(LINES)
+    assert commands | routes | SIGN_IN | {METRICS, INITIAL} == set(LINES)
     assert len(list(matrix())) == len(LINES)
 
 
@@ -130,11 +136,23 @@ def path_of(path: str, role: str, *, topic: str = "t", tenant: str = "acme") -> 
     return filled
 
 
+class DeadIssuer:
+    """Stands for what asks an issuer."""
+
+    client = Client("https://issuer.example", "page", "https://b/headgate/sign-in/callback")
+
+    async def endpoints(self) -> Any:
+        raise UnavailableIssuerError("it is down")
+
+
 def web(world: World) -> Callable[..., Awaitable[Answer]]:
     """Sends a request to the web port as a role."""
     facade = AdminFacade(world.broker, world.observer)
-    admin = AdminApp(facade, world.clock)
+    admin: Any = AdminApp(facade, world.clock)
     metrics = Starlette(routes=[metrics_route(world.broker)])
+    admin = SignInApp(
+        cast(Any, DeadIssuer()), SignIns(os.urandom), world.clock, world.broker.audit.note, admin
+    )
 
     async def send(method: str, path: str, role: str) -> Answer:
         app: Any = metrics if path == "/metrics" else admin

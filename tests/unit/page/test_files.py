@@ -8,7 +8,7 @@ import json
 import re
 from importlib import resources
 
-from headgate.page.files import INDEX, SERVER, history_files, page_files
+from headgate.page.files import INDEX, SERVER, broker_files, history_files, page_files
 
 SIZE_BYTES_MAX = 60 * 1024
 """Of all files that a browser loads, compressed."""
@@ -61,6 +61,14 @@ def test_a_server_of_the_past_says_so() -> None:
     assert json.loads(past[SERVER].body) == {"live": False, "history": True}
     assert {**past, SERVER: files[SERVER]} == files
     assert past[SERVER].etag != files[SERVER].etag
+
+
+def test_a_broker_names_the_issuer_at_which_readers_sign_in() -> None:
+    files, own = page_files(), broker_files("https://issuer.example")
+    said = json.loads(own[SERVER].body)
+    assert said == {"live": True, "history": False, "signIn": "https://issuer.example"}
+    assert {**own, SERVER: files[SERVER]} == files
+    assert own[SERVER].etag != files[SERVER].etag
 
 
 def test_vendored_files_are_as_published() -> None:

@@ -1,7 +1,8 @@
 // The frame of the page: head, menu, how often to ask, and the view that the URL names.
 
 import { html, render, useEffect, useRef } from "../vendor/preact.js";
-import { learnAccess, useAccess } from "./access.js";
+import { begin, useAccess } from "./access.js";
+import { takeState } from "./issuer.js";
 import { Reader, SignIn } from "./sign_in.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
 import { readServer } from "./server.js";
@@ -57,9 +58,11 @@ function Page() {
   return html`<header><a class="brand" href=${link([VIEWS[0].path])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
       <${Menu} current=${current.path} />${server.live && html`<${Pace} query=${query} />`}<${Reader} /></header>
     <main id="content" tabindex="-1">${access.state === "out"
-      ? html`<${SignIn} access=${access} />`
+      ? html`<${SignIn} access=${access} issuer=${server.signIn} />`
       : access.state !== "asking" && html`<${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} />`}</main>`;
 }
 
+// Before the first view, because it may be the one where a sign-in began.
+const state = takeState();
 render(html`<${Page} />`, document.getElementById("app"));
-learnAccess().catch(() => {});
+begin(state);

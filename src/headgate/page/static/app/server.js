@@ -1,4 +1,4 @@
-// What the server of the page answers: {live, history}. A file says it, so that nobody has to sign in first.
+// What the server of the page answers: {live, history}, and signIn, the identity provider if there is one. A file says it, so that nobody has to sign in first.
 
 import { get } from "./api.js";
 
