@@ -82,7 +82,7 @@ class SignIns:
     def secret(self, presented: str | None) -> str:
         """The secret of a browser: the one that it presents, or a new one. A browser keeps its
         secret, so that two of its tabs can sign in at once."""
-        return presented if is_secret(presented) else self._text()
+        return presented if presented is not None and is_secret(presented) else self._text()
 
     def begin(self, browser: str, address: str, now_ns: int) -> SignIn:
         """A new sign-in of the browser with that secret.
@@ -131,9 +131,9 @@ class SignIns:
     def _own(self, state: str, browser: str | None, now_ns: int) -> SignIn:
         self._expire(now_ns)
         found = self._by_state.get(state)
-        if found is None or not is_secret(browser):
+        if found is None or browser is None:
             raise SignInError(_UNKNOWN)
-        if not hmac.compare_digest(found.browser, _digest(browser or "")):
+        if not hmac.compare_digest(found.browser, _digest(browser)):
             raise SignInError(_UNKNOWN)
         return found
 
@@ -154,9 +154,9 @@ class SignIns:
         return text_of_bytes(self._entropy(_SECRET_BYTES))
 
 
-def is_secret(text: str | None) -> bool:
+def is_secret(text: str) -> bool:
     """Whether a text has the form of a browser's secret."""
-    return text is not None and _SECRET.fullmatch(text) is not None
+    return _SECRET.fullmatch(text) is not None
 
 
 def _digest(secret: str) -> bytes:
