@@ -201,6 +201,33 @@ def test_refusals_do_not_tell_whether_something_exists() -> None:
     play(story)
 
 
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("/admin/v2/namespaces/acme/strict/clearBacklog", "/prefix-own"),
+        ("/admin/v2/namespaces/acme/strict/unsubscribe/s", None),
+        ("/admin/v2/persistent/acme/strict/t/all_subscription/expireMessages/1", None),
+    ],
+)
+def test_a_request_about_many_subscriptions_needs_the_right_on_each(
+    path: str, own: str | None
+) -> None:
+    """CVE-2026-105938: otherwise it would be a way around the permissions of single ones."""
+
+    async def story(world: OpenWorld) -> None:
+        topic = world.broker.engine.topics["persistent://acme/strict/t"]
+        await world.broker.subscriptions.create(topic, "prefix-own", at_ordinal=0, properties={})
+        send = web(world)
+        refused = await send("POST", path, "prefix")
+        assert refused.status == 401, refused.body
+        assert set(topic.subscriptions) == {"s", "prefix-own"}
+        if own is not None:
+            assert (await send("POST", path + own, "prefix")).status == 204
+        assert (await send("POST", path, "admin")).status == 204
+
+    play(story)
+
+
 def command_frame(name: str, topic: str, consumer_id: int) -> Callable[[int], bytes]:
     """The request of that name about a topic, or about a consumer of the connection."""
     namespace = topic.rpartition("/")[0]
