@@ -103,6 +103,7 @@ class Authentication:
         in seconds since the epoch."""
         self._settings = settings
         self.providers = tuple(providers)
+        """In the order of the setting."""
         self._by_method: defaultdict[str, list[Provider]] = defaultdict(list)
         for provider in providers:
             self._by_method[provider.method].append(provider)

@@ -123,9 +123,14 @@ class IssuerClient:
             UnavailableIssuerError: the issuer does not answer in time, or not as it should.
             SignInError: the issuer refuses, or gives no token that the broker accepts.
         """
-        tokens = await self._exchanged(sign_in)
         try:
-            found = await self._accepted(tokens, sign_in.nonce)
+            async with asyncio.timeout(self._issuer.wait_s):
+                tokens = await self._exchanged(sign_in)
+                found = await self._accepted(tokens, sign_in.nonce)
+        except TimeoutError:
+            slow = self._slow()
+            self._failures.failed(slow, self._clock.monotonic_ns())
+            raise slow from None
         except UncheckedCredentialsError as error:
             self._failures.failed(error, self._clock.monotonic_ns())
             raise self._unavailable("has no keys for its tokens") from None
@@ -176,11 +181,10 @@ class IssuerClient:
         task = asyncio.get_running_loop().create_task(run_on(self._open_lane(), work))
         self._exchanges.add(task)
         task.add_done_callback(self._exchange_ended)
-        await asyncio.wait([task], timeout=self._issuer.wait_s)
-        if not task.done():
-            slow = self._slow()
-            self._failures.failed(slow, self._clock.monotonic_ns())
-            raise slow
+        # The exchange goes on if the reader has waited long enough: its answer is for nobody then.
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise self._unavailable("is not asked any more")  # the broker closes
         try:
             return task.result()
         except (InvariantError, SignInError):

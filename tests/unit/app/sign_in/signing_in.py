@@ -90,6 +90,7 @@ class Scene:
         self.loop = loop
         self.issuer = FakeIssuer(loop)
         self.secret = ""
+        self.keys_lane = SimLane(loop, random.Random(2))
         rules = OpenIdRules(frozenset([ISSUER, OTHER]), (AUDIENCE,))
         times = CacheTimes(9_999 * NS_PER_S, 99_999 * NS_PER_S, 30 * NS_PER_S)
         self.provider = OpenIdProvider(
@@ -97,7 +98,7 @@ class Scene:
             times,
             self.issuer.fetch_keys,
             loop.clock,
-            lambda _: SimLane(loop, random.Random(2)),
+            lambda _: self.keys_lane,
             WAIT_S,
         )
         asked = Issuer(

@@ -205,9 +205,29 @@ async def test_a_slow_exchange_is_given_up_and_those_behind_it_are_not_sent(scen
 
 
 @played
-async def test_a_broker_that_closes_waits_for_nothing(scene: Scene) -> None:
-    task = asyncio.create_task(scene.client.signed_in(scene.sign_in()))
-    await asyncio.sleep(0)
-    scene.client.close()
-    with pytest.raises(UnavailableIssuerError):
-        await task
+async def test_keys_that_do_not_come_are_part_of_the_same_wait(scene: Scene) -> None:
+    await scene.client.endpoints()
+    scene.issuer.set_latency(WAIT_S - 1)
+    scene.keys_lane.latency_ns_min = scene.keys_lane.latency_ns_max = 4 * NS_PER_S
+    began_s = scene.loop.time()
+    with pytest.raises(UnavailableIssuerError, match="takes too long"):
+        await scene.client.signed_in(scene.sign_in())
+    assert scene.loop.time() - began_s == pytest.approx(WAIT_S)
+    await asyncio.sleep(10)
+    await scene.client.signed_in(scene.sign_in())
+
+
+@pytest.mark.parametrize("has_endpoints", [False, True])
+def test_a_broker_that_closes_waits_for_nothing(has_endpoints: bool) -> None:
+    @played
+    async def story(scene: Scene) -> None:
+        if has_endpoints:
+            await scene.client.endpoints()
+        task = asyncio.create_task(scene.client.signed_in(scene.sign_in()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        scene.client.close()
+        with pytest.raises(UnavailableIssuerError):
+            await task
+
+    story()
