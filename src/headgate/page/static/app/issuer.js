@@ -15,9 +15,14 @@ export async function goToIssuer() {
 // The state of the sign-in from which the browser comes back to this tab; null if there is none. The
 // view where it began is shown again.
 export function takeState() {
-  const kept = sessionStorage.getItem(KEY);
+  let kept = null;
+  try {
+    kept = sessionStorage.getItem(KEY);
+    sessionStorage.removeItem(KEY);
+  } catch {
+    // A browser may forbid storage: then nobody comes back from there, and all else works.
+  }
   if (!kept) return null;
-  sessionStorage.removeItem(KEY);
   const { state, view } = JSON.parse(kept);
   if (!location.hash && view.startsWith("#")) history.replaceState(null, "", view);
   return state;
