@@ -26,6 +26,7 @@ LONGEST_FIRST: Final = (
     "tests/service/test_kill_nine.py",
     "tests/service/test_memory_spike.py",
     "tests/service/faults/test_f17_few_descriptors.py",
+    "tests/service/test_secured_guide.py",
     "tests/service/test_open_telemetry.py",
     "tests/service/test_refused_starts.py",
     "tests/service/test_publish_limits.py",

@@ -14,6 +14,8 @@ from committed_files import write_or_check
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
 from headgate.agent.series import AGENT_SERIES
+from headgate.app.sign_in.routes import METHODS as SIGN_IN_METHODS
+from headgate.app.sign_in.routes import OPERATION as SIGN_IN_OPERATION
 from headgate.broker.authorization import DEMANDS
 from headgate.pipeline.source.options import OPTIONS as TABLE_OPTIONS
 from headgate.pipeline.tables.catalogue import CHECKED, TABLES
@@ -94,7 +96,8 @@ def rest_page() -> str:
         "This page lists every route. Paths, bodies, statuses and texts are those of Pulsar 4.0;\n"
         "paths under `/admin/v2/headgate` are additions of Headgate. Every refusal has the body\n"
         '`{"reason": "..."}`. A route that is not listed does not exist.\n'
-        "`GET /admin/v2/openapi.json` also describes the bodies. The last column names the\n"
+        "`GET /admin/v2/openapi.json` also describes the bodies. `/metrics` and what serves the\n"
+        "page (`/headgate/`) are no routes of the API. The last column names the\n"
         "operation; [permissions](permissions.md) says which roles may perform it.\n\n"
         + table(("", "path", "effect", "operation"), [_route_row(route) for route in ROUTES])
     )
@@ -127,6 +130,10 @@ def permissions_page() -> str:
                     for route in ROUTES
                 ),
                 ("GET", "`/metrics`", *_rule_cells(METRICS_OPERATION)),
+                *(
+                    (method, f"`{path}`", *_rule_cells(SIGN_IN_OPERATION))
+                    for path, method in SIGN_IN_METHODS.items()
+                ),
             ],
         )
     )

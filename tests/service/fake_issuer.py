@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import hashlib
+import html
 import ipaddress
 import json
 import ssl
@@ -12,7 +15,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -29,6 +32,9 @@ from tests.unit.security.jwks_examples import jwk, key_set
 
 KEYS_PATH = "/keys"
 TOKEN_PATH = "/token"
+AUTHORIZATION_PATH = "/authorize"
+CODE = "the-code-of-a-reader"
+DENIAL = "<img src=x onerror=alert(1)> said no"
 
 Respond = Callable[["Handler"], None]
 
@@ -45,19 +51,65 @@ class Handler(BaseHTTPRequestHandler):
         if (respond := issuer.responses.get(self.path)) is not None:
             respond(self)
         elif self.path == CONFIGURATION_PATH:
-            urls = {"jwks_uri": issuer.keys_url, "token_endpoint": issuer.url + TOKEN_PATH}
-            self.answer(json.dumps({"issuer": issuer.url, **urls}).encode())
+            self.answer(json.dumps(issuer.configuration()).encode())
+        elif self.path.startswith(AUTHORIZATION_PATH):
+            self.ask_reader()
         elif self.path == KEYS_PATH:
             self.answer(key_set(*(jwk(key, name) for name, key in issuer.keys.items())))
         else:
             self.answer(b"", 404)
 
+    def ask_reader(self) -> None:
+        """A page on which a reader agrees or does not (OpenID Connect Core 3.1.2)."""
+        issuer = self.server.issuer
+        issuer.asked = dict(parse_qsl(urlsplit(self.path).query, strict_parsing=True))
+        shared = {"state": issuer.asked["state"], "iss": issuer.url}
+        denied = {"error": "access_denied", "error_description": DENIAL}
+        links = ""
+        for name, given in (("Allow", {"code": CODE}), ("Deny", denied)):
+            url = f"{issuer.asked['redirect_uri']}?{urlencode({**given, **shared})}"
+            links += f'<a href="{html.escape(url)}">{name}</a> '
+        page = f"<!doctype html><html lang=en><title>Issuer</title>{links}</html>"
+        self.answer(page.encode(), **{"Content-Type": "text/html"})
+
     def do_POST(self) -> None:
-        """Give a client a token for its credentials (RFC 6749, 4.4)."""
         issuer = self.server.issuer
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         issuer.requests.append(self.path)
         given = dict(parse_qsl(body))
+        if (respond := issuer.responses.get(self.path)) is not None:
+            respond(self)
+        elif self.path == TOKEN_PATH and given.get("grant_type") == "authorization_code":
+            self.exchange(given)
+        else:
+            self.give_to_client(given)
+
+    def exchange(self, given: dict[str, str]) -> None:
+        """Tokens for a code, once, to the client for which it was made (RFC 6749, 4.1.3; RFC 7636,
+        4.6)."""
+        issuer = self.server.issuer
+        digest = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
+        challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        parts = (given.get("client_id", ""), issuer.client_secret)
+        pair = base64.b64encode(":".join(map(quote_plus, parts)).encode()).decode()
+        asked = issuer.asked
+        if self.headers.get("Authorization") != f"Basic {pair}":
+            self.answer(b'{"error": "invalid_client"}', 401)
+        elif (
+            given.get("code") != CODE
+            or challenge != asked.get("code_challenge")
+            or given.get("redirect_uri") != asked.get("redirect_uri")
+            or given.get("client_id") != asked.get("client_id")
+        ):
+            self.answer(b'{"error": "invalid_grant"}', 400)
+        else:
+            issuer.asked = {}
+            found = issuer.make_tokens(asked["client_id"], asked["nonce"])
+            self.answer(json.dumps({**found, "token_type": "Bearer"}).encode())
+
+    def give_to_client(self, given: dict[str, str]) -> None:
+        """Give a client a token for its credentials (RFC 6749, 4.4)."""
+        issuer = self.server.issuer
         is_good = given.get("client_secret") == issuer.client_secret
         if self.path != TOKEN_PATH or not is_good:
             self.answer(b'{"error": "invalid_client"}', 401)
@@ -95,8 +147,23 @@ class FakeIssuer:
         self.client_secret = "a secret"
         self.make_token: Callable[[str], str] = lambda client: ""
         """What a client with the right secret gets."""
+        self.make_tokens: Callable[[str, str], dict[str, str]] = lambda client, nonce: {}
+        """What a client gets for the code of a reader."""
+        self.asked: dict[str, str] = {}
+        """What the last reader was sent here with."""
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
+
+    def configuration(self) -> dict[str, Any]:
+        """What it publishes about itself (OpenID Connect Discovery 1.0)."""
+        return {
+            "issuer": self.url,
+            "jwks_uri": self.keys_url,
+            "token_endpoint": self.url + TOKEN_PATH,
+            "authorization_endpoint": self.url + AUTHORIZATION_PATH,
+            "authorization_response_iss_parameter_supported": True,
+            "code_challenge_methods_supported": ["S256"],
+        }
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import bcrypt
+import click
 
 from headgate.policy.settings import SETTINGS
 
@@ -128,7 +129,105 @@ def _alerts(marks: Marks, *words: str) -> list[str]:
 
 _BROKER = ["--broker-url", f"pulsar+ssl://{UNREACHABLE}", "--web-url", f"https://{UNREACHABLE}"]
 
+_WEB = f"http://{UNREACHABLE}"
+
+
+def _conf(marks: Marks, what: str, plugin: str, params: str) -> str:
+    """A client.conf with credentials."""
+    lines = f"webServiceUrl={_WEB}\nauthPlugin={plugin}\nauthParams={params}\n"
+    return marks.file(f"conf of {what}", lines)
+
+
+def _password_conf(marks: Marks, what: str) -> str:
+    return _conf(marks, what, "basic", f'{{"userId":"u","password":"{marks.text(what)}"}}')
+
+
+def _broken_conf(marks: Marks, what: str) -> str:
+    """Credentials that cannot be read: the error must not repeat them."""
+    return _conf(marks, what, "basic", f'{{"userId":"u","password":"{marks.text(what)}')
+
+
+def _url_conf(marks: Marks) -> str:
+    user = f"u:{quote(marks.text('password in a URL'), safe='')}@{UNREACHABLE}"
+    return f"webServiceUrl=http://{user}\nbrokerServiceUrl=pulsar://{user}\n"
+
+
+def _oauth2_conf(marks: Marks) -> str:
+    secret = marks.text("OAuth2 secret")
+    key = marks.file("OAuth2 key", f'{{"client_id": "c", "client_secret": "{secret}"}}')
+    params = f'{{"issuerUrl":"{_WEB}","privateKey":"file://{key}","audience":"a"}}'
+    return _conf(marks, "OAuth2", "oauth2", params)
+
+
 TOOLS = (
+    Tool(
+        "admin, a token file",
+        lambda m: ["admin", "--admin-url", _WEB, "--token-file", m.file("admin token"),
+                   "tenants", "list"],
+    ),
+    Tool(
+        "admin, a token of the environment",
+        lambda m: ["admin", "--admin-url", _WEB, "tenants", "list"],
+        lambda m: {"HEADGATE_TOKEN": m.text("admin token of the environment")},
+    ),
+    Tool(
+        "admin, a password of a client.conf",
+        lambda m: ["admin", "--config", _password_conf(m, "admin password"), "tenants", "list"],
+    ),
+    Tool(
+        "admin, the secret of an OAuth2 client",
+        lambda m: ["admin", "--config", _oauth2_conf(m), "tenants", "list"],
+    ),
+    Tool(
+        "admin, a password that cannot be read",
+        lambda m: ["admin", "--config", _broken_conf(m, "broken password"), "tenants", "list"],
+    ),
+    Tool(
+        "admin, a password in a URL of a client.conf",
+        lambda m: ["admin", "--config", m.file("conf of a URL", _url_conf(m)), "tenants", "list"],
+    ),
+    Tool(
+        "run, a password in the URL of a client.conf",
+        lambda m: ["pipeline", "run", "--out", _tables(m), "--config",
+                   m.file("conf of another URL", _url_conf(m))],
+    ),
+    Tool(
+        "explain, a token of the environment",
+        lambda _: ["explain", "--admin-url", _WEB],
+        lambda m: {"HEADGATE_TOKEN": m.text("explain token")},
+    ),
+    Tool(
+        "explain, the secret of an OAuth2 client",
+        lambda m: ["explain", "--config", _oauth2_conf(m), "t"],
+    ),
+    Tool("top, a password", lambda m: ["top", "--config", _password_conf(m, "top password")]),
+    Tool(
+        "agent, a password that cannot be read",
+        lambda m: ["agent", "--config", _broken_conf(m, "agent password")],
+    ),
+    Tool(
+        "backup, a password",
+        lambda m: ["backup", "--to", _tables(m), "--config", _password_conf(m, "backup password")],
+    ),
+    Tool(
+        "revocation of a token that is none",
+        lambda m: ["tokens", "revocation", "-f", m.file("token to revoke")],
+    ),
+    Tool(
+        "a key pair",
+        lambda m: ["tokens", "create-key-pair", "--output-private-key",
+                   m.file("there already"), "--output-public-key", m.file("public")],
+    ),
+    Tool(
+        "attribute, a password",
+        lambda m: ["pipeline", "attribute", "--out", _tables(m), "--since", "1h", "--config",
+                   _password_conf(m, "attribute password")],
+    ),
+    Tool(
+        "stream, a token",
+        lambda m: ["pipeline", "stream", "--out", _tables(m), *_BROKER, "--token-file",
+                   m.file("stream token file")],
+    ),
     Tool(
         "tokens create",
         lambda m: ["tokens", "create", "-s", "role", "-sk", m.file("secret key", m.key("key"))],
@@ -200,6 +299,32 @@ TOOLS = (
 )  # fmt: skip
 """Every command that takes a secret, ended by a target that is not there or a value that is wrong:
 errors are where secrets get out."""
+
+
+SECRET_OPTIONS = frozenset(
+    {"--auth-params", "--token-file", "--password-file", "--webhook-file", "--secret-key",
+     "--private-key", "--output-private-key"}
+)  # fmt: skip
+"""Options that give a command a secret, or the file with one."""
+
+
+def commands_with_secrets(group: click.Group) -> set[tuple[str, ...]]:
+    """The commands of a program that take a secret, each by its words."""
+    found: set[tuple[str, ...]] = set()
+
+    def look(command: click.Command, words: tuple[str, ...]) -> None:
+        names = {name for each in command.params for name in getattr(each, "opts", ())}
+        if names & SECRET_OPTIONS:
+            found.add(words)
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                below = command.get_command(context, name)
+                assert below is not None
+                look(below, (*words, name))
+
+    context = click.Context(group)
+    look(group, ())
+    return found
 
 
 def _open_to_all(marks: Marks) -> str:

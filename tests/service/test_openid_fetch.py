@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from headgate.app.openid_fetch import FetchBounds, FetchError, fetch_keys
+from headgate.app.issuer_http import FetchBounds, FetchError
+from headgate.app.openid_fetch import fetch_keys
 from headgate.app.openid_provider import open_id_provider
 from headgate.base.clock import SystemClock
 from headgate.policy.settings import Settings

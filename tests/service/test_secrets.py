@@ -15,6 +15,7 @@ import pulsar
 import pytest
 
 from headgate.admin.table import ROUTES
+from headgate.cli.group import main
 from headgate.security.token_keys import secret_key
 from headgate.security.tokens import new_token
 from headgate.wire import client as frames
@@ -29,6 +30,7 @@ from tests.service.secret_places import (
     Marks,
     Tool,
     command_lines,
+    commands_with_secrets,
     run_tool,
     secret_settings,
 )
@@ -59,6 +61,19 @@ def test_the_search_finds_a_secret_in_each_encoding(marks: Marks) -> None:
 
 def test_each_setting_with_a_secret_is_in_the_list() -> None:
     assert sorted(secret_settings()) == sorted(SETTINGS_WITH_SECRETS)
+
+
+def test_each_command_with_a_secret_is_in_the_list(marks: Marks) -> None:
+    played = [tuple(tool.words(marks)) for tool in TOOLS]
+    commands = commands_with_secrets(main)
+    assert ("admin",) in commands
+    assert len(commands) > 8
+    missing = [
+        " ".join(command)
+        for command in commands
+        if not any(words[: len(command)] == command for words in played)
+    ]
+    assert not missing, "a row in TOOLS is needed"
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

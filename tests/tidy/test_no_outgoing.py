@@ -10,9 +10,11 @@ CLIENT_SIDE = {"access", "agent", "cli", "demo", "pipeline", "pyspark_pulsar", "
 """Layers of commands, which connect to what their user names."""
 EXPORT = {"headgate.app.open_telemetry", "headgate.telemetry.otel"}
 """The export of metrics, to the address of the broker's environment."""
-ISSUERS = {"headgate.app.openid_fetch"}
-"""The keys of issuers, from the URLs of ``openIDAllowedTokenIssuers``: a token that names another
-one is refused before anything is fetched (``tests/unit/security/test_openid.py``)."""
+ISSUERS = {"headgate.app.issuer_http"}
+"""Issuers, by the URLs of ``openIDAllowedTokenIssuers`` and what their configuration names: a token
+that names another one is refused before anything is fetched
+(``tests/unit/security/test_openid.py``), and so is an answer of another one to a reader who signs
+in."""
 CONNECTS = {
     "create_connection", "open_connection", "open_unix_connection", "urlopen", "urlretrieve",
     "PoolManager", "HTTPConnection", "HTTPSConnection", "connect", "connect_ex", "sock_connect",

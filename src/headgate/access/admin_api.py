@@ -13,10 +13,11 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from headgate.access.authentication import Say, authentication, certificate_paths
-from headgate.access.client_config import ClientConfig
+from headgate.access.client_config import WITHOUT_USER, ClientConfig
 from headgate.access.refusals import REFUSALS, advice, scrubbed
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
+from headgate.base.web_hosts import names_user
 
 JSON: Final = "application/json"
 
@@ -168,8 +169,10 @@ def split_url(url: str) -> SplitResult:
     """``url`` taken apart; ``http`` if it has no scheme.
 
     Raises:
-        AdminUrlError: it is no ``http`` or ``https`` URL with a host.
+        AdminUrlError: it is no ``http`` or ``https`` URL with a host, or names a user.
     """
+    if names_user(url):
+        raise AdminUrlError(WITHOUT_USER)
     try:
         where = urlsplit(url if "://" in url else f"http://{url}")
         if where.scheme in ("http", "https") and where.hostname and where.port != 0:

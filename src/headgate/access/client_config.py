@@ -25,6 +25,12 @@ CLIENT_KEYS: Final = (
 )
 """The keys of ``client.conf`` that count. Others are for Pulsar's own tools."""
 
+WITHOUT_USER: Final = (
+    "a URL with a user or password, which errors and logs would show; use http://HOST:PORT of the "
+    "admin API, and authPlugin and authParams for credentials"
+)
+"""Said of a URL that is not repeated."""
+
 _AUTH: Final = {"authPlugin", "authParams"}
 _KEY_STORE: Final = "useKeyStoreTls"
 

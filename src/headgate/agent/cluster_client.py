@@ -32,6 +32,7 @@ from headgate.agent.transport import RawReply, Transport
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError
 from headgate.base.units import NS_PER_S
+from headgate.base.web_hosts import names_user
 
 TIMEOUT_S: Final = 10.0
 OK: Final = (200, 204)
@@ -256,6 +257,10 @@ class ClusterClient:
         where = raw.headers.get("location", "")
         if topic:
             self.forget_owner(topic)
+        if names_user(where):
+            raise RedirectError(
+                f"{origin(url)} sends the request on to a URL with a user: no credentials go there"
+            )
         try:
             server = origin(where) if "://" in where else ""
         except AdminUrlError:
@@ -271,7 +276,7 @@ class ClusterClient:
             )
         if not _PLAIN_URL.fullmatch(where):
             raise RedirectError(
-                f"{origin(url)} sends the request on to {where[:80]!r}, a URL with a user or with "
+                f"{origin(url)} sends the request on to {where[:80]!r}, a URL with "
                 "characters that none has: no credentials go there"
             )
         return where

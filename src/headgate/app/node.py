@@ -36,6 +36,9 @@ from headgate.app.ports import Ports, Urls, plain_ports_warning
 from headgate.app.private_files import make_private, tighten
 from headgate.app.revocation_file import RevocationFile
 from headgate.app.segment_copying.copy_process import CopyProcess
+from headgate.app.sign_in.issuer_client import IssuerClient
+from headgate.app.sign_in.opening import open_issuer_client
+from headgate.app.sign_in.routes import SignInApp
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.tls.current import CurrentTls
@@ -63,13 +66,14 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
 from headgate.page.app import PageApp
-from headgate.page.files import page_files
+from headgate.page.files import broker_files, page_files
 from headgate.policy.authorization_settings import (
     authorization_warning,
     everybody_may_do_everything,
 )
 from headgate.policy.settings import Settings
 from headgate.security.failed_attempts import FailedAttempts
+from headgate.security.sign_ins import SignIns
 from headgate.storage.closing import close_log
 from headgate.storage.lanes import Lane, ThreadLane, run_on
 from headgate.storage.managed_logs import LOGS
@@ -128,6 +132,7 @@ class Node:
                 if each:
                     logger.warning("%s", each)
             authentication = open_authentication(settings, loop, stack)
+            issuer = _open_issuer_client(settings, authentication, stack)
             spare = SpareFiles()
             stack.callback(spare.close)
             directory = DataDirectory.open(OsFs(spare), data_path)
@@ -156,7 +161,7 @@ class Node:
             if authentication is not None:
                 app = WebAuthentication(app, authentication, settings)
             if settings.headgatePageEnabled:
-                app = PageApp(page_files(), app)
+                app = _page(app, broker, issuer)
             await ports.serve_web(_guarded(app, broker), broker, tls, pace, stack)
             return cls(broker, ports.urls, data_path, stack.pop_all())
 
@@ -187,6 +192,25 @@ def open_authentication(
         if isinstance(provider, OpenIdProvider):
             stack.callback(provider.close)
     return Authentication(settings, providers, attempts, lambda: time.time_ns() / NS_PER_S)
+
+
+def _open_issuer_client(
+    settings: Settings, authentication: Authentication | None, stack: AsyncExitStack
+) -> IssuerClient | None:
+    """What asks the issuer at which readers of the page sign in; None if they do not."""
+    providers = authentication.providers if authentication is not None else ()
+    issuer = open_issuer_client(settings, providers, SystemClock())
+    if issuer is not None:
+        stack.callback(issuer.close)
+    return issuer
+
+
+def _page(rest: ASGIApp, broker: Broker, issuer: IssuerClient | None) -> ASGIApp:
+    """The page before ``rest``, and the routes with which its readers sign in."""
+    if issuer is None:
+        return PageApp(page_files(), rest)
+    page = PageApp(broker_files(issuer.client.issuer), rest)
+    return SignInApp(issuer, SignIns(os.urandom), broker.clock, broker.audit.note, page)
 
 
 def _guarded(app: ASGIApp, broker: Broker) -> WebGuard:

@@ -9,27 +9,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from headgate.app.openid_fetch import Fetch, FetchBounds, FetchError, fetch_keys, trust_context
+from headgate.app.issuer_http import FetchError, fetch_bounds, trust_context
+from headgate.app.openid_fetch import Fetch, fetch_keys
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError
-from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.base.units import NS_PER_S
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S
 from headgate.policy.setting_info import names_of
 from headgate.policy.settings import Settings
 from headgate.security.errors import CredentialsError, UncheckedCredentialsError
 from headgate.security.jwks import check_issuer_url
 from headgate.security.key_cache import Answer, CachedKeys, CacheTimes
-from headgate.security.openid import OpenIdRules, OpenIdToken, opened, principal_of
+from headgate.security.openid import (
+    OpenIdRules,
+    OpenIdToken,
+    checked_claims,
+    opened,
+    principal_of,
+)
 from headgate.security.provider import Credentials, Principal
+from headgate.security.token_keys import TokenKey
 from headgate.storage.lanes import Lane, ThreadLane, run_on
 from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.authentication")
+
+T = TypeVar("T")
+Read = Callable[[OpenIdToken, Sequence[TokenKey], float], T]
+"""Checks a token with keys of its issuer at an instant (seconds since the epoch)."""
 
 METHOD: Final = "token"
 """Pulsar's OAuth2 clients present their tokens under this name."""
@@ -90,14 +102,35 @@ class OpenIdProvider:
         self, credentials: Credentials, now_s: float
     ) -> Principal | Coroutine[Any, Any, Principal]:
         token = opened(credentials.data, self._rules)
+        return self._read(token, partial(_principal, self._rules), now_s)
+
+    async def principal_by(self, text: str, rules: OpenIdRules, now_s: float) -> Principal:
+        """Who a token speaks for by other rules, whose issuers are among the provider's.
+
+        Raises:
+            CredentialsError: as :meth:`principal`.
+        """
+        found = self._read(opened(text, rules), partial(_principal, rules), now_s)
+        return found if isinstance(found, Principal) else await found
+
+    async def claims(self, text: str, rules: OpenIdRules, now_s: float) -> Mapping[str, Any]:
+        """What a token says, by other rules, whose issuers are among the provider's.
+
+        Raises:
+            CredentialsError: as :meth:`principal`, but that it may have no role.
+        """
+        found = self._read(opened(text, rules), partial(_claims, rules), now_s)
+        return await found if isinstance(found, Coroutine) else found
+
+    def _read(self, token: OpenIdToken, read: Read[T], now_s: float) -> T | Coroutine[Any, Any, T]:
         issuer = self._issuers[token.issuer]
         now_ns = self._clock.monotonic_ns()
         answer = issuer.cache.answer(token.key_id, now_ns)
         if answer is Answer.FETCH:
-            return self._principal_later(token, issuer, now_s, now_ns)
+            return self._read_later(token, issuer, read, now_s, now_ns)
         if answer is Answer.USE_AND_FETCH:
             self._begin_fetch(issuer)
-        return self._checked(token, issuer, now_s, now_ns, has_looked=False)
+        return self._checked(token, issuer, read, now_s, now_ns, has_looked=False)
 
     def close(self) -> None:
         """End the fetches that run, without waiting for their threads. Clients that wait for them
@@ -108,9 +141,9 @@ class OpenIdProvider:
             if issuer.lane is not None:
                 issuer.lane.abandon()
 
-    async def _principal_later(
-        self, token: OpenIdToken, issuer: _Issuer, now_s: float, now_ns: int
-    ) -> Principal:
+    async def _read_later(
+        self, token: OpenIdToken, issuer: _Issuer, read: Read[T], now_s: float, now_ns: int
+    ) -> T:
         # Here and not before the coroutine is made: many are made before the first one counts.
         if self._waiting_count >= CLIENTS_WAITING_MAX:
             raise UncheckedCredentialsError(f"too many clients wait for the keys of {issuer.name}")
@@ -126,15 +159,22 @@ class OpenIdProvider:
             issuer.waiting.pop(arrived, None)
         after_ns = self._clock.monotonic_ns()
         after_s = now_s + (after_ns - now_ns) / NS_PER_S
-        return self._checked(token, issuer, after_s, after_ns, has_looked=True)
+        return self._checked(token, issuer, read, after_s, after_ns, has_looked=True)
 
     def _checked(
-        self, token: OpenIdToken, issuer: _Issuer, now_s: float, now_ns: int, *, has_looked: bool
-    ) -> Principal:
-        """The client of a token, with the cached keys. ``has_looked``: they were fetched for it."""
+        self,
+        token: OpenIdToken,
+        issuer: _Issuer,
+        read: Read[T],
+        now_s: float,
+        now_ns: int,
+        *,
+        has_looked: bool,
+    ) -> T:
+        """What ``read`` finds with the cached keys. ``has_looked``: they were fetched for it."""
         keys = issuer.cache.keys(token.key_id, now_ns)
         if keys:
-            return principal_of(token, keys, self._rules, now_s)
+            return read(token, keys, now_s)
         what = f"there is no key for a token of {issuer.name}: "
         if issuer.fetch is not None:
             raise UncheckedCredentialsError(f"{what}fetching the keys takes too long")
@@ -190,6 +230,18 @@ class OpenIdProvider:
             loop.call_soon(self._wake_some, issuer, loop)
 
 
+def _principal(
+    rules: OpenIdRules, token: OpenIdToken, keys: Sequence[TokenKey], now_s: float
+) -> Principal:
+    return principal_of(token, keys, rules, now_s)
+
+
+def _claims(
+    rules: OpenIdRules, token: OpenIdToken, keys: Sequence[TokenKey], now_s: float
+) -> Mapping[str, Any]:
+    return checked_claims(token, keys, rules, now_s)
+
+
 def open_id_provider(settings: Settings, clock: Clock) -> OpenIdProvider:
     """The provider by the settings. Blocks for a moment: it reads the authorities.
 
@@ -197,12 +249,7 @@ def open_id_provider(settings: Settings, clock: Clock) -> OpenIdProvider:
         InputError: settings that it needs are missing or not allowed: all of them.
     """
     rules = open_id_rules(settings)
-    bounds = FetchBounds(
-        settings.openIDHttpConnectionTimeoutMillis / MS_PER_S,
-        settings.openIDHttpReadTimeoutMillis / MS_PER_S,
-        settings.openIDTokenIssuerTrustCertsFilePath,
-        settings.openIDRequireIssuersUseHttps,
-    )
+    bounds = fetch_bounds(settings)
     trust_context(bounds.trust_path)
     times = CacheTimes(
         settings.openIDCacheRefreshAfterWriteSeconds * NS_PER_S,

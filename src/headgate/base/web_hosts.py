@@ -7,6 +7,7 @@ everything. Its requests have its name in ``Host``.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -54,6 +55,12 @@ def host_without_port(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]
+
+
+def names_user(url: str) -> bool:
+    """Whether a URL names a user, perhaps with a password: errors and logs must not repeat it."""
+    authority = re.split(r"[/?#]", url.partition("://")[2] or url, maxsplit=1)[0]
+    return "@" in authority
 
 
 def plain_host(name: str) -> str:

@@ -102,6 +102,8 @@ class Authentication:
         """``attempts`` is also what bounds the checks of passwords; ``now_s`` is the wall clock,
         in seconds since the epoch."""
         self._settings = settings
+        self.providers = tuple(providers)
+        """In the order of the setting."""
         self._by_method: defaultdict[str, list[Provider]] = defaultdict(list)
         for provider in providers:
             self._by_method[provider.method].append(provider)

@@ -38,8 +38,9 @@ from headgate.broker.topic_pattern import (
 )
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.errors import RefusalError
+from headgate.metadata.errors import RefusalError, UnauthorizedError
 from headgate.metadata.rows import Kind
+from headgate.policy.access_law import Decision
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 from headgate.wire.codes import CommandType
@@ -72,6 +73,9 @@ REST_FACTOR: Final = 10
 """A view rests so many times as long as it worked."""
 
 LIST_TOPICS: Final = COMMANDS[CommandType.WATCH_TOPIC_LIST].operation
+
+REFUSED: Final = "Client is not authorized to WatchTopicList"
+"""As authorization refuses the command."""
 
 _PREFIX: Final = f"{PERSISTENT}://"
 
@@ -390,8 +394,7 @@ class TopicWatchers:
         connection, view = watcher.connection, watcher.view
         if not watcher.is_open:
             return
-        authorizer = self._broker.authorizer
-        if not authorizer.decide(connection.identity, LIST_TOPICS, str(view.namespace)).allowed:
+        if not self._may_list(watcher).allowed:
             connection.watchers.pop(watcher.watcher_id, None)
             watcher.end()
             return
@@ -432,11 +435,17 @@ class TopicWatchers:
                     yield 1_024 // NAMES_PER_UNIT // 4
             if not watcher.is_open:
                 continue
+            decision = self._may_list(watcher)  # it may have waited for long
+            if not decision.allowed:
+                error = UnauthorizedError(403, REFUSED, f"{view.namespace}: {decision.reason}")
+                self._refuse(watcher, command, error)
+                continue
             answer = [] if is_known or parts is None else parts
             size_bytes = sum(map(len, answer))
             if size_bytes > self._settings.maxMessageSize:
-                error = too_many(view.namespace, self._settings.maxMessageSize)
-                self._refuse(watcher, command, error)
+                self._refuse(
+                    watcher, command, too_many(view.namespace, self._settings.maxMessageSize)
+                )
                 continue
             view.watchers[watcher] = None
             view.owner = view.owner or watcher  # the one before may have ended meanwhile
@@ -448,6 +457,12 @@ class TopicWatchers:
                 )
             )
             yield COLD + size_bytes // (16 * KIB)
+
+    def _may_list(self, watcher: TopicWatcher) -> Decision:
+        """Whether a watcher's client may list the topics now."""
+        return self._broker.authorizer.decide(
+            watcher.connection.identity, LIST_TOPICS, str(watcher.view.namespace)
+        )
 
     @staticmethod
     def _refuse(watcher: TopicWatcher, command: BaseCommand, error: HeadgateError) -> None:

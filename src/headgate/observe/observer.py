@@ -10,6 +10,7 @@ from headgate.broker.slices import AdminTurns, in_slices
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.explain.states import StorageState
+from headgate.flow.topic_growth import TopicGrowths
 from headgate.observe.changes.change_history import ChangeHistory
 from headgate.observe.explain.adaptive import adaptive_report
 from headgate.observe.explain.broker import broker_report
@@ -50,8 +51,8 @@ class Observer:
         delivery = DeliveryReports(broker.engine, self.history, broker.current_dispatch_limits)
         publishing = PublishingReports(parked, broker.current_publish_limits, broker.adaptive)
         self._topic = TopicReports(
-            broker.engine, broker.registry, delivery, publishing, self.storage_state, self.changes,
-            self.parked_history,
+            broker.engine, broker.registry, delivery, publishing, self._storage_without_names,
+            self.changes, self.parked_history,
         )  # fmt: skip
         self._top = TopReports(
             broker.engine, self._turns, broker.registry, delivery, publishing, self.storage_state,
@@ -139,10 +140,17 @@ class Observer:
 
     def storage_state(self) -> StorageState:
         """The disk, commit latency, and room for connections."""
+        return self._storage_state(self._broker.topic_growth.growths)
+
+    def _storage_without_names(self) -> StorageState:
+        """The same for readers who may see one topic alone: it names no topic."""
+        return self._storage_state(None)
+
+    def _storage_state(self, growths: TopicGrowths | None) -> StorageState:
         broker = self._broker
         return storage_state(
             broker.disk,
-            broker.topic_growth.growths,
+            growths,
             broker.committer.latency,
             broker.connection_admission,
             broker.engine.now_ns,

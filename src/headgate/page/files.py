@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -12,7 +13,8 @@ from typing import Final
 INDEX: Final = "index.html"
 SERVER: Final = "server.json"
 """What the server answers: ``live``, explain and stats of a broker; ``history``, the tables of the
-pipeline; ``views``, the views of the present that it can fill. The page shows those alone."""
+pipeline; ``views``, the views of the present that it can fill. The page shows those alone.
+``signIn`` is the issuer at which readers may sign in; absent without one."""
 _HISTORY: Final = b'{"live": false, "history": true}\n'
 _AGENT: Final = (
     b'{"live": true, "history": false, "views": ["now", "limits", "storage", "cluster"]}\n'
@@ -43,6 +45,13 @@ class PageFile:
 def page_files() -> dict[str, PageFile]:
     """All files of the page by their path below ``static/``."""
     return dict(_below(resources.files("headgate.page") / "static", ""))
+
+
+def broker_files(sign_in_issuer: str) -> dict[str, PageFile]:
+    """The files of a broker's page, whose readers may sign in at an issuer."""
+    files = page_files()
+    server = {**json.loads(files[SERVER].body), "signIn": sign_in_issuer}
+    return {**files, SERVER: _file(json.dumps(server).encode(), _TYPES[".json"])}
 
 
 def history_files() -> dict[str, PageFile]:

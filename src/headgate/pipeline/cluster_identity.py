@@ -40,7 +40,8 @@ def is_headgate(admin: Documents) -> bool:
     Raises:
         AdminError, AccessError: it does not answer, or refuses.
     """
-    return admin.document(_OLDER_PATH) is not None
+    # Every role may ask for the identity; only super users for what older releases answer.
+    return any(admin.document(path) is not None for path in (IDENTITY_PATH, _OLDER_PATH))
 
 
 def cluster_identity(admin: Documents) -> str:
@@ -54,7 +55,7 @@ def cluster_identity(admin: Documents) -> str:
     found = admin.document(IDENTITY_PATH)
     if isinstance(found, dict) and found.get("dataId"):
         return f"headgate:{found['dataId']}"
-    if is_headgate(admin):
+    if admin.document(_OLDER_PATH) is not None:
         raise UnknownClusterError(
             "the broker does not tell the identity of its data directory, so the job could read "
             "its telemetry twice: run this release of Headgate, or a later one"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.base.names import InvalidNameError, parse_topic
+from headgate.base.web_hosts import names_user
 from headgate.pipeline.access_options import NO_ACCESS, AccessOptions, has_tls
 from headgate.pipeline.lineage_options import NO_LINEAGE, LineageOptions
 from headgate.pipeline.location import checked_root, is_object_store
@@ -93,7 +94,9 @@ class SourceOptions:
         ):
             forms = " or ".join(f"{scheme}://HOST:PORT" for scheme in schemes)
             for url in urls:
-                if not _is_url(url, schemes):
+                if names_user(url):
+                    faults.add(f"{option} has a URL with a user or password: {forms} is allowed")
+                elif not _is_url(url, schemes):
                     example = f"{schemes[0]}://localhost:{port}"
                     faults.add(f"{option} {url!r}: {forms} is allowed, such as {example}")
         try:

@@ -121,6 +121,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "broker.shutdown": _super("SHUTDOWN"),
     "settings.read": _super("LIST_DYNAMIC_CONFIGURATIONS"),
     "settings.write": _super("UPDATE_DYNAMIC_CONFIGURATION"),
+    "page.sign-in": Rule(Access.EVERYBODY, Scope.BROKER, Family.SUPER, "SIGN_IN"),
     "metrics.read": Rule(Access.METRICS, Scope.BROKER, Family.SUPER, "METRICS"),
     "api.description": Rule(Access.ANY_ROLE, Scope.BROKER, Family.SUPER, "DESCRIPTION"),
     # Tenants and namespaces.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.policy.openid_settings import OpenIdSettings
 from headgate.policy.setting_info import TextRule, setting
+from headgate.policy.sign_in_settings import SignInSettings
 from headgate.security.revocation import SETTING_CHARACTERS_MAX, problem_of_setting
 
 _ENTRIES: Final = TextRule(
@@ -17,7 +17,7 @@ _ENTRIES: Final = TextRule(
 
 
 @dataclass(slots=True)
-class RevocationSettings(OpenIdSettings):
+class RevocationSettings(SignInSettings):
     """The values in force. Field names are the keys."""
 
     headgateRevokedRoles: str = setting(

@@ -76,25 +76,44 @@ def check_issuer_url(url: str, what: str, *, must_encrypt: bool) -> None:
         )
 
 
-def keys_url(document: bytes, issuer: str, *, must_encrypt: bool) -> str:
-    """The URL of the keys in an issuer's configuration.
+def configuration_of(document: bytes, issuer: str) -> Mapping[str, Any]:
+    """What an issuer's configuration says.
+
+    Raises:
+        DocumentError: the document is unreadable, or another issuer's.
+    """
+    found = json_object(document, "the configuration")
+    named = found.get("issuer")
+    if named != issuer:
+        raise DocumentError(f"the configuration is for the issuer {str(named)[:200]!r}")
+    return found
+
+
+def url_of(configuration: Mapping[str, Any], name: str, issuer: str, *, must_encrypt: bool) -> str:
+    """A URL in an issuer's configuration.
 
     It may be on another host than the issuer, as with large issuers. It is encrypted if the
     issuer's own URL is.
 
     Raises:
+        DocumentError: there is no such URL.
+    """
+    url = configuration.get(name)
+    if not isinstance(url, str) or len(url) > URL_CHARACTERS_MAX:
+        raise DocumentError(f"the configuration has no {name}")
+    is_encrypted = must_encrypt or issuer.startswith("https:")
+    check_issuer_url(url, name, must_encrypt=is_encrypted)
+    return url
+
+
+def keys_url(document: bytes, issuer: str, *, must_encrypt: bool) -> str:
+    """The URL of the keys in an issuer's configuration.
+
+    Raises:
         DocumentError: the document is unreadable, another issuer's, or has no such URL.
     """
-    found = _json(document, "the configuration")
-    named = found.get("issuer")
-    if named != issuer:
-        raise DocumentError(f"the configuration is for the issuer {str(named)[:200]!r}")
-    url = found.get("jwks_uri")
-    if not isinstance(url, str) or len(url) > URL_CHARACTERS_MAX:
-        raise DocumentError("the configuration has no jwks_uri")
-    is_encrypted = must_encrypt or issuer.startswith("https:")
-    check_issuer_url(url, "jwks_uri", must_encrypt=is_encrypted)
-    return url
+    found = configuration_of(document, issuer)
+    return url_of(found, "jwks_uri", issuer, must_encrypt=must_encrypt)
 
 
 def keys_of(document: bytes) -> dict[str, tuple[TokenKey, ...]]:
@@ -106,7 +125,7 @@ def keys_of(document: bytes) -> dict[str, tuple[TokenKey, ...]]:
     Raises:
         DocumentError: the document is unreadable, or no key is left.
     """
-    listed = _json(document, "the set of keys").get("keys")
+    listed = json_object(document, "the set of keys").get("keys")
     if not isinstance(listed, list):
         raise DocumentError("the set of keys has no list of keys")
     if len(listed) > KEYS_MAX:
@@ -125,7 +144,12 @@ def keys_of(document: bytes) -> dict[str, tuple[TokenKey, ...]]:
     return found
 
 
-def _json(document: bytes, what: str) -> Mapping[str, Any]:
+def json_object(document: bytes, what: str) -> Mapping[str, Any]:
+    """An issuer's document, which ``what`` names in errors.
+
+    Raises:
+        DocumentError: it is too long, or no JSON object.
+    """
     if len(document) > DOCUMENT_BYTES_MAX:
         raise DocumentError(f"{what} has more than {DOCUMENT_BYTES_MAX:,} bytes")
     try:

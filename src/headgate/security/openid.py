@@ -82,18 +82,37 @@ def opened(token: bytes | str, rules: OpenIdRules) -> OpenIdToken:
     return OpenIdToken(text, header, issuer, key_id)
 
 
-def principal_of(
+def checked_claims(
     token: OpenIdToken, keys: Sequence[TokenKey], rules: OpenIdRules, now_s: float
-) -> Principal:
-    """Who a token speaks for. ``keys`` are those of its issuer with the id that it names.
+) -> Mapping[str, Any]:
+    """What a token says. ``keys`` are those of its issuer with the id that it names.
 
     Raises:
         CredentialsError: none of them signed it, it is not valid now, meant for somebody else, or
             lacks a claim.
     """
+    return _checked(token, keys, rules, now_s)[0]
+
+
+def principal_of(
+    token: OpenIdToken, keys: Sequence[TokenKey], rules: OpenIdRules, now_s: float
+) -> Principal:
+    """Who a token speaks for.
+
+    Raises:
+        CredentialsError: as :func:`checked_claims`, or it has no role.
+    """
+    claims, lapses_s = _checked(token, keys, rules, now_s)
+    return Principal(role_of(claims, rules.role_claim), lapses_s, token_id_of(claims))
+
+
+def _checked(
+    token: OpenIdToken, keys: Sequence[TokenKey], rules: OpenIdRules, now_s: float
+) -> tuple[Mapping[str, Any], float | None]:
+    """The claims of a token, and when it lapses."""
     claims = signed_claims(token.text, token.header, keys)
     check_present(claims, REQUIRED_CLAIMS)
     lapses_s = check_times(claims, now_s, rules.leeway_s)
     check_issued(claims, now_s, rules.leeway_s)
     check_audience(claims, AUDIENCE_CLAIM, rules.audiences)
-    return Principal(role_of(claims, rules.role_claim), lapses_s, token_id_of(claims))
+    return claims, lapses_s

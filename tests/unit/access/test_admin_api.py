@@ -53,6 +53,16 @@ def test_urls_that_cannot_be(server: FakeServer, url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "url", ["http://u:m4rked@b:1", "u:m4rked@b:1/x", "ftp://m4rked@b", "https://b@m4rked:1?a"]
+)
+def test_a_url_with_a_user_is_not_repeated(server: FakeServer, url: str) -> None:
+    with pytest.raises(AdminUrlError, match="--admin-url is a URL with a user") as caught:
+        api(url).ask("/", timeout_s=1)
+    assert "m4rked" not in str(caught.value)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
     "failure", [UnicodeError("label too long"), http.client.InvalidURL("a space")]
 )
 def test_urls_that_only_the_client_refuses(server: FakeServer, failure: Exception) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headgate.app.openid_fetch import FetchError
+from headgate.app.issuer_http import FetchError
 from headgate.app.openid_provider import (
     CLIENTS_WAITING_MAX,
     WOKEN_MAX,

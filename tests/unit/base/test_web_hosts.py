@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.base.web_hosts import OWN_HEADERS, HostNames, host_without_port, plain_host
+from headgate.base.web_hosts import (
+    OWN_HEADERS,
+    HostNames,
+    host_without_port,
+    names_user,
+    plain_host,
+)
 
 NAMES = HostNames(["node-1", ""], "proxy.example, *.svc.local")
 
@@ -31,3 +37,14 @@ def test_a_port_is_no_part_of_a_name() -> None:
 
 def test_no_foreign_page_may_use_a_response() -> None:
     assert dict(OWN_HEADERS)[b"cross-origin-resource-policy"] == b"same-origin"
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("http://u@h", True), ("http://u:p@h/x", True), ("u:p@h:1", True), ("pulsar://u@a,b", True),
+        ("http://h/x@y", False), ("http://h?a=b@c", False), ("h:1#@", False), ("", False),
+    ],
+)  # fmt: skip
+def test_a_url_that_names_a_user(url: str, named: bool) -> None:
+    assert names_user(url) is named

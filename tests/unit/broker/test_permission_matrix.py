@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
 
 from headgate.admin.app import AdminApp
 from headgate.admin.table import ROUTES
+from headgate.app.sign_in.issuer_client import UnavailableIssuerError
+from headgate.app.sign_in.routes import METHODS, SignInApp
 from headgate.base.identity import SCOPE_KEY, Identity
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import EARLIEST
@@ -21,6 +24,8 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.bundles import bundle_of, split_bundles
 from headgate.metadata.grants import Action
 from headgate.metadata.rows import TenantRow
+from headgate.security.code_flow import Client
+from headgate.security.sign_ins import SignIns
 from headgate.telemetry.prometheus.route import metrics_route
 from headgate.testing import RefusedError, SimClient, World
 from headgate.wire import client as frames
@@ -34,6 +39,7 @@ MATRIX = Path(__file__).parents[2] / "scenarios" / "authorization" / "matrix.txt
 ROLES = ("nobody", "none", "produce", "consume", "prefix", "other", "admin", "super")
 FREE = "free"
 METRICS = "GET /metrics"
+SIGN_IN = {f"{method} {path}" for path, method in METHODS.items()}
 INITIAL = "PRODUCER with an initial subscription"
 SETTINGS = {"authorizationEnabled": "true", "superUserRoles": "super"}
 
@@ -111,7 +117,7 @@ def play(story: Callable[[OpenWorld], Awaitable[None]]) -> None:
 def test_the_matrix_has_every_command_and_every_route_once() -> None:
     commands = {facts.name for facts in COMMANDS.values() if facts.built}
     routes = {f"{route.method} {route.path}" for route in ROUTES}
-    assert commands | routes | {METRICS, INITIAL} == set(LINES)
+    assert commands | routes | SIGN_IN | {METRICS, INITIAL} == set(LINES)
     assert len(list(matrix())) == len(LINES)
 
 
@@ -130,11 +136,23 @@ def path_of(path: str, role: str, *, topic: str = "t", tenant: str = "acme") -> 
     return filled
 
 
+class DeadIssuer:
+    """Stands for what asks an issuer."""
+
+    client = Client("https://issuer.example", "page", "https://b/headgate/sign-in/callback")
+
+    async def endpoints(self) -> Any:
+        raise UnavailableIssuerError("it is down")
+
+
 def web(world: World) -> Callable[..., Awaitable[Answer]]:
     """Sends a request to the web port as a role."""
     facade = AdminFacade(world.broker, world.observer)
-    admin = AdminApp(facade, world.clock)
+    admin: Any = AdminApp(facade, world.clock)
     metrics = Starlette(routes=[metrics_route(world.broker)])
+    admin = SignInApp(
+        cast(Any, DeadIssuer()), SignIns(os.urandom), world.clock, world.broker.audit.note, admin
+    )
 
     async def send(method: str, path: str, role: str) -> Answer:
         app: Any = metrics if path == "/metrics" else admin
@@ -179,6 +197,33 @@ def test_refusals_do_not_tell_whether_something_exists() -> None:
                     assert missing.status == found.status
                     shown = missing.reason.replace("absent/", "acme/").replace("[absent]", "[acme]")
                     assert shown.replace("ns/absent", "ns/t") == found.reason
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("path", "own"),
+    [
+        ("/admin/v2/namespaces/acme/strict/clearBacklog", "/prefix-own"),
+        ("/admin/v2/namespaces/acme/strict/unsubscribe/s", None),
+        ("/admin/v2/persistent/acme/strict/t/all_subscription/expireMessages/1", None),
+    ],
+)
+def test_a_request_about_many_subscriptions_needs_the_right_on_each(
+    path: str, own: str | None
+) -> None:
+    """CVE-2026-105938: otherwise it would be a way around the permissions of single ones."""
+
+    async def story(world: OpenWorld) -> None:
+        topic = world.broker.engine.topics["persistent://acme/strict/t"]
+        await world.broker.subscriptions.create(topic, "prefix-own", at_ordinal=0, properties={})
+        send = web(world)
+        refused = await send("POST", path, "prefix")
+        assert refused.status == 401, refused.body
+        assert set(topic.subscriptions) == {"s", "prefix-own"}
+        if own is not None:
+            assert (await send("POST", path + own, "prefix")).status == 204
+        assert (await send("POST", path, "admin")).status == 204
 
     play(story)
 

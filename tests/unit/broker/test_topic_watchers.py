@@ -187,6 +187,26 @@ async def test_a_client_that_may_no_longer_list_topics_learns_no_more(world: Wor
 
 
 @played()
+async def test_a_client_that_lost_the_right_while_its_answer_waited_is_refused(
+    world: World,
+) -> None:
+    """Otherwise a peer that reads nothing could keep an answer for later."""
+    peer = Peer()
+    peer.peer_blocked = True
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    world.broker.authorizer = Deny()
+    create(world, f"{BASE}/a")
+    peer.peer_blocked = False
+    await asyncio.sleep(2)
+    assert not peer.written
+    (refusal,) = peer.refusals
+    assert refusal.startswith("Client is not authorized to WatchTopicList")
+    assert not peer.watchers
+    assert world.broker.topic_watchers.views_count == 0
+
+
+@played()
 async def test_changes_of_one_moment_go_together_and_long_ones_in_parts(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")

@@ -8,7 +8,14 @@ import json
 import re
 from importlib import resources
 
-from headgate.page.files import INDEX, SERVER, agent_files, history_files, page_files
+from headgate.page.files import (
+    INDEX,
+    SERVER,
+    agent_files,
+    broker_files,
+    history_files,
+    page_files,
+)
 
 SIZE_BYTES_MAX = 60 * 1024
 """Of all files that a browser loads, compressed."""
@@ -85,6 +92,14 @@ def test_a_server_says_which_views_it_can_fill() -> None:
     assert set(broker) - set(agent) == {"adaptive", "broker", "browse"}
     assert set(agent) - set(broker) == {"cluster"}
     assert f"views: {json.dumps(broker)}" in (STATIC / "app" / "server.js").read_text()
+
+
+def test_a_broker_names_the_issuer_at_which_readers_sign_in() -> None:
+    files, own = page_files(), broker_files("https://issuer.example")
+    said = json.loads(own[SERVER].body)
+    assert said == {**json.loads(files[SERVER].body), "signIn": "https://issuer.example"}
+    assert {**own, SERVER: files[SERVER]} == files
+    assert own[SERVER].etag != files[SERVER].etag
 
 
 def test_vendored_files_are_as_published() -> None:

@@ -12,9 +12,10 @@ from headgate.pipeline.cluster_identity import (
     UnknownClusterError,
     cluster_identities,
     cluster_identity,
+    is_headgate,
 )
 from headgate.pipeline.options import SourceOptions
-from pyspark_pulsar.errors import UnreachableError
+from pyspark_pulsar.errors import AccessError, UnreachableError
 from pyspark_pulsar.options import Connection
 
 
@@ -36,6 +37,18 @@ def test_a_headgate_broker_of_an_earlier_release_is_refused() -> None:
     """By its cluster's name alone it would be the same as any other."""
     with pytest.raises(UnknownClusterError, match="run this release of Headgate"):
         cluster_identity(Answers(explain={"backlogs": []}, clusters=["standalone"]))
+
+
+def test_a_headgate_broker_is_known_by_what_every_role_may_ask() -> None:
+    class OneRole(Answers):
+        def document(self, path: str) -> Any:
+            if "explain" in path:
+                raise AccessError("This operation requires super-user access")
+            return super().document(path)
+
+    assert is_headgate(OneRole(identity={"dataId": "ab"}))
+    assert is_headgate(Answers(explain={"backlogs": []}))
+    assert not is_headgate(Answers(clusters=["west"]))
 
 
 def test_a_pulsar_broker_is_its_cluster() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from headgate.admin.operations import Operation
 from headgate.admin.table import ROUTES
+from headgate.app.sign_in.routes import OPERATION as SIGN_IN
 from headgate.policy.access_rules import RULES, Access, Scope, refusal_of, tenant_of
 from headgate.telemetry.prometheus.route import OPERATION as METRICS
 from headgate.wire.commands import COMMANDS
@@ -13,7 +14,7 @@ from headgate.wire.commands import COMMANDS
 
 def test_every_operation_of_a_command_or_route_has_a_rule_and_no_rule_is_left_over() -> None:
     operations = {facts.operation for facts in COMMANDS.values()}
-    operations |= {operation.value for operation in Operation} | {METRICS}
+    operations |= {operation.value for operation in Operation} | {METRICS, SIGN_IN}
     assert set(RULES) == operations
 
 
@@ -32,7 +33,7 @@ def test_the_path_of_a_route_names_what_its_operation_is_performed_on() -> None:
 
 def test_what_is_open_to_clients_without_credentials_is_little() -> None:
     everybody = {name for name, rule in RULES.items() if rule.access is Access.EVERYBODY}
-    assert everybody == {"broker.ready", "connection.keep_alive"}
+    assert everybody == {"broker.ready", "connection.keep_alive", SIGN_IN}
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,16 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from headgate.access.authentication import Say, authentication
-from headgate.access.client_config import ClientConfig, check_keys, config_of
+from headgate.access.client_config import (
+    WITHOUT_USER,
+    ClientConfig,
+    check_keys,
+    config_of,
+)
 from headgate.base.errors import InputError
 from headgate.base.input_errors import did_you_mean
 from headgate.base.properties import parse_properties
+from headgate.base.web_hosts import names_user
 
 CONFIG_VARIABLE: Final = "PULSAR_CLIENT_CONF"
 """Names a ``client.conf``, as for Pulsar's own tools."""
@@ -60,6 +66,9 @@ def client_config(given: GivenOptions, environment: Mapping[str, str], say: Say)
     config = config_of(settings, origin)
     is_of_file = bool(config.auth_params)
     config = _with_options(_with_credentials(config, given, environment), given)
+    for url, name in ((config.admin_url, config.url_origin), (config.broker_url, origin)):
+        if names_user(url):
+            raise InputError(f"{name} is {WITHOUT_USER}")
     sent = authentication(config, environment, say)
     if sent.is_literal and config.auth_origin == "--auth-params":
         say(

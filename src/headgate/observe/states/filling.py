@@ -8,13 +8,14 @@ from headgate.storage.disk_monitor import DiskMonitor
 
 
 def filling_facts(
-    disk: DiskMonitor, growths: TopicGrowths, count: int = TOPICS_SHOWN_MAX
+    disk: DiskMonitor, growths: TopicGrowths | None, count: int = TOPICS_SHOWN_MAX
 ) -> FillingFacts:
-    """The forecast of the disk now, with the ``count`` topics that grow most."""
+    """The forecast of the disk now, with the ``count`` topics that grow most; with none of them
+    without ``growths``."""
     return FillingFacts(
         forecast=disk.forecast(),
         full_in_s=disk.full_in_s(),
-        topics=growths.fastest(count),
+        topics=() if growths is None else growths.fastest(count),
         is_held_for_backup=disk.growth.is_held_for_backup,
         full_s=disk.facts().full_s,
     )

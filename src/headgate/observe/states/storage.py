@@ -20,12 +20,16 @@ from headgate.storage.disk_monitor import DiskMonitor
 
 def storage_state(
     disk: DiskMonitor,
-    growths: TopicGrowths,
+    growths: TopicGrowths | None,
     latency: CommitLatency,
     admission: ConnectionAdmission,
     now_ns: int,
 ) -> StorageState:
-    """The state of the disk, the commits and the room for connections, now."""
+    """The state of the disk, the commits and the room for connections, now.
+
+    Its sentence names the topics of ``growths`` that grow most, and without them no topic: for
+    readers who may see one topic alone.
+    """
     space, commits = disk.facts(), latency.facts()
     will_be_full = space.full_s is None and disk.growth.is_soon(now_ns)
     room = (

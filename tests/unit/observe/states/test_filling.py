@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from headgate.base.names import parse_topic
 from headgate.base.units import KIB, MIB
 from headgate.ledger import LedgerSettings
 from headgate.observe.states.filling import filling_facts
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
+OTHER = "persistent://public/default/other"
 LEDGER = LedgerSettings(segment_bytes=64 * KIB)
 
 
@@ -36,6 +38,13 @@ async def test_explain_says_it_without_being_asked_only_where_it_is_soon(world: 
     assert facts.full_in_s == state.disk_full_in_s
     assert [topic.topic for topic in facts.topics] == [TOPIC]
     assert facts.full_s is None
+    # Who may see one topic alone must not learn the names of others.
+    await client.producer(OTHER)
+    for name in (OTHER, TOPIC):
+        own = (await world.observer.explain_topic(parse_topic(name)))["storage"]
+        assert own["sentence"].startswith("the disk is full in ")
+        assert "public/" not in own["sentence"]
+        assert "by retained messages" in own["sentence"]
     report = await world.observer.explain_storage(5)
     (topic,) = report["forecast"]["topics"]
     assert (topic["topic"], topic["cause"], topic["subscription"]) == (

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "../vendor/preact.js";
 import { get, onCredentialsRefused, setCredentials } from "./api.js";
 import { basicHeader, bearerHeader } from "./credentials.js";
+import { tokenOf } from "./issuer.js";
 
 const OWN = "admin/v2/headgate/permissions/own";
 const RETRY_MS = 5_000;
@@ -53,6 +54,21 @@ async function signIn(header) {
 export const signInByToken = (token) => signIn(bearerHeader(token));
 export const signInByPassword = (user, password) => signIn(basicHeader(user, password));
 
+// At the start of the page. With ``state`` the browser comes back from the identity provider.
+export async function begin(state) {
+  let failure = "";
+  if (state) {
+    try {
+      await signInByToken(await tokenOf(state));
+      return;
+    } catch (error) {
+      failure = error.message;
+    }
+  }
+  await learnAccess().catch(() => {});
+  if (failure) offerSignIn(failure);
+}
+
 // A client certificate or a proxy may sign in again at once: then the role stays.
 export function signOut() {
   setCredentials("");
@@ -61,8 +77,8 @@ export function signOut() {
 }
 
 // For a role that a certificate, a proxy or anonymousUserRole gave. No answer has named the methods.
-export function offerSignIn() {
-  change({ state: "out", methods: ["token", "basic"], reason: "" });
+export function offerSignIn(reason = "") {
+  change({ state: "out", methods: access.methods.length ? access.methods : ["token", "basic"], reason });
 }
 
 export function useAccess() {

@@ -1,8 +1,9 @@
 // The frame of the page: head, menu, how often to ask, and the view that the URL names.
 
 import { html, render, useEffect, useRef } from "../vendor/preact.js";
-import { learnAccess, useAccess } from "./access.js";
+import { begin, useAccess } from "./access.js";
 import { ClusterChoice, latenessNow, useClusters } from "./clusters.js";
+import { takeState } from "./issuer.js";
 import { Freshness } from "./parts.js";
 import { server } from "./server.js";
 import { Reader, SignIn } from "./sign_in.js";
@@ -42,7 +43,7 @@ function Notices({ late, asked, shown }) {
 }
 
 function Content({ access, clusters, view: View, parts, query }) {
-  if (access.state === "out") return html`<${SignIn} access=${access} />`;
+  if (access.state === "out") return html`<${SignIn} access=${access} issuer=${server.signIn} />`;
   if (access.state === "asking") return null;
   // Before the clusters are known a request could not name one.
   if (!clusters.isKnown) return html`<${Freshness} answer=${clusters.answer} everyS=${1} />`;
@@ -78,5 +79,7 @@ function Page() {
       <${Content} access=${access} clusters=${clusters} view=${current.view} key=${key} parts=${parts} query=${query} /></main>`;
 }
 
+// Before the first view, because it may be the one where a sign-in began.
+const state = takeState();
 render(html`<${Page} />`, document.getElementById("app"));
-learnAccess().catch(() => {});
+begin(state);

@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 
-// {live, history, views}: the present, the past, and the views of the present that it can fill.
+// {live, history, views, signIn}: the present, the past, the views of the present that it can fill, and
+// the identity provider if there is one.
 const BROKER = { live: true, history: false, views: ["now", "limits", "storage", "adaptive", "broker", "browse"] };
 
 async function readServer() {

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { hasCredentials } from "./api.js";
+import { goToIssuer } from "./issuer.js";
 import { offerSignIn, signInByPassword, signInByToken, signOut, useAccess } from "./access.js";
 
 const NAMES = { token: "Token", basic: "User and password" };
@@ -41,12 +42,20 @@ function PasswordForm() {
     <${Refusal} error=${error} /></form>`;
 }
 
+function IssuerForm({ issuer }) {
+  const { isSending, error, submit } = useSending(goToIssuer);
+  return html`<form class="fields" onSubmit=${submit}>
+    <button class="primary" disabled=${isSending} title=${issuer}>Sign in with ${new URL(issuer).host}</button>
+    <${Refusal} error=${error} /></form>`;
+}
+
 // In the place of a view, whose address stays in the URL.
-export function SignIn({ access }) {
+export function SignIn({ access, issuer }) {
   const { methods, reason } = access;
   return html`<section class="sign-in"><h1>Sign in</h1>
     <p>This broker answers only clients that it knows. What you enter stays in the memory of this tab: a reload forgets it.</p>
     ${reason && html`<p class="notice" role="alert">${reason}. Sign in again.</p>`}
+    ${issuer && html`<article class="card"><h2>Identity provider</h2><${IssuerForm} issuer=${issuer} /></article>`}
     ${methods.includes("token") && html`<article class="card"><h2>${NAMES.token}</h2><${TokenForm} /></article>`}
     ${methods.includes("basic") && html`<article class="card"><h2>${NAMES.basic}</h2><${PasswordForm} /></article>`}
     ${!methods.length && html`<p class="notice calm">It takes client certificates: open the page with one that your browser has.</p>`}
@@ -61,5 +70,5 @@ export function Reader() {
   return html`<p class="reader"><span class="name">${role}</span>
     ${hasCredentials()
       ? html`<button type="button" onClick=${signOut}>Sign out</button>`
-      : html`<button type="button" onClick=${offerSignIn}>Sign in</button>`}</p>`;
+      : html`<button type="button" onClick=${() => offerSignIn()}>Sign in</button>`}</p>`;
 }
