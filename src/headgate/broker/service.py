@@ -15,7 +15,7 @@ from functools import partial
 
 from headgate.base.ack_set import AckSet
 from headgate.base.clock import Clock
-from headgate.base.errors import HeadgateError, StorageError, broken
+from headgate.base.errors import InvariantError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.base.work_units import PRODUCER_RESOLVED
@@ -512,15 +512,16 @@ class Broker:
         self.begin_turn()
         try:
             more = self.engine.flush()
-        except HeadgateError:
-            more = False
-            logger.exception("a turn failed")
         except Exception as error:
+            # Also one of the expected kinds: nothing in a turn may fail, and what it had begun
+            # would stand still until its next event.
             raise broken("a turn", error) from error
         actions, self.on_flush = self.on_flush, []
         for action in actions:
             try:
                 action()
+            except InvariantError:
+                raise
             except Exception:
                 # An action concerns one connection: the others still write their frames.
                 logger.exception("the end of a turn failed with an internal error")

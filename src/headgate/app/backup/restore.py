@@ -80,7 +80,8 @@ def _begin(fs: Fs, path: str, manifest: Manifest) -> None:
     if names and RESTORE_MARKER not in names and names != [_MARKER_TEMPORARY]:
         raise InputError(f"--data-dir {path} is not empty: it holds {names[0]!r}")
     text = f"generation {manifest.generation} of {manifest.created}\n"
-    write_file(fs, path, RESTORE_MARKER, [text.encode()])
+    if RESTORE_MARKER not in names:
+        write_file(fs, path, RESTORE_MARKER, [text.encode()])
     for name in names:
         if name not in (*LOGS, RESTORE_MARKER, _MARKER_TEMPORARY):
             fs.remove(f"{path}/{name}")
@@ -91,6 +92,9 @@ def _begin(fs: Fs, path: str, manifest: Manifest) -> None:
             continue
         for name in left:
             fs.remove(f"{path}/{log}/{name}")
+    if RESTORE_MARKER in names:
+        # Only now: what an earlier try left may have filled the disk.
+        write_file(fs, path, RESTORE_MARKER, [text.encode()])
 
 
 def _copy_all(
