@@ -72,6 +72,8 @@ class Life(Story):
         self.trimmable: dict[int, set[Tag]] = defaultdict(set)
         """By topic: what a restart may have trimmed."""
         self.marks = 0
+        self.pin_chance = 0.4 if seed % 2 else 0.0
+        """Without it segments die as a whole, and their files become new ones."""
         self.pinning: list[Tag] = []
         """What was sent to :data:`PINNING` and may be there, in order."""
 
@@ -92,7 +94,7 @@ class Life(Story):
 
     async def something(self) -> None:
         """One thing that a client or an administrator does."""
-        if self.rng.random() < 0.4:
+        if self.rng.random() < self.pin_chance:
             await self.pin()
         topic_is_there = bool(self.number())
         subscription_is_there = self.allowed[f"s of {self.number()}"] != {None}
@@ -121,8 +123,8 @@ class Life(Story):
         """Send a small message that stays."""
 
         async def prepare() -> Any:
-            client = await self.world.connect()
             topic = self.world.broker.registry.get(PINNING)
+            client = await self.world.connect()
             if topic is None or "keeps" not in topic.subscriptions:
                 await (await client.subscribe(PINNING.full, "keeps")).close()
             return await client.producer(PINNING.full)
