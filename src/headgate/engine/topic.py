@@ -233,10 +233,8 @@ class Topic:
         """Whether it is being terminated, and takes no producers meanwhile."""
         self.subscriptions: dict[str, Subscription] = {}
         self.cursors = CursorOrder(self.subscriptions)
-        self.consumers_count = 0
-        """Connected consumers of all subscriptions."""
-        self.durable_count = 0
-        """Subscriptions that are not of readers."""
+        self.consumers_count = self.durable_count = 0
+        """Connected consumers of all subscriptions; subscriptions that are not of readers."""
         self.unacked_limits: UnackedLimits = engine.limits
         """Those of its policies, else of the settings."""
         self.quota: TopicQuota | None = None
