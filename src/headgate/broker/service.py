@@ -325,12 +325,12 @@ class Broker:
         log_sweep = LogSweep(
             self.engine,
             self.logs,
-            self.trimming,
             self.identity_writer,
             self.update_clocks,
             self.disk,
             (self.committer.latency, self.connection_admission, self.connection_limits),
         )
+        sweeps.add("the trimming sweep", self.trimming.trim_if_needed, every_second)
         sweeps.add("the log sweep", log_sweep.run, every_second)
         sweeps.add("the log time sweep", keep_log_time, every_second)
         sweeps.add("the observation sweep", self.topic_sweeps.observe, every_second)

@@ -197,7 +197,7 @@ def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
     ):
         world.run(story(world))
     told = [record for record in caplog.records if "fails: internal error" in record.message]
-    assert len(told) == len(world.failing) == 15
+    assert len(told) == len(world.failing) == 16
     assert all(record.exc_info for record in told)
 
 
