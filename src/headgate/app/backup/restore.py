@@ -13,7 +13,7 @@ from headgate.app.backup.folder import BackupFolder
 from headgate.app.backup.manifest import BackupError, Manifest
 from headgate.app.data_directory import RESTORE_MARKER
 from headgate.base.errors import CorruptionError, InputError
-from headgate.fs import Fs
+from headgate.fs import FILE_SYSTEM_NAMES, Fs
 from headgate.ledger.errors import DirectoryInUseError
 from headgate.ledger.format.directory import TEMPORARY_SUFFIX, write_file
 from headgate.storage.managed_logs import LOGS
@@ -76,7 +76,7 @@ def restore(
 
 def _begin(fs: Fs, path: str, manifest: Manifest) -> None:
     """Put the marker in place, then remove what an earlier try left."""
-    names = [name for name in fs.list_directory(path) if name != _LOCK]
+    names = [name for name in fs.list_directory(path) if name not in (_LOCK, *FILE_SYSTEM_NAMES)]
     if names and RESTORE_MARKER not in names and names != [_MARKER_TEMPORARY]:
         raise InputError(f"--data-dir {path} is not empty: it holds {names[0]!r}")
     text = f"generation {manifest.generation} of {manifest.created}\n"

@@ -69,6 +69,21 @@ def test_a_directory_with_anything_in_it_is_refused_and_stays() -> None:
     lock.release()
 
 
+def test_the_root_of_a_new_file_system_takes_a_restore() -> None:
+    fs = empty_disk()
+    fill(fs)
+    take(fs)
+    fs.make_directory(NEW)
+    fs.create(f"{NEW}/lost+found").close()
+    fs.capacity_bytes = fs.used_bytes() + 5_000
+    with pytest.raises(OSError, match="space"):
+        restored(fs)
+    fs.capacity_bytes = None
+    restored(fs)
+    DataDirectory.open(fs, NEW).close()
+    assert "lost+found" in fs.list_directory(NEW)
+
+
 def test_a_damaged_file_is_named_and_nothing_starts() -> None:
     fs = empty_disk()
     fill(fs)
