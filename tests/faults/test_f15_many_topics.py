@@ -121,9 +121,9 @@ def test_many_topics_start_again_after_a_kill(
     figures = (
         f"{count} topics: filled in {filled_s:.1f} s, RSS {before_bytes / 1e6:.0f} MB; start after "
         f"kill -9 {start_s:.1f} s, of which {ran_s:.1f} s on a processor, RSS "
-        f"{after_bytes / 1e6:.0f} MB, {files} open files; listing {listed_s:.2f} s, {len(body) / 1e6:.1f} MB; /metrics {metrics_s:.2f} s, "
-        f"{metrics_cpu_s:.2f} s CPU, {len(metrics) / 1e6:.1f} MB; "
-        f"RSS at the end {rss_bytes(broker.pid) / 1e6:.0f} MB"
+        f"{after_bytes / 1e6:.0f} MB, {files} open files; listing {listed_s:.2f} s, "
+        f"{len(body) / 1e6:.1f} MB; /metrics {metrics_s:.2f} s, {metrics_cpu_s:.2f} s CPU, "
+        f"{len(metrics) / 1e6:.1f} MB; RSS at the end {rss_bytes(broker.pid) / 1e6:.0f} MB"
     )
     request.config.get_terminal_writer().line(figures)
     assert start_s < START_S_MAX * slower
