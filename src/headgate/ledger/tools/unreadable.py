@@ -35,9 +35,11 @@ class ReadAroundFs:
         """What was not read, by path."""
 
     def list_directory(self, path: str) -> list[str]:
+        """The names in a directory."""
         return self._inner.list_directory(path)
 
     def open(self, path: str, *, writable: bool = False) -> File:
+        """A file whose reads go around what the disk does not read."""
         return cast(File, _ReadAroundFile(self._inner.open(path, writable=writable), path, self))
 
     def note(self, path: str, offset: int, size: int) -> None:
