@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.base.errors import HeadgateError
-from headgate.base.names import NamespaceName
+from headgate.base.names import NamespaceName, parse_topic
+from headgate.base.positions import Position
 from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.ledger.space.accounting import space_errors
@@ -44,6 +45,9 @@ LEDGER = LedgerSettings(
 POLICIES = NamespaceName("public", "default")
 KEPT = Retention(retention_time_in_minutes=7, retention_size_in_mb=7)
 SUBSCRIPTION = "s"
+PINNING = parse_topic("persistent://public/default/pinning")
+"""A topic that nobody reads: its few small messages lie in the segments of all others, so that
+these are rewritten."""
 STEPS_MAX = 14
 OPERATIONS_MAX = 90
 """Disk operations within which the power goes."""
@@ -68,6 +72,10 @@ class Life(Story):
         self.trimmable: dict[int, set[Tag]] = defaultdict(set)
         """By topic: what a restart may have trimmed."""
         self.marks = 0
+        self.pin_chance = 0.4 if seed % 2 else 0.0
+        """Without it segments die as a whole, and their files become new ones."""
+        self.pinning: list[Tag] = []
+        """What was sent to :data:`PINNING` and may be there, in order."""
 
     async def step(self, fact: str, value: Any, work: Any) -> Any:
         self.under_way = doing(fact, value)
@@ -86,6 +94,8 @@ class Life(Story):
 
     async def something(self) -> None:
         """One thing that a client or an administrator does."""
+        if self.rng.random() < self.pin_chance:
+            await self.pin()
         topic_is_there = bool(self.number())
         subscription_is_there = self.allowed[f"s of {self.number()}"] != {None}
         dice = self.rng.random()
@@ -108,6 +118,25 @@ class Life(Story):
         await self.change(
             "retention", value, lambda c: c.plan_namespace_policies(POLICIES, retention=value)
         )
+
+    async def pin(self) -> None:
+        """Send a small message that stays."""
+
+        async def prepare() -> Any:
+            topic = self.world.broker.registry.get(PINNING)
+            client = await self.world.connect()
+            if topic is None or "keeps" not in topic.subscriptions:
+                await (await client.subscribe(PINNING.full, "keeps")).close()
+            return await client.producer(PINNING.full)
+
+        producer = await self.step("pinning", None, prepare)
+        if producer is None:
+            return
+        tag = (0, next(self.tags))
+        self.pinning.append(tag)
+        receipt = await self.step("sent", None, lambda: producer.send(b"#%d-%d#" % tag))
+        if isinstance(receipt, Position):
+            self.receipts[tag] = receipt
 
     # -- what may be trimmed ---------------------------------------------------------------
 
@@ -132,6 +161,19 @@ class Life(Story):
         assert not errors, errors
         super().check()
         self.found("retention", broker.catalog.namespace_policies(POLICIES).retention)
+        self.check_pinning()
+
+    def check_pinning(self) -> None:
+        """Each message that had a receipt is there, once and under its id."""
+        topic = self.world.broker.registry.get(PINNING)
+        held = [] if topic is None else list(self.read(topic))
+        assert [tag for tag in self.pinning if tag in set(held)] == held
+        assert {tag for tag in self.pinning if tag in self.receipts} <= set(held)
+        self.pinning = held
+        if topic is not None:
+            for ordinal, tag in enumerate(held):
+                position = topic.log.position(ordinal)
+                assert self.receipts.setdefault(tag, position) == position
 
     def check_topic(self, topic: Topic, number: int) -> None:
         held = list(self.read(topic))
@@ -238,6 +280,8 @@ def under_way(world: World, life: Life) -> Iterator[str]:
         yield f"job {job.name}"
     if log.active_segment() in log._writer._reused:
         yield "an old file"
+    if log._state.held:
+        yield "rewriting"
     batch = log._staging._in_flight
     if batch is not None and batch.trims:
         yield "trimming"

@@ -18,7 +18,7 @@ CUTS_EACH = 130
 UNDER_WAY = {
     "publishing", "acknowledging", "trimming", "policy change", "a start",
     "topic creation", "topic deletion", "subscription creation", "subscription deletion",
-    "job prepare", "job seal", "job checkpoint", "job delete", "an old file",
+    "job prepare", "job seal", "job checkpoint", "job delete", "an old file", "rewriting",
 }  # fmt: skip
 """What the power interrupts at least five times; jobs are those of the log's maintenance."""
 

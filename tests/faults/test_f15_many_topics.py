@@ -105,6 +105,9 @@ def test_many_topics_start_again_after_a_kill(
     begun_s = time.monotonic()
     broker.start()
     start_s = time.monotonic() - begun_s
+    ran_s, waited_s = processor_times_s(broker.pid)
+    # Where the broker gets a processor a part of the time only, its start takes longer.
+    slower = 1 + waited_s / max(ran_s, 0.01)
     after_bytes = rss_bytes(broker.pid)
     files = len(list(Path(f"/proc/{broker.pid}/fd").iterdir()))
     begun_s = time.monotonic()
@@ -117,13 +120,13 @@ def test_many_topics_start_again_after_a_kill(
     asyncio.run(read_some(broker.service_url, count))
     figures = (
         f"{count} topics: filled in {filled_s:.1f} s, RSS {before_bytes / 1e6:.0f} MB; start after "
-        f"kill -9 {start_s:.1f} s, RSS {after_bytes / 1e6:.0f} MB, {files} open files; listing "
-        f"{listed_s:.2f} s, {len(body) / 1e6:.1f} MB; /metrics {metrics_s:.2f} s, "
-        f"{metrics_cpu_s:.2f} s CPU, {len(metrics) / 1e6:.1f} MB; "
-        f"RSS at the end {rss_bytes(broker.pid) / 1e6:.0f} MB"
+        f"kill -9 {start_s:.1f} s, of which {ran_s:.1f} s on a processor, RSS "
+        f"{after_bytes / 1e6:.0f} MB, {files} open files; listing {listed_s:.2f} s, "
+        f"{len(body) / 1e6:.1f} MB; /metrics {metrics_s:.2f} s, {metrics_cpu_s:.2f} s CPU, "
+        f"{len(metrics) / 1e6:.1f} MB; RSS at the end {rss_bytes(broker.pid) / 1e6:.0f} MB"
     )
     request.config.get_terminal_writer().line(figures)
-    assert start_s < START_S_MAX
+    assert start_s < START_S_MAX * slower
     assert max(before_bytes, after_bytes) < RSS_BYTES_MAX
     assert files < OPEN_FILES_MAX
     assert status == 200

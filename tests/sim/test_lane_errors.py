@@ -12,6 +12,7 @@ import inspect
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import fields
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from headgate.app.backup.holding import FileHolding
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import Position
+from headgate.broker import lanes
 from headgate.facade.admin_facade import AdminFacade
 from headgate.ledger import LedgerSettings
 from headgate.ledger.format.directory import write_file
@@ -38,7 +40,7 @@ LEDGER = LedgerSettings(
     removed_piece_bytes=16_384,
 )
 SETTINGS = {"retentionCheckIntervalInSeconds": "1", "brokerDeleteInactiveTopicsEnabled": "false"}
-LANES = ("commit", "read", "metadata", "upkeep", "telemetry")
+LANES = tuple(field.name for field in fields(lanes.Lanes))
 WAYS = ("before the work", "after the work", "before its end", "after its end")
 HUNG_S = 300
 """Virtual seconds after which a request counts as never answered."""
@@ -79,7 +81,7 @@ class Lanes:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.hit = False
         self._target = target
-        for name, lane in zip(LANES, world.lanes, strict=False):
+        for name, lane in zip(LANES, world.lanes, strict=True):
             lane.submit = partial(self._submit, name, lane, lane.submit)  # type: ignore[method-assign]
 
     def _submit(
@@ -233,23 +235,23 @@ def play(target: Target | None) -> tuple[str, Counter[tuple[str, str]], bool]:
     async def whole() -> Counter[tuple[str, str]]:
         await world.start()
         world._watch.close()
-        lanes.append(Lanes(world, target))
+        watched.append(Lanes(world, target))
         story = Story(world)
         stories.append(story)
         await story.play(1)
         if target is None:
-            first.update(lanes[0].counts)
+            first.update(watched[0].counts)
         assert story.hung == []
         await asyncio.sleep(RETRY_S)
         assert await why_unhealthy(story) == ""
         story.refused = []
-        lanes[0].counts.clear()
+        watched[0].counts.clear()
         await story.play(2)
         assert (story.hung, story.refused) == ([], [])
         assert await why_unhealthy(story) == ""
-        return lanes[0].counts
+        return watched[0].counts
 
-    lanes: list[Lanes] = []
+    watched: list[Lanes] = []
     stories: list[Story] = []
     first: Counter[tuple[str, str]] = Counter()
     with World(7, ledger=LEDGER, settings=SETTINGS, telemetry_log=True) as world:
@@ -258,8 +260,8 @@ def play(target: Target | None) -> tuple[str, Counter[tuple[str, str]], bool]:
         except InvariantError as error:
             world.crash()
             world.run(check_restarted(world, stories[0].receipts))
-            return f"ended: {error}", Counter(), lanes[0].hit
-        return "went on", first or counts, lanes[0].hit
+            return f"ended: {error}", Counter(), watched[0].hit
+        return "went on", first or counts, watched[0].hit
 
 
 @cache
@@ -289,6 +291,7 @@ EXPECTED_KINDS = {
     "Maintenance._start_punch.run",
     "Rewriting._copied",
     "Rewriting._copied.advance",
+    "PacedRemoval._free_pieces",
 }
 
 

@@ -36,10 +36,17 @@ async def hours(world: World, first: int, count: int) -> None:
         await other.lost
         world.clients.remove(other)
         await asyncio.sleep(PERIOD_S)
+        check_disk(world)
     client.close()
     await client.lost
     world.clients.remove(client)
     await asyncio.sleep(PERIOD_S)
+
+
+def check_disk(world: World) -> None:
+    """The disk takes what is retained, half as much again, and four segments."""
+    log = world.broker.log
+    assert world.fs.used_bytes() <= 1.5 * log.space_use().live_bytes + 4 * log.segment_bytes
 
 
 def kept() -> tuple[Counter[str], int]:

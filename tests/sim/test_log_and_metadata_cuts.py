@@ -172,9 +172,9 @@ class Story:
 
         await self.step(fact, value, work)
 
-    async def admin(self, fact: str, value: Any, ask: Callable[[AdminFacade], Any]) -> None:
-        """Have the broker asked by its admin API."""
-        await self.step(fact, value, lambda: self.world.ask(ask(self.facade)))
+    async def admin(self, fact: str, value: Any, ask: Callable[[AdminFacade], Any]) -> bool:
+        """Have the broker asked by its admin API; whether it did that."""
+        return bool(await self.step(fact, value, lambda: self.world.ask(ask(self.facade))))
 
     async def whole(self) -> None:
         """Everything once, some of it twice; or until the power is off."""
@@ -225,11 +225,14 @@ class Story:
         return 0 if row is None else row.number
 
     async def subscription(self, mark: int) -> None:
-        await self.admin(
-            f"s of {self.number()}",
+        number = self.number()
+        is_made = await self.admin(
+            f"s of {number}",
             mark,
             lambda f: f.create_subscription(TOPIC, "s", AtPosition(EARLIEST), {"mark": str(mark)}),
         )
+        if is_made:  # anew, if there was one with this mark before: it begins at the beginning
+            self.ack_answered[number, mark] = set()
 
     async def end_subscription(self) -> None:
         await self.admin(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 
 from headgate.base.errors import StorageError
-from headgate.fs import Fs
+from headgate.fs import FILE_SYSTEM_NAMES, Fs
 from headgate.fs.api import Lock
 from headgate.ledger import look_at_log
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
@@ -154,7 +154,8 @@ def _check_format(fs: Fs, path: str) -> None:
             raise UnknownFormatError(
                 f"data directory {path} lacks its file 'format': {_TO_RESTORE}"
             )
-        foreign = [name for name in names if name not in ("lock", f"format{TEMPORARY_SUFFIX}")]
+        own = {"lock", f"format{TEMPORARY_SUFFIX}", *FILE_SYSTEM_NAMES}
+        foreign = [name for name in names if name not in own]
         if foreign:
             raise UnknownFormatError(
                 f"data directory {path} holds {foreign[0]!r} but no file 'format': it is not "

@@ -51,7 +51,11 @@ def _walk(path: str) -> list[tuple[str, int]]:
     found = [(path, os.stat(path).st_mode)]
     directories = [path]
     while directories:
-        with os.scandir(directories.pop()) as entries:
+        try:
+            entries = os.scandir(directories.pop())
+        except PermissionError:
+            continue  # of another user, as the directory lost+found of a file system
+        with entries:
             for entry in entries:
                 try:
                     mode = entry.stat(follow_symlinks=False).st_mode

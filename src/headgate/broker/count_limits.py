@@ -83,10 +83,7 @@ class CountLimits:
             TooManySubscriptionsError: it may not.
         """
         count_max = self._table.of_topic(topic.name, "max_subscriptions_per_topic")
-        if count_max <= 0:
-            return
-        durable = sum(one.is_durable for one in topic.subscriptions.values())
-        if durable + creating >= count_max:
+        if 0 < count_max <= topic.durable_count + creating:
             raise TooManySubscriptionsError(
                 f"Exceed the maximum number of subscriptions of the topic: {topic.name}"
             )

@@ -15,7 +15,7 @@ from functools import partial
 
 from headgate.base.ack_set import AckSet
 from headgate.base.clock import Clock
-from headgate.base.errors import HeadgateError, StorageError, broken
+from headgate.base.errors import InvariantError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.base.work_units import PRODUCER_RESOLVED
@@ -325,12 +325,12 @@ class Broker:
         log_sweep = LogSweep(
             self.engine,
             self.logs,
-            self.trimming,
             self.identity_writer,
             self.update_clocks,
             self.disk,
             (self.committer.latency, self.connection_admission, self.connection_limits),
         )
+        sweeps.add("the trimming sweep", self.trimming.trim_if_needed, every_second)
         sweeps.add("the log sweep", log_sweep.run, every_second)
         sweeps.add("the log time sweep", keep_log_time, every_second)
         sweeps.add("the observation sweep", self.topic_sweeps.observe, every_second)
@@ -512,15 +512,16 @@ class Broker:
         self.begin_turn()
         try:
             more = self.engine.flush()
-        except HeadgateError:
-            more = False
-            logger.exception("a turn failed")
         except Exception as error:
+            # Also one of the expected kinds: nothing in a turn may fail, and what it had begun
+            # would stand still until its next event.
             raise broken("a turn", error) from error
         actions, self.on_flush = self.on_flush, []
         for action in actions:
             try:
                 action()
+            except InvariantError:
+                raise
             except Exception:
                 # An action concerns one connection: the others still write their frames.
                 logger.exception("the end of a turn failed with an internal error")

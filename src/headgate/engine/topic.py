@@ -170,6 +170,7 @@ class Topic:
         "delays_ignored",
         "delays_refused",
         "delays_stop",
+        "durable_count",
         "engine",
         "entries_in_before_load",
         "entries_read",
@@ -234,8 +235,8 @@ class Topic:
         """Whether it is being terminated, and takes no producers meanwhile."""
         self.subscriptions: dict[str, Subscription] = {}
         self.cursors = CursorOrder(self.subscriptions)
-        self.consumers_count = 0
-        """Connected consumers of all subscriptions."""
+        self.consumers_count = self.durable_count = 0
+        """Connected consumers of all subscriptions; subscriptions that are not of readers."""
         self.unacked_limits: UnackedLimits = engine.limits
         """Those of its policies, else of the settings."""
         self.quota: TopicQuota | None = None
@@ -412,6 +413,7 @@ class Topic:
             now_ms=self.engine.now_ms,
         )
         self.subscriptions[name] = subscription
+        self.durable_count += cursor_id is not None
         self.cursors.changed(subscription)
         self.engine.subscription_added(subscription)
         subscription.trimmed()
@@ -432,6 +434,7 @@ class Topic:
         self.engine.subscription_removed(subscription)
         subscription.close(self.engine.now_ns)
         del self.subscriptions[name]
+        self.durable_count -= subscription.is_durable
         self.cursors.removed(subscription)
         self.messages_out_removed += subscription.messages_sent
         self.bytes_out_removed += subscription.bytes_sent

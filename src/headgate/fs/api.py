@@ -22,6 +22,10 @@ NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 """Error numbers of a process, or system, without free file descriptors."""
 
 
+FILE_SYSTEM_NAMES: Final = frozenset({"lost+found"})
+"""What a new file system has at its root: a directory with nothing else is empty."""
+
+
 class Space(NamedTuple):
     """The room on a file system."""
 

@@ -50,6 +50,14 @@ def test_a_foreign_directory_is_left_alone_and_unlocked() -> None:
     assert "format" not in fs.list_directory("/data")
 
 
+def test_the_root_of_a_new_file_system_is_empty() -> None:
+    fs = MemFs()
+    fs.make_directory("/data")
+    fs.create("/data/lost+found").close()
+    DataDirectory.open(fs, "/data").close()
+    assert "format" in fs.list_directory("/data")
+
+
 def test_a_later_format_is_refused_by_name() -> None:
     fs = MemFs()
     fs.make_directory("/data")

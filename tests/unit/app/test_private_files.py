@@ -58,3 +58,19 @@ def test_files_that_cannot_be_changed_do_not_stop_a_start(
         f"other users of this machine may read {old}, and that cannot be changed: "
         "Operation not permitted"
     )
+
+
+def test_a_directory_of_another_user_does_not_stop_a_start(
+    old: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (old / "lost+found").mkdir(mode=0o700)
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if path.endswith("lost+found"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert make_private(str(old)) == 4
+    assert not caplog.records

@@ -11,6 +11,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.engine.errors import TooManySubscriptionsError
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
 from headgate.metadata.errors import RefusalError
@@ -195,6 +196,25 @@ async def test_durable_subscriptions_count_however_they_are_created(world: World
     await facade.create_subscription(NAME, "e", AtPosition(EARLIEST), {})
     await facade.delete_subscription(NAME, "e", force=False)
     await client.subscribe(TOPIC, "f")
+
+
+class Uncounted(dict[str, Any]):
+    """Subscriptions that nobody may look through: there may be very many."""
+
+    def values(self) -> Any:
+        raise AssertionError("all subscriptions are looked at")
+
+
+@played(settings={"maxSubscriptionsPerTopic": "2"})
+async def test_a_limit_on_subscriptions_looks_at_none(world: World) -> None:
+    client = await world.connect()
+    await client.subscribe(TOPIC, "a")
+    await client.subscribe(TOPIC, "b")
+    topic = world.broker.engine.topics[TOPIC]
+    topic.subscriptions, present = Uncounted(topic.subscriptions), topic.subscriptions
+    with pytest.raises(TooManySubscriptionsError):
+        world.broker.count_limits.check_subscription(topic, 0)
+    topic.subscriptions = present
 
 
 @played(settings={"maxTopicsPerNamespace": "1"})

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from headgate.base.errors import InvariantError
+from headgate.base.errors import InvariantError, StorageError
 from headgate.base.units import KIB
 from headgate.broker.service import Broker
 from headgate.facade.admin_facade import AdminFacade
@@ -197,7 +197,7 @@ def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
     ):
         world.run(story(world))
     told = [record for record in caplog.records if "fails: internal error" in record.message]
-    assert len(told) == len(world.failing) == 15
+    assert len(told) == len(world.failing) == 16
     assert all(record.exc_info for record in told)
 
 
@@ -316,10 +316,14 @@ def test_a_stored_change_that_cannot_be_applied_ends_the_process() -> None:
         played()(story)()
 
 
-def test_a_turn_that_breaks_ends_the_process() -> None:
+@pytest.mark.parametrize("error", [UNEXPECTED, StorageError("as planned", retryable=True)])
+def test_a_turn_that_breaks_ends_the_process(error: Exception) -> None:
+    def flush() -> bool:
+        raise error
+
     async def story(world: World) -> None:
         forgiving(world)
-        world.broker.engine.flush = Failing(lambda: None)  # type: ignore[method-assign]
+        world.broker.engine.flush = flush  # type: ignore[method-assign]
         await (await world.connect()).producer(TOPIC)
 
     with pytest.raises(InvariantError, match="a turn failed"):
@@ -332,3 +336,17 @@ async def test_what_ends_a_turn_of_one_holds_back_no_other(world: World) -> None
     forgiving(world)
     world.broker.on_flush.append(Failing(lambda: None))
     assert await client.partitions(TOPIC) == 0
+
+
+def test_a_broken_invariant_at_the_end_of_a_turn_ends_the_process() -> None:
+    def broken() -> None:
+        raise InvariantError("as planned")
+
+    async def story(world: World) -> None:
+        forgiving(world)
+        client = await world.connect()
+        world.broker.on_flush.append(broken)
+        await client.partitions(TOPIC)
+
+    with pytest.raises(InvariantError, match="as planned"):
+        played()(story)()

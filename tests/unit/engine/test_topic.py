@@ -67,6 +67,18 @@ def test_the_slowest_stored_subscription_decides_what_is_kept() -> None:
     assert rig.topic.slowest_durable_ordinal() == 2
 
 
+def test_durable_subscriptions_are_counted() -> None:
+    rig = Rig()
+    rig.subscribe("one")
+    rig.subscribe("reader", durable=False)
+    rig.subscribe("two")
+    assert rig.topic.durable_count == 2
+    rig.topic.remove_subscription("reader")
+    assert rig.topic.durable_count == 2
+    rig.topic.remove_subscription("one")
+    assert rig.topic.durable_count == 1
+
+
 def test_a_topic_is_idle_since_its_last_client_left() -> None:
     rig = Rig()
     assert rig.topic.has_clients()

@@ -24,7 +24,7 @@ from headgate.app.backup.manifest import (
 )
 from headgate.app.backup.plan import expired, unused
 from headgate.base.errors import CorruptionError, InputError
-from headgate.fs import Fs
+from headgate.fs import FILE_SYSTEM_NAMES, Fs
 from headgate.fs.api import Lock
 from headgate.ledger.format.directory import TEMPORARY_SUFFIX, read_file, write_file
 
@@ -63,7 +63,7 @@ class BackupFolder:
             if "format" in names:
                 folder._check_format()
             else:
-                foreign = [name for name in names if name not in _OWN_NAMES]
+                foreign = [n for n in names if n not in _OWN_NAMES | FILE_SYSTEM_NAMES]
                 if foreign:
                     raise InputError(
                         f"{path} holds {foreign[0]!r} and is no backup folder: choose an empty one"

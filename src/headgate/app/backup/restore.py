@@ -13,7 +13,7 @@ from headgate.app.backup.folder import BackupFolder
 from headgate.app.backup.manifest import BackupError, Manifest
 from headgate.app.data_directory import RESTORE_MARKER
 from headgate.base.errors import CorruptionError, InputError
-from headgate.fs import Fs
+from headgate.fs import FILE_SYSTEM_NAMES, Fs
 from headgate.ledger.errors import DirectoryInUseError
 from headgate.ledger.format.directory import TEMPORARY_SUFFIX, write_file
 from headgate.storage.managed_logs import LOGS
@@ -76,11 +76,12 @@ def restore(
 
 def _begin(fs: Fs, path: str, manifest: Manifest) -> None:
     """Put the marker in place, then remove what an earlier try left."""
-    names = [name for name in fs.list_directory(path) if name != _LOCK]
+    names = [name for name in fs.list_directory(path) if name not in (_LOCK, *FILE_SYSTEM_NAMES)]
     if names and RESTORE_MARKER not in names and names != [_MARKER_TEMPORARY]:
         raise InputError(f"--data-dir {path} is not empty: it holds {names[0]!r}")
     text = f"generation {manifest.generation} of {manifest.created}\n"
-    write_file(fs, path, RESTORE_MARKER, [text.encode()])
+    if RESTORE_MARKER not in names:
+        write_file(fs, path, RESTORE_MARKER, [text.encode()])
     for name in names:
         if name not in (*LOGS, RESTORE_MARKER, _MARKER_TEMPORARY):
             fs.remove(f"{path}/{name}")
@@ -91,6 +92,9 @@ def _begin(fs: Fs, path: str, manifest: Manifest) -> None:
             continue
         for name in left:
             fs.remove(f"{path}/{log}/{name}")
+    if RESTORE_MARKER in names:
+        # Only now: what an earlier try left may have filled the disk.
+        write_file(fs, path, RESTORE_MARKER, [text.encode()])
 
 
 def _copy_all(

@@ -40,7 +40,10 @@ def back_up_stopped(data_path: str, options: BackupOptions, progress: Progress) 
 
     Raises as :func:`headgate.app.backup.sources.stopped_source` and :func:`take_backup`.
     """
-    with _disk_errors(), stopped_source(OsFs(), str(Path(data_path).absolute())) as source:
+    with (
+        _disk_errors(options.target),
+        stopped_source(OsFs(), str(Path(data_path).absolute())) as source,
+    ):
         return _take(source, options, progress, lambda: None)
 
 
@@ -52,7 +55,7 @@ def back_up_running(
 
     Raises as :func:`headgate.app.backup.sources.running_source` and :func:`take_backup`.
     """
-    with _disk_errors():
+    with _disk_errors(options.target):
         return _take(running_source(OsFs(), held), options, progress, tick)
 
 
@@ -68,7 +71,7 @@ def restore_into(
 
     Raises as :func:`headgate.app.backup.restore.restore` and :func:`newest_manifest`.
     """
-    with _disk_errors(), _opened(folder_path) as folder:
+    with _disk_errors(data_path), _opened(folder_path) as folder:
         manifest = newest_manifest(folder, generation)
         pace = Pace(bytes_per_s, time.monotonic, time.sleep)
         path = str(Path(data_path).absolute())
@@ -84,7 +87,7 @@ def list_generations(folder_path: str) -> list[dict[str, Any]]:
         CorruptionError: a manifest is damaged.
         BackupError: the folder cannot be read.
     """
-    with _disk_errors(), _opened(folder_path) as folder:
+    with _disk_errors(folder_path), _opened(folder_path) as folder:
         return [_row(folder.manifest(generation)) for generation in folder.generations()]
 
 
@@ -133,10 +136,10 @@ def _opened(path: str) -> Iterator[BackupFolder]:
 
 
 @contextmanager
-def _disk_errors() -> Iterator[None]:
-    """Turn the disk's errors into one sentence."""
+def _disk_errors(path: str) -> Iterator[None]:
+    """Turn the disk's errors into one sentence. ``path`` is what is written, for errors that name
+    no file."""
     try:
         yield
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise BackupError(f"{where}{error.strerror or error}") from error
+        raise BackupError(f"{error.filename or path}: {error.strerror or error}") from error

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final
 
+from headgate.base.errors import InvariantError
 from headgate.broker.connection.bounds import OUT_BYTES_MAX
 from headgate.broker.connection.ended_connection import ENDED_TRANSPORT, IGNORE, no_bytes
+
+logger = logging.getLogger("headgate.connection")
 
 PART_BYTES: Final = 512
 """Parts below this mean size are joined before they are written: as long as a peer does not read,
@@ -120,20 +124,28 @@ class FrameWriter:
         return entry_bytes <= OUT_BYTES_MAX
 
     def flush(self) -> None:
-        """Write what was gathered."""
+        """Write what was gathered. After an internal error the connection ends, so that its client
+        comes back and asks again."""
         gathered, self.gathered = self.gathered, []
         entry_bytes, self._entry_bytes = self._entry_bytes, 0
         if not self.is_open:
             return
-        if self.peer_blocked:
-            before = len(self._kept)
-            self._kept += b"".join(gathered)
-            self._on_kept(len(self._kept) - before)
-        elif entry_bytes < PART_BYTES * len(gathered):
-            self._transport.write(b"".join(gathered))
-        else:
-            self._transport.writelines(gathered)
-        self._on_flushed()
+        try:
+            if self.peer_blocked:
+                before = len(self._kept)
+                self._kept += b"".join(gathered)
+                self._on_kept(len(self._kept) - before)
+            elif entry_bytes < PART_BYTES * len(gathered):
+                self._transport.write(b"".join(gathered))
+            else:
+                self._transport.writelines(gathered)
+            self._on_flushed()
+        except InvariantError:
+            raise
+        except Exception:
+            # What was gathered is lost, and its peer would wait for it on an open connection.
+            logger.exception("writing to a client failed with an internal error: it is cut off")
+            self._transport.abort()
 
     def pause(self) -> None:
         """The peer does not read: the transport's buffer is full."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from headgate.broker.sweeps.trimming import Trimming
 from headgate.engine.engine import Engine
 from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.identity_writer import IdentityWriter
@@ -20,13 +19,13 @@ class StateLogger(Protocol):
 
 
 class LogSweep:
-    """Follows the clocks, makes space and runs maintenance for the logs of one broker."""
+    """Follows the clocks, and runs maintenance for the logs of one broker. It waits for nothing:
+    trimming very many topics may take longer than its period."""
 
     def __init__(
         self,
         engine: Engine,
         logs: ManagedLogs,
-        trimming: Trimming,
         identity_writer: IdentityWriter,
         update_clocks: Callable[[], None],
         disk: DiskMonitor,
@@ -35,21 +34,18 @@ class LogSweep:
         """``update_clocks`` reads the clocks again and begins a turn."""
         self._engine = engine
         self._logs = logs
-        self._trimming = trimming
         self._identity_writer = identity_writer
         self._update_clocks = update_clocks
         self._disk = disk
         self._state_loggers = state_loggers
 
     async def run(self) -> None:
-        """Seal segments, write checkpoints and delete files where that is due. While the disk is
-        full, trim acknowledged entries at once."""
+        """Seal segments, write checkpoints and delete files where that is due."""
         self._update_clocks()
         self._identity_writer.write_if_changed(self._engine.now_ns)
         logs = self._logs
         if logs.telemetry is not None:
             logs.telemetry.log.yield_space(is_needed=logs.main.log.full)
-        await self._trimming.trim_if_needed()
         logs.run_maintenance()
         self._disk.refresh()
         for state_logger in self._state_loggers:

@@ -103,6 +103,7 @@ class Trimming:
 
         Call it about once a second.
         """
+        self._turns.begin_turn()
         is_full = self._logs.main.log.full
         self._full_rounds = self._full_rounds + 1 if is_full else 0
         self._touch_rolled()

@@ -202,6 +202,16 @@ def _missing(parameters: Sequence[Parameter]) -> str:
     return f"Missing required {' and '.join(kinds)}: {', '.join([*options, *arguments])}"
 
 
+def _place_of(option: str, ctx: click.Context) -> str:
+    """Where an option belongs that a command around this one has; empty if none has it."""
+    inner, outer = ctx, ctx.parent
+    while outer is not None:
+        if any(option in parameter.opts for parameter in outer.command.params):
+            return f". It goes before '{inner.info_name}': {outer.command_path} {option} ..."
+        inner, outer = outer, outer.parent
+    return ""
+
+
 @contextmanager
 def _usage_errors(
     ctx: click.Context, words: Sequence[str] = (), parameters: Sequence[Parameter] = ()
@@ -214,7 +224,7 @@ def _usage_errors(
         # Click names the first letter of ``-abc`` alone.
         name = error.option_name
         whole = next((word for word in words if word.startswith(name)), name)
-        raise AdminUsageError(f"Unknown option: '{whole}'", ctx) from error
+        raise AdminUsageError(f"Unknown option: '{whole}'{_place_of(name, ctx)}", ctx) from error
     except click.BadOptionUsage as error:
         known = names.get(error.option_name)
         if known is None or known.read is None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from headgate.base.sliced import Sliced
 from headgate.ledger.format.records import (
     BATCH_RECORD_BYTES,
     RUN_RECORD_BYTES,
@@ -34,6 +35,8 @@ FEW_MIN: Final = 8
 """How many small neighbours are joined although little is freed."""
 SMALL_PART: Final = 8
 """A small segment retains less than this fraction of a segment."""
+SLICE_SEGMENTS: Final = 512
+"""Segments that are looked at between two pauses: less than half a millisecond."""
 
 _FILE_BYTES = SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES + TRAILER_BYTES
 _RUN_BYTES = RUN_RECORD_BYTES + 96
@@ -74,25 +77,30 @@ def kept_bytes(live_bytes: int, live_runs: int, data_bytes: int, index_bytes: in
 
 def choose_segments(
     uses: Sequence[SegmentUse], live_bytes: int, segment_bytes: int
-) -> tuple[int, ...]:
+) -> Sliced[tuple[int, ...]]:
     """The neighbours to rewrite into one file, ascending; none if it is not worth it.
 
     ``uses`` are all sealed segments with retained entries that no start replays, ascending;
-    ``live_bytes`` is what the whole log retains.
+    ``live_bytes`` is what the whole log retains. Yields after each :data:`SLICE_SEGMENTS`.
     """
-    freeable_bytes = sum(use.gain_bytes for use in uses if use.pays)
+    freeable_bytes, best, best_score = 0, -1, 0.0
+    for at, use in enumerate(uses, 1):
+        if use.pays:
+            freeable_bytes += use.gain_bytes
+            score = _score(use, uses[-1].segment)
+            if best < 0 or score > best_score:
+                best, best_score = at - 1, score
+        if at % SLICE_SEGMENTS == 0:
+            yield
     if freeable_bytes > SLACK_PART * live_bytes + SLACK_SEGMENTS * segment_bytes:
-        return _dearest(uses, segment_bytes)
-    return _many_small(uses, segment_bytes)
+        return _with_neighbours(uses, best, segment_bytes)
+    return (yield from _many_small(uses, segment_bytes))
 
 
-def _dearest(uses: Sequence[SegmentUse], segment_bytes: int) -> tuple[int, ...]:
+def _with_neighbours(uses: Sequence[SegmentUse], at: int, segment_bytes: int) -> tuple[int, ...]:
     """The segment with the greatest benefit for its cost, and neighbours that pay as well."""
-    newest = uses[-1].segment
-    paying = [at for at, use in enumerate(uses) if use.pays]
-    best = max(paying, key=lambda at: _score(uses[at], newest))
-    low = high = best
-    size_bytes = uses[best].kept_bytes
+    low = high = at
+    size_bytes = uses[at].kept_bytes
     is_growing = True
     while is_growing:
         is_growing = False
@@ -111,12 +119,12 @@ def _score(use: SegmentUse, newest: int) -> float:
     return use.gain_bytes * age / use.kept_bytes
 
 
-def _many_small(uses: Sequence[SegmentUse], segment_bytes: int) -> tuple[int, ...]:
+def _many_small(uses: Sequence[SegmentUse], segment_bytes: int) -> Sliced[tuple[int, ...]]:
     """The longest row of small neighbours that fit into one file, if it is long enough."""
     best: tuple[int, ...] = ()
     row: list[int] = []
     size_bytes = 0
-    for use in uses:
+    for at, use in enumerate(uses, 1):
         is_small = use.is_fit and use.kept_bytes * SMALL_PART < segment_bytes
         if not is_small or size_bytes + use.kept_bytes > segment_bytes:
             row, size_bytes = [], 0
@@ -125,4 +133,6 @@ def _many_small(uses: Sequence[SegmentUse], segment_bytes: int) -> tuple[int, ..
             size_bytes += use.kept_bytes
             if len(row) > len(best):
                 best = tuple(row)
+        if at % SLICE_SEGMENTS == 0:
+            yield
     return best if len(best) >= FEW_MIN else ()

@@ -29,7 +29,12 @@ from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.reader import LogReader
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.maintenance import Job, Maintenance
-from headgate.ledger.space.rewrite_choice import SegmentUse, choose_segments, kept_bytes
+from headgate.ledger.space.rewrite_choice import (
+    SLICE_SEGMENTS,
+    SegmentUse,
+    choose_segments,
+    kept_bytes,
+)
 from headgate.ledger.space.segment_copy import (
     Copier,
     CopyTask,
@@ -43,7 +48,6 @@ from headgate.ledger.write.writer import LogWriter
 
 RETRY_NS: Final = 600 * NS_PER_S
 """How long segments that could not be rewritten are left alone."""
-_SLICE_SEGMENTS = 512
 _ITEM_BLOCKS = 4
 """So many blocks of an index take as long to collect as one topic."""
 _SLICE_NUMBERS: Final = 1_000
@@ -212,12 +216,13 @@ class Rewriting:
         for at, info in enumerate([*state.segments.values()], 1):
             if info.segment < limit and not info.is_dead:
                 uses.append(self._use(info))
-            if at % _SLICE_SEGMENTS == 0:
+            if at % SLICE_SEGMENTS == 0:
                 yield
-        uses = [use for use in uses if use.segment in state.segments]
-        if not uses:
-            return ()
-        found = choose_segments(uses, state.space.live_bytes, self._settings.segment_bytes)
+        found = yield from choose_segments(
+            uses, state.space.live_bytes, self._settings.segment_bytes
+        )
+        if any(s not in state.segments or state.segments[s].is_dead for s in found):
+            return ()  # meanwhile; what is left is looked at anew
         if found and not self._maintenance.let_go(found):
             return ()
         return found

@@ -40,6 +40,7 @@ from headgate.ledger.tools.checked_segment import SegmentRole
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.name_check import check_names
 from headgate.ledger.tools.segment_check import LogCheck
+from headgate.ledger.tools.unreadable import ReadAroundFs, report_unread
 from headgate.ledger.tools.walk import CUT_BATCH
 
 _OWN_FILES: Final = (
@@ -60,10 +61,12 @@ def verify_log(
     ``topics`` are the names of the topics that exist, by number; None if they are unknown: then
     each topic in the checkpoint, or with records behind it, counts as one that exists. ``progress``
     is called after each segment with the bytes that are read, and those of all segments.
-    ``identity`` is that of the log, if the metadata tells it. Raises :class:`OSError` if a file
-    cannot be read, and :class:`UnknownFormatError`.
+    ``identity`` is that of the log, if the metadata tells it. Bytes that the disk does not read
+    (``EIO``) are damage. Raises :class:`OSError` if a file cannot be opened, and
+    :class:`UnknownFormatError`.
     """
-    report = Report()
+    report, reading = Report(), ReadAroundFs(fs)
+    fs = reading.as_fs()
     names = fs.list_directory(directory)
     report.files = len(names)
     _check_format(fs, directory, names, report)
@@ -85,6 +88,8 @@ def verify_log(
     report.read_bytes += done_bytes
     _check_end(check, segments, recorded, found, report)
     check.finish(set(segments))
+    replayed = {files[segment] for segment in segments if segment >= check.replay_from}
+    report_unread(report, directory, reading.unread, replayed)
     _join_cut_ends(report)
     report.findings.sort(key=lambda found: (not found.is_damage, found.file, found.offset))
     return report

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,13 +13,14 @@ import pytest
 from headgate.app.backup.copying import (
     CHUNK_BYTES,
     HOLE_BYTES,
+    SYNC_BYTES,
     Pace,
     copy_file,
     set_ranges,
     sha256_of,
 )
 from headgate.app.backup.manifest import BackupError
-from headgate.fs import Fs, OsFs
+from headgate.fs import FaultyFs, Fs, Operation, OsFs
 from headgate.ledger.format.directory import read_file, write_file
 from tests.unit.app.backup.directories import TMP, empty_disk, free_pace
 
@@ -116,3 +119,37 @@ def test_a_source_that_is_too_short_is_no_backup() -> None:
     write_file(fs, TMP, "a", [b"x" * 10])
     with pytest.raises(BackupError, match="/tmp/a ends at 10 of 11 bytes"):
         copy_file(fs, f"{TMP}/a", f"{TMP}/b", 11, free_pace())
+
+
+def test_it_syncs_again_and_again() -> None:
+    kinds = Counter[str]()
+    inner = empty_disk()
+    write_file(inner, TMP, "a", [b"x" * 4 * SYNC_BYTES])
+    fs = FaultyFs(inner, lambda operation: kinds.update([operation.kind]))
+    copy_file(fs, f"{TMP}/a", f"{TMP}/b", 4 * SYNC_BYTES, free_pace())
+    assert kinds["sync"] >= 4
+
+
+@pytest.mark.parametrize("kind", ["read", "write", "sync", "truncate"])
+def test_an_error_of_the_disk_names_the_file(kind: str) -> None:
+    def plan(operation: Operation) -> None:
+        if operation.kind == kind:
+            raise OSError(errno.EIO, "as planned")
+
+    inner = empty_disk()
+    write_file(inner, TMP, "a", [b"x"])
+    with pytest.raises(OSError, match="as planned") as caught:
+        copy_file(FaultyFs(inner, plan), f"{TMP}/a", f"{TMP}/b", 1, free_pace())
+    assert caught.value.filename == (f"{TMP}/a" if kind == "read" else f"{TMP}/b")
+
+
+def test_an_error_while_a_checksum_is_made_names_the_file() -> None:
+    def plan(operation: Operation) -> None:
+        if operation.kind == "read":
+            raise OSError(errno.EIO, "as planned")
+
+    inner = empty_disk()
+    write_file(inner, TMP, "a", [b"x"])
+    with pytest.raises(OSError, match="as planned") as caught:
+        sha256_of(FaultyFs(inner, plan), f"{TMP}/a", free_pace())
+    assert caught.value.filename == f"{TMP}/a"

@@ -40,6 +40,14 @@ def test_a_folder_with_anything_else_is_refused() -> None:
         BackupFolder.open(fs, "/missing")
 
 
+def test_the_root_of_a_new_file_system_becomes_a_backup_folder() -> None:
+    fs = empty_disk()
+    fs.make_directory(BACKUP)
+    fs.create(f"{BACKUP}/lost+found").close()
+    BackupFolder.create(fs, BACKUP).close()
+    BackupFolder.open(fs, BACKUP).close()
+
+
 def test_one_backup_or_restore_at_a_time() -> None:
     fs = empty_disk()
     folder = BackupFolder.create(fs, BACKUP)

@@ -8,7 +8,7 @@ from headgate.app.backup.folder import BackupFolder
 from headgate.app.backup.restore import newest_manifest, restore
 from headgate.app.data_directory import DataDirectory
 from headgate.base.errors import CorruptionError, InputError, StorageError
-from headgate.fs import Fs
+from headgate.fs import FaultyFs, Fs
 from headgate.ledger.errors import DirectoryInUseError
 from headgate.ledger.format.directory import write_file
 from tests.unit.app.backup.directories import (
@@ -69,6 +69,21 @@ def test_a_directory_with_anything_in_it_is_refused_and_stays() -> None:
     lock.release()
 
 
+def test_the_root_of_a_new_file_system_takes_a_restore() -> None:
+    fs = empty_disk()
+    fill(fs)
+    take(fs)
+    fs.make_directory(NEW)
+    fs.create(f"{NEW}/lost+found").close()
+    fs.capacity_bytes = fs.used_bytes() + 5_000
+    with pytest.raises(OSError, match="space"):
+        restored(fs)
+    fs.capacity_bytes = None
+    restored(fs)
+    DataDirectory.open(fs, NEW).close()
+    assert "lost+found" in fs.list_directory(NEW)
+
+
 def test_a_damaged_file_is_named_and_nothing_starts() -> None:
     fs = empty_disk()
     fill(fs)
@@ -96,6 +111,21 @@ def test_an_unfinished_restore_leaves_nothing_to_the_next() -> None:
     restored(fs)
     assert content(fs, NEW) == content(fs, DATA)
     assert "metadata.sqlite3-wal" not in fs.list_directory(NEW)
+
+
+def test_what_an_unfinished_restore_left_goes_before_anything_is_written() -> None:
+    """It may have filled the disk."""
+    fs = empty_disk()
+    fill(fs)
+    take(fs)
+    fs.capacity_bytes = fs.used_bytes() + 5_000
+    with pytest.raises(OSError, match="space"):
+        restored(fs)
+    kinds: list[str] = []
+    fs.capacity_bytes = None
+    restored(FaultyFs(fs, lambda operation: kinds.append(operation.kind)))
+    assert kinds.index("remove") < kinds.index("write")
+    assert content(fs, NEW) == content(fs, DATA)
 
 
 def test_a_generation_that_is_not_there() -> None:

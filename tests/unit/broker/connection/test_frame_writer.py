@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from headgate.base.errors import InvariantError
 from headgate.broker.connection.bounds import OUT_BYTES_MAX, UNREAD_BYTES_MAX
 from headgate.broker.connection.frame_writer import PART_BYTES, FrameWriter
 
@@ -18,6 +21,8 @@ class Rig:
         self.flushes = self.overflows = 0
         self.kept: list[int] = []
         self.unread_bytes_max = UNREAD_BYTES_MAX
+        self.error: Exception | None = None
+        self.is_aborted = False
         self.writer = FrameWriter(
             self.at_end.append,
             self.flushed,
@@ -29,7 +34,12 @@ class Rig:
         self.writer.open(transport)
 
     def write(self, data: bytes) -> None:
+        if self.error is not None:
+            raise self.error
         self.written.append(bytes(data))
+
+    def abort(self) -> None:
+        self.is_aborted = True
 
     def writelines(self, parts: list[bytes]) -> None:
         self.written += parts
@@ -154,3 +164,21 @@ def test_less_may_be_unread_while_there_is_no_room() -> None:
     assert rig.writer.has_much_unread
     rig.writer.write(b"x")
     assert rig.overflows == 1
+
+
+def test_what_cannot_be_written_ends_its_connection(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    rig.error = RuntimeError("nobody expected this")
+    rig.writer.write(b"a")
+    rig.end_turn()
+    assert rig.is_aborted
+    assert "writing to a client failed with an internal error" in caplog.text
+    assert caplog.records[0].exc_info is not None
+
+
+def test_a_broken_invariant_is_not_caught() -> None:
+    rig = Rig()
+    rig.error = InvariantError("as planned")
+    rig.writer.write(b"a")
+    with pytest.raises(InvariantError):
+        rig.end_turn()

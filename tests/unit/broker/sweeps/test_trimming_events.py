@@ -13,8 +13,9 @@ from headgate.base.units import KIB
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import OlderThan
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.ledger import LedgerSettings
-from headgate.metadata.policies import Retention
+from headgate.metadata.policies import BacklogQuota, Retention
 from headgate.testing import SimClient, SimConsumer, World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -84,7 +85,22 @@ async def seek(world: World, _: AdminFacade) -> None:
     await broker.subscriptions.seek(topic_of(world).subscriptions["slow"], ENTRIES)
 
 
-@pytest.mark.parametrize("event", [remove_the_subscription, clear, skip, expire, seek])
+async def expire_by_itself(world: World, _: AdminFacade) -> None:
+    broker = world.broker
+    await broker.writer.commit(broker.catalog.plan_topic_policies(NAME, message_ttl_in_seconds=1))
+
+
+async def evict(world: World, _: AdminFacade) -> None:
+    quota = BacklogQuota(QuotaPolicy.EVICTION.value, limit_size=0)
+    quotas = {"destination_storage": quota}
+    broker = world.broker
+    await broker.writer.commit(broker.catalog.plan_topic_policies(NAME, backlog_quotas=quotas))
+
+
+EVENTS = [remove_the_subscription, clear, skip, expire, expire_by_itself, evict, seek]
+
+
+@pytest.mark.parametrize("event", EVENTS)
 def test_a_subscription_that_needs_nothing_any_more(
     event: Callable[[World, AdminFacade], Awaitable[None]],
 ) -> None:

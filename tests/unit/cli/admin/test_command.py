@@ -116,6 +116,11 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: 
         (["namespaces", "topics", "t/n", "-f"], "Unknown option: '-f'"),
         (["topics", "stats", "x", "-gpx"], "Unknown option: '-gpx'"),
         (["topics", "stats", "x", "--none=1"], "Unknown option: '--none=1'"),
+        (
+            ["topics", "stats", "x", "--admin-url", "http://b:1"],
+            "Unknown option: '--admin-url'. It goes before 'topics': "
+            "headgate admin --admin-url ...",
+        ),
         (["topics", "stats"], "Missing required parameter: '<topicName>'"),
         (
             ["topics", "clear-backlog", "x"],

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
+import pytest
+
+from headgate.base.sliced import at_once
+from headgate.ledger.space import rewrite_choice
 from headgate.ledger.space.rewrite_choice import (
     FEW_MIN,
     GAIN_PART,
+    SLICE_SEGMENTS,
     SegmentUse,
-    choose_segments,
     kept_bytes,
 )
 
 SEGMENT = 1_000_000
+
+
+def choose_segments(
+    uses: Sequence[SegmentUse], live_bytes: int, segment_bytes: int
+) -> tuple[int, ...]:
+    """The choice, without a pause."""
+    return at_once(rewrite_choice.choose_segments(uses, live_bytes, segment_bytes))
 
 
 def use(segment: int, disk: int, kept: int, *, is_fit: bool = True) -> SegmentUse:
@@ -72,6 +86,25 @@ def test_many_small_neighbours_join_although_little_is_freed() -> None:
 def test_a_row_of_small_neighbours_fits_into_a_segment() -> None:
     small = [use(at, 120_000, 119_000) for at in range(40)]
     assert choose_segments(small, 10_000_000, SEGMENT) == tuple(range(8))
+
+
+@pytest.mark.parametrize("kept", [100_000, 850_000])
+def test_very_many_segments_are_looked_at_in_slices(kept: int) -> None:
+    looks: list[int] = []
+
+    class Looked(SegmentUse):
+        @property
+        def pays(self) -> bool:
+            looks.append(self.segment)
+            return super().pays
+
+    count = 10 * SLICE_SEGMENTS
+    uses = [Looked(at, 900_000, kept) for at in range(count)]
+    most = 0
+    steps = rewrite_choice.choose_segments(uses, count * kept, SEGMENT)
+    for _ in itertools.islice(steps, 100):
+        most, looks = max(most, len(looks)), []
+    assert most <= SLICE_SEGMENTS
 
 
 def test_the_copy_has_its_share_of_the_index() -> None:

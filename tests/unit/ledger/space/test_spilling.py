@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
+
+from headgate.base.units import KIB
 from headgate.fs import MemFs
-from headgate.ledger import CommitLog
+from headgate.ledger import CommitLog, LedgerSettings
 from headgate.ledger.space.spilling import Spilling
 from tests.unit.ledger.support import append, open_log
 
@@ -63,3 +66,20 @@ def test_a_deleted_topic_is_passed() -> None:
     spilling = Spilling(state, 64)
     assert spilling.step()
     assert not spilling.is_due()
+
+
+def test_an_entry_on_the_disk_takes_less_than_a_byte_of_memory() -> None:
+    """100 million retained entries are to fit into 500 MiB with all else."""
+    settings = LedgerSettings(segment_bytes=256 * KIB, extent_bytes=4 * KIB)
+    log = open_log(MemFs(), (1,), settings=settings)
+    for _ in range(60):
+        append(log, 1, *[b"x"] * 500)
+        log.run_maintenance()
+    topic = log.topic(1)
+    stored = topic.stored
+    rows = [getattr(stored, name) for name in stored.__slots__]
+    size_bytes = sum(each.__sizeof__() for each in rows if isinstance(each, array))
+    entries = topic.memory_first - topic.first
+    assert entries > 20_000
+    assert 0 < size_bytes < entries
+    assert topic.end - topic.memory_first < 8_000  # the rest is that of two segments
