@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
         "storage", "policy", "engine", "wire", "ledger", "metadata", "record", "security", "flow",
         "fs", "base",
     },
-    "demo": {"app", "pipeline", "broker", "flow", "base"},
+    "demo": {"app", "pipeline", "broker", "security", "flow", "base"},
     "agent": {"access", "explain", "page", "flow", "record", "fs", "base"},
     "cli": {"agent", "explain", "access", "app", "demo", "pipeline", "admin", "security", "base"},
     "testing": {

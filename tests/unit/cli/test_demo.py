@@ -57,6 +57,11 @@ def test_options(demo: _Demo) -> None:
     assert demo.options == DemoOptions(15.0, False, "here", keep=True)
 
 
+def test_a_demo_can_be_secured(demo: _Demo) -> None:
+    assert CliRunner().invoke(main, ["demo", "--secured"]).exit_code == 0
+    assert demo.options == DemoOptions(60.0, secured=True)
+
+
 def test_a_wrong_verdict_reaches_the_shell(demo: _Demo) -> None:
     demo.result = 1
     assert CliRunner().invoke(main, ["demo"]).exit_code == 1
