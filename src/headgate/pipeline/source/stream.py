@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -114,7 +114,8 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The newest version of the table, and what is closed in it."""
         begin = Offset.from_json(start)
         if self._target is not None:
-            end = self._target
+            # With a longer delay than in the run before, a minute would be open again.
+            end = replace(self._target, closed_ns=max(begin.closed_ns, self._target.closed_ns))
         else:
             if self._idle_since_s is not None:
                 time.sleep(max(0.0, self._idle_since_s + IDLE_POLL_S - time.monotonic()))

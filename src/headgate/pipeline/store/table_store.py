@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -172,11 +173,22 @@ class TableStore:
         if not self.is_object_store:
             self.files.create_dir(self.path(*names), recursive=True)
 
+    def present(self, table: str) -> set[str]:
+        """The files in a table's folder, by their paths below the root, whatever its log tells.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        found = self.files.get_file_info(fs.FileSelector(self.path(table), recursive=True))
+        start = len(self.folder) + 1 if self.folder else 0
+        return {info.path[start:] for info in found if info.type == fs.FileType.File}
+
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete files, by their paths below the root."""
+        """Delete files, by their paths below the root; one that is gone is deleted already."""
         if not self.is_object_store:
             for path in paths:
-                self.files.delete_file(self.path(path))
+                with suppress(FileNotFoundError):
+                    self.files.delete_file(self.path(path))
         elif paths:
             # pyarrow would leave an empty object for each parent folder.
             s3_objects().delete(self.root, paths)

@@ -136,6 +136,20 @@ def test_the_end_of_available_now_is_fixed(tmp_path: Path) -> None:
     assert len(batch(made, start)[1]) == 3
 
 
+def test_a_closed_minute_stays_closed_with_a_longer_delay(tmp_path: Path) -> None:
+    """Rows between the two bounds were marked as removed, and were new again in the next run."""
+    append(tmp_path, [minute_row(place) for place in range(10)])
+    made = reader(tmp_path, delayMinutes="0")
+    end, rows = batch(made, made.initialOffset())
+    assert len(rows) == 10
+    replace(tmp_path, [0], [minute_row(place, msgs_in=place + (place == 8)) for place in range(11)])
+    later = reader(tmp_path, delayMinutes="5")
+    later.prepareForTriggerAvailableNow()
+    after, rows = batch(later, end)
+    assert rows == [(8, "a", 9, "corrected")]
+    assert after["closed_ns"] == end["closed_ns"]
+
+
 def test_an_offset_of_another_or_a_cleaned_table_is_refused(tmp_path: Path) -> None:
     append(tmp_path, [minute_row(place) for place in range(5)])
     made = reader(tmp_path)
