@@ -11,6 +11,7 @@ from pyspark.sql import datasource as spark
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from headgate.base.errors import InputError
+from headgate.pipeline.source import stream
 from headgate.pipeline.source.options import parse_options
 from headgate.pipeline.source.stream import ChangeReader
 from headgate.pipeline.store.delta_log import (
@@ -22,6 +23,7 @@ from headgate.pipeline.store.delta_log import (
     source_key,
 )
 from headgate.pipeline.store.housekeeping.compact import compact_table
+from headgate.pipeline.store.table_store import TableStore
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.source.folder import FIRST_HOUR, append, minute_row, replace
@@ -167,6 +169,22 @@ def test_an_offset_of_another_or_a_cleaned_table_is_refused(tmp_path: Path) -> N
     append(tmp_path, [minute_row(0)])
     with pytest.raises(InputError, match="is not the one that this stream has read"):
         made.latestOffset(end, ReadAllAvailable())
+
+
+def test_a_look_at_a_table_without_a_new_version_opens_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look loaded the whole log up to three times: seconds of CPU in a folder of a year."""
+    append(tmp_path, [minute_row(place) for place in range(5)])
+    source = open_table(str(tmp_path), INTERVALS)
+    ensure_table(str(tmp_path), ATTRIBUTION)
+    seen = AppTransaction(source_key(source), source.version())
+    commit_append(str(tmp_path), ATTRIBUTION, [], seen)
+    made = reader(tmp_path, table="attribution", columns="minute")
+    end = made.latestOffset(made.initialOffset(), ReadAllAvailable())
+    monkeypatch.setattr(TableStore, "delta", lambda *_: pytest.fail("it opened a table"))
+    monkeypatch.setattr(stream, "IDLE_POLL_S", 0.0)
+    assert [made.latestOffset(end, ReadAllAvailable()) for _ in range(3)] == [end] * 3
 
 
 def test_a_task_without_an_hour_reads_nothing(tmp_path: Path) -> None:
