@@ -338,7 +338,7 @@ def test_the_log_is_shortened(root: str) -> None:
             commit_append(root, INTERVALS, hour_files(root, 10, value), None)
             if value == 7:
                 store_of(root).delta(INTERVALS.name).create_checkpoint()
-        assert clean_log(root, INTERVALS.name, versions_kept=2) == 8
+        assert clean_log(root, INTERVALS.name, versions_kept=2, hours_kept=0) == 8
     names = store_of(root).names(INTERVALS.name, LOG)
     assert names[0] == f"{8:020d}.checkpoint.parquet"
     delta = DeltaTable(

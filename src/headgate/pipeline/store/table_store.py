@@ -122,6 +122,15 @@ class TableStore:
             raise
         return sorted(info.base_name for info in found)
 
+    def changed_ns(self, *names: str) -> dict[str, int]:
+        """When each file of a folder was written, since the epoch, by its name.
+
+        Raises:
+            OSError: it is no folder, or cannot be read.
+        """
+        found = self.files.get_file_info(fs.FileSelector(self.path(*names)))
+        return {info.base_name: info.mtime_ns for info in found}
+
     def tables(self) -> list[str]:
         """Names of the folders that have a log, sorted; a log may be empty.
 
