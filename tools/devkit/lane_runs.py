@@ -1,9 +1,8 @@
 """``./dev test``: runs lanes and says how each ended and what it took.
 
-Lanes run one after the other, and pytest's output passes through unchanged. Some wait for real
-processes and for the clock. At the same time, behind them, run lanes that no clock decides: only
-while a processor is unused, so that they disturb nothing that is measured. Their output follows
-when they have ended.
+Lanes that measure time run one after the other, and pytest's output passes through unchanged. They
+mostly wait. At the same time, behind them, run the other lanes, two at once: only while a processor
+is unused, so that they disturb nothing that is measured. Their output follows when they have ended.
 
 Real processes and the clock decide the verdicts of some lanes. A machine that other programs use
 can break such a test once. There, the few tests that failed run a second time at the end, one after
@@ -40,6 +39,8 @@ from devkit.processes import TimedOutError, ended
 _NO_TESTS_COLLECTED: Final = 5
 _FAULTHANDLER_S: Final = 120
 """If one test takes this long, pytest prints the stacks of its threads."""
+_BEHIND_AT_ONCE: Final = 2
+"""One of them may wait, or be down to its last test, while the other one uses the machine."""
 _RUN_AGAIN_MAX: Final = 4
 """Where more tests fail than this, a busy machine is not the cause."""
 
@@ -77,16 +78,13 @@ def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str
                 LaneRun(python, Path(folder), pytest_arguments, name, is_behind) for name in some
             ]
 
-        runs = made(order.beside)
+        runs = made(order.first)
         with _running(made(order.behind, is_behind=True)) as behind:
             for run in runs:
                 run.run()
             for future in behind:
                 runs.append(future.result())
                 _show(runs[-1].output_path)
-        for run in made(order.after):
-            runs.append(run)
-            run.run()
         for run in runs:
             run.run_again()
     durations = [duration for run in runs for duration in run.durations]
@@ -97,9 +95,9 @@ def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str
 
 @contextmanager
 def _running(runs: Sequence[LaneRun]) -> Iterator[list[Future[LaneRun]]]:
-    """Run lanes one after the other on a thread; those that have not ended with the context are
+    """Run lanes on threads, some at once; those that have not ended with the context are
     cancelled."""
-    pool = ThreadPoolExecutor(1)
+    pool = ThreadPoolExecutor(_BEHIND_AT_ONCE)
     try:
         yield [pool.submit(run.run) for run in runs]
     finally:

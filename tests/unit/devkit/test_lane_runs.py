@@ -240,14 +240,14 @@ def test_gives_way():
 
 @pytest.fixture
 def side_by_side(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The tree, whose lane ``good`` leaves room, and whose lane ``empty`` no clock decides."""
-    good = Lane("good", ("tests/good",), 60, 60, is_timed=True, leaves_room=True)
+    """The tree, whose lane ``good`` runs first, and whose lane ``empty`` behind it."""
+    good = Lane("good", ("tests/good",), 60, 60, is_timed=True, is_first=True)
     empty = Lane("empty", ("tests/empty",), 60, 60)
     monkeypatch.setattr(lanes, "LANES", (empty, good))
     return tree
 
 
-def test_a_lane_that_no_clock_decides_runs_behind_one_that_leaves_room(
+def test_a_lane_runs_behind_one_that_measures_time(
     side_by_side: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (side_by_side / "tests/good/test_it.py").write_text(WAITS_FOR_BOTH)
