@@ -39,6 +39,7 @@ from devkit.processes import TimedOutError, ended
 _NO_TESTS_COLLECTED: Final = 5
 _FAULTHANDLER_S: Final = 120
 """If one test takes this long, pytest prints the stacks of its threads."""
+_POLL_S: Final = 0.1
 _BEHIND_AT_ONCE: Final = 2
 """One of them may wait, or be down to its last test, while the other one uses the machine."""
 _RUN_AGAIN_MAX: Final = 4
@@ -78,8 +79,13 @@ def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str
                 LaneRun(python, Path(folder), pytest_arguments, name, is_behind) for name in some
             ]
 
-        runs = made(order.first)
-        with _running(made(order.behind, is_behind=True)) as behind:
+        runs, others = made(order.first), made(order.behind, is_behind=True)
+        for other in others:
+            lane = lane_of(other.name)
+            other.begins_after = [
+                run for run in runs if lane is not None and run.name == lane.after
+            ]
+        with _running(others) as behind:
             for run in runs:
                 run.run()
             for future in behind:
@@ -161,6 +167,8 @@ class LaneRun:
     """Whether it runs behind other lanes, and its output goes to a file."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Ends it."""
+    begins_after: Sequence[LaneRun] = ()
+    is_over: threading.Event = field(default_factory=threading.Event)
     problem: str = ""
     """What failed; empty if the lane passed."""
     elapsed_s: float = 0.0
@@ -184,7 +192,10 @@ class LaneRun:
         )  # fmt: skip
 
     def run(self) -> LaneRun:
-        """Run it to its end."""
+        """Run it to its end, once those that it begins after have ended."""
+        for other in self.begins_after:
+            while not (other.is_over.wait(_POLL_S) or self.cancelled.is_set()):
+                pass
         started_s = time.monotonic()
         with self.output_path.open("wb", buffering=0) if self.is_behind else nullcontext() as out:
             self._output = out
@@ -193,6 +204,7 @@ class LaneRun:
             self.elapsed_s = time.monotonic() - started_s
             self._say(f"=== lane {self.name}: {self.outcome().verdict}, {self.elapsed_s:.1f} s")
         self._output = None
+        self.is_over.set()
         return self
 
     def _run(self) -> None:

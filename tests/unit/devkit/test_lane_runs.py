@@ -262,6 +262,34 @@ def test_a_lane_runs_behind_one_that_measures_time(
     assert output.splitlines()[-1].endswith("every lane passed")
 
 
+def test_a_lane_that_begins_after_another_waits_for_its_end(
+    side_by_side: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = next(lane for lane in lanes.LANES if lane.is_first)
+    others = [
+        Lane("empty", ("tests/empty",), 60, 60, after=first.name),
+        Lane("third", ("tests/third",), 60, 60),
+    ]
+    monkeypatch.setattr(lanes, "LANES", (*others, first))
+    for name in ("empty", "third"):
+        (side_by_side / "tests" / name).mkdir(exist_ok=True)
+        (side_by_side / "tests" / name / "test_it.py").touch()
+    third_has_run = threading.Event()
+
+    def ended(command: Sequence[str], *given: Any, **how: Any) -> Ended:
+        if "tests/good" in command:
+            assert third_has_run.wait(60)
+        done = programs(command, *given, **how)
+        if "tests/third" in command:
+            third_has_run.set()
+        return done
+
+    monkeypatch.setattr(lane_runs, "ended", ended)
+    assert lane_runs.run_lanes(PYTHON, ["empty", "third", "good"], []) == 0
+    order = [word for command in programs.commands for word in command if word[:6] == "tests/"]
+    assert order == ["tests/third", "tests/good", "tests/empty"]
+
+
 def test_a_failure_behind_another_lane_fails_the_whole(
     side_by_side: Path, programs: Programs, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,6 +55,11 @@ def test_every_lane_that_runs_first_gives_its_tests_a_second_attempt() -> None:
     assert all(lane.is_timed for lane in lanes.LANES if lane.is_first)
 
 
+def test_a_lane_begins_after_one_that_runs_first() -> None:
+    first = {lane.name for lane in lanes.LANES if lane.is_first}
+    assert {lane.after for lane in lanes.LANES if lane.after} <= first
+
+
 def test_two_processors_can_do_the_budgets_of_all_lanes_in_the_time_for_all() -> None:
     assert sum(lanes.budget_s_of(name) for name in lanes.NAMES) <= 2 * lanes.TOTAL_BUDGET_S
     assert all(lanes.budget_s_of(lane.name) < 2 * lane.limit_s for lane in lanes.LANES)
