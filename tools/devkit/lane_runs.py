@@ -168,7 +168,9 @@ class LaneRun:
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Ends it."""
     begins_after: Sequence[LaneRun] = ()
+    """Lanes that have to have ended before."""
     is_over: threading.Event = field(default_factory=threading.Event)
+    """Whether it has ended."""
     problem: str = ""
     """What failed; empty if the lane passed."""
     elapsed_s: float = 0.0
