@@ -120,6 +120,7 @@ class ClusterReports:
             "limits": [],
             "subscriptions": reports,
             "perPartition": None,
+            "changes": None,
             "evidence": INFERRED,
             "notSeen": [
                 *self._unreachable(instant),
@@ -210,6 +211,7 @@ class ClusterReports:
             "looks": min(part.looks for part in subscriptions),
             "lookedForS": min(part.at_ns - part.opened_ns for part in subscriptions) / NS_PER_S,
             "notSeen": self._not_seen(parts, instant),
+            "beforeGrowth": None,
             "timeline": _plain(at_once(timeline(pasts, is_inferred=True)))
             if with_timeline
             else None,

@@ -13,8 +13,9 @@ from headgate.page.files import INDEX, SERVER, history_files, page_files
 SIZE_BYTES_MAX = 60 * 1024
 """Of all files that a browser loads, compressed."""
 IMPORTED = re.compile(r"""(?:from|import)\s+["'](\.[^"']+)["']""")
-LATER = re.compile(r"""(?:(?:from|import)\s+|import\()["'](\.[^"']+)["']""")
-"""Also modules that are loaded only if the server has the past."""
+LATER = r"""(?:(?:from|import)\s+|import\((?=["']\./{}))["'](\.[^"']+)["']"""
+"""Also the views of one kind of server, which are loaded only there."""
+LIVE, PAST = re.compile(LATER.format("index")), re.compile(LATER.format("past"))
 FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https?:)?//")
 """An address of another host."""
 STATIC = resources.files("headgate.page") / "static"
@@ -22,9 +23,9 @@ STATIC = resources.files("headgate.page") / "static"
 
 def test_what_a_browser_loads_is_small() -> None:
     files = page_files()
-    live, past = loaded_by(IMPORTED), loaded_by(LATER)
-    assert INDEX in live
-    assert live < past
+    live, past = loaded_by(LIVE), loaded_by(PAST)
+    assert loaded_by(IMPORTED) < live & past
+    assert {name for name in files if name.startswith("app/")} <= live | past
     for loaded in (live, past):
         assert sum(len(files[name].compressed) for name in loaded) < SIZE_BYTES_MAX
     assert all(gzip.decompress(file.compressed) == file.body for file in files.values())
@@ -81,5 +82,5 @@ def test_modules_import_what_exists_and_nothing_of_another_host() -> None:
             continue
         assert not FOREIGN.search(text), name
         assert not re.search(r"\beval\(|innerHTML|new Function|style=\"", text), name
-        for target in LATER.findall(text):
+        for target in {*LIVE.findall(text), *PAST.findall(text)}:
             assert path_of(name, target) in files, f"{name} imports {target}"

@@ -115,6 +115,15 @@ async function send(method, path, body, everyS) {
   return value;
 }
 
+// An answer that is bare text.
+export async function getText(path) {
+  const reply = await fetch(address(path), {
+    headers: ownHeaders(), cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (!reply.ok) throw refusal(reply, reply.statusText);
+  return reply.text();
+}
+
 const MESSAGE = "x-pulsar-";
 const PROPERTY = "x-pulsar-property-";
 

@@ -5,7 +5,7 @@ import { learnAccess, useAccess } from "./access.js";
 import { Reader, SignIn } from "./sign_in.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
 import { readServer } from "./server.js";
-import { viewsOf } from "./views/index.js";
+import { viewsOf } from "./views/of_server.js";
 
 const server = await readServer();
 const VIEWS = await viewsOf(server);

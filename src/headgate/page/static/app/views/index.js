@@ -9,7 +9,7 @@ import { Storage } from "./storage.js";
 import { Subscription } from "./subscription.js";
 import { Topic } from "./topic.js";
 
-const VIEWS = [
+export const VIEWS = [
   { path: "now", name: "Now", view: Now },
   { path: "limits", name: "Limits", view: Limits },
   { path: "storage", name: "Quotas and storage", view: Storage },
@@ -19,9 +19,3 @@ const VIEWS = [
   { path: "topic", view: Topic },
   { path: "subscription", view: Subscription },
 ];
-
-// The views that work over a server: {live, history}. Those of the past are loaded only where there is one.
-export async function viewsOf(server) {
-  const past = server.history ? (await import("./past.js")).VIEWS : [];
-  return [...(server.live ? VIEWS : []), ...past];
-}

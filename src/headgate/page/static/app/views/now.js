@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { CAUSES } from "../causes.js";
-import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
+import { bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
@@ -18,10 +18,16 @@ export function growthPerS(report) {
   return report.windowS ? report.growthMessages / report.windowS : null;
 }
 
-// In how many seconds the backlog is gone at its present pace; null if it does not shrink.
-export function drainsInS(report) {
-  const perS = growthPerS(report);
-  return perS != null && perS < 0 && report.backlogMessages ? report.backlogMessages / -perS : null;
+// What left the backlog of the verdict's window without being consumed: "50 evicted, 2 expired".
+export function lossText(report) {
+  const lost = [["evicted", report.evictedMessages], ["expired", report.expiredMessages], ["skipped", report.skippedMessages]];
+  return lost.filter(([, amount]) => amount).map(([how, amount]) => `${count(amount)} ${how}`).join(", ");
+}
+
+// When the backlog is gone at the pace at which it is consumed, beside what is lost meanwhile.
+export function Drains({ report }) {
+  const lost = lossText(report);
+  return html`${duration(report.drainsInS)}${lost && html`<small class="alarm">${lost}</small>`}`;
 }
 
 export function isInferred(report) {
@@ -105,9 +111,8 @@ function columns(breaksIn) {
       head: "Empty / breaks in",
       isNumber: true,
       cell: (report) => {
-        const drains = drainsInS(report);
         const breaks = breaksIn.get(report.topic);
-        return html`${drains == null ? UNKNOWN : duration(drains)}
+        return html`<${Drains} report=${report} />
           ${breaks != null && html`<strong class="alarm">quota ${breaks ? `breaks in ${duration(breaks)}` : "exceeded"}</strong>`}`;
       },
     },
@@ -121,8 +126,9 @@ export function Now({ query, everyS }) {
   const [, order] = SORTS[query.get("sort")] ?? SORTS.backlog;
   const shown = all.filter((report) => matches(report, query)).sort((a, b) => order(b) - order(a));
   const storage = answer.value?.storage?.sentence;
+  const idle = answer.value ? answer.value.subscriptionsTotal - answer.value.withBacklog : 0;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
-    <div class="title"><h1>Backlogs now</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+    <div class="title"><h1>Backlogs now</h1>${answer.value && html`<span class="muted name">${answer.value.broker}</span>`}<${Freshness} answer=${answer} everyS=${everyS} /></div>
     <${ByName} error=${answer.error} />
     ${storage && html`<p class="notice" role="alert">${storage}</p>`}
     ${(answer.value?.damaged ?? []).map((each) => html`<p class="notice" role="alert">
@@ -136,6 +142,7 @@ export function Now({ query, everyS }) {
         empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
+      ${idle > 0 && html`<p class="muted">${plural(idle, "subscription has", "subscriptions have")} no message waiting.</p>`}
       <${Publishing} answer=${answer.value} />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain --count ${COUNT}"

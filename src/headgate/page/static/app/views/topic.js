@@ -2,7 +2,9 @@
 
 import { html } from "../../vendor/preact.js";
 import { TopicActions } from "../actions/index.js";
+import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
+import { Incident, LinkedTime } from "../incident.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
 import { link, useAnswer } from "../state.js";
 import { isInferred } from "./now.js";
@@ -87,7 +89,7 @@ function Dispatching({ report }) {
   </section>`;
 }
 
-export function Topic({ parts, everyS }) {
+export function Topic({ parts, query, everyS }) {
   const name = parts[1] ?? "";
   const path = `admin/v2/headgate/explain/${topicPath(name)}?timeline=true`;
   const answer = useAnswer(name && path, everyS);
@@ -96,9 +98,13 @@ export function Topic({ parts, everyS }) {
     <div class="title"><h1 class="name">${shortTopic(name)}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
     ${report && html`
       ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
-      <p class="lead">${report.sentence}</p>
+      <${LinkedTime} report=${report} until=${query.get("until")} />
+      <p class="lead">${report.sentence.replace(/: [A-Z_]+: /, ": ")}</p>
+      <${Growth} report=${report.subscriptions[0]} />
       <${TopicActions} report=${report} onDone=${answer.ask} />
+      <${Incident} report=${report} />
       <div class="halves"><${Publishing} publishing=${report.publishing} inferred=${isInferred(report)} /><${Dispatching} report=${report} /></div>
+      <${Changed} report=${report} strip=${report.subscriptions[0]} inferred=${isInferred(report)} until=${query.get("until")} />
       <h2>Limits in force</h2>
       <${LimitsTable} limits=${[...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
         empty=${isInferred(report) ? OUTSIDE : "No limit is in force for this topic."} />
