@@ -1,8 +1,4 @@
-"""``headgate demo`` with Spark: the tables' judgement of real traffic.
-
-It runs in a lane of its own: its clients publish and consume at set rates, and on a machine that
-other tests keep busy they cannot.
-"""
+"""``headgate demo`` with Spark: the tables' judgement of real traffic."""
 
 from __future__ import annotations
 
@@ -12,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from headgate.demo.run import NEXT
 from headgate.demo.scenes import subjects
+
+pytestmark = pytest.mark.alone
 
 _LIMIT_S = 480.0
 
