@@ -1,8 +1,6 @@
 """``headgate demo`` with Spark: the tables' judgement of real traffic.
 
 Its brokers ask for credentials, which changes nothing else; ``test_demo.py`` has a plain run.
-It runs in a lane of its own: its clients publish and consume at set rates, and on a machine that
-other tests keep busy they cannot.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from headgate.demo.run import NEXT
@@ -22,6 +21,8 @@ from headgate.demo.spark import SparkSpec
 from headgate.demo.spark_job import source_of
 from headgate.pipeline.access_options import NO_ACCESS, AccessOptions
 from headgate.pipeline.options import SourceOptions
+
+pytestmark = pytest.mark.alone
 
 _LIMIT_S = 480.0
 _JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")

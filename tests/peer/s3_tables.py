@@ -42,8 +42,10 @@ from headgate.pipeline.store.delta_log import (
 )
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.housekeeping import compact
+from headgate.pipeline.store.housekeeping import vacuum as vacuum_module
 from headgate.pipeline.store.housekeeping.job import run_compact
 from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
+from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.lease import FREE, Lease, LeaseRenewal, take
 from headgate.pipeline.store.lock_tokens import LockLostError, writer_options
 from headgate.pipeline.store.parquet_files import TableFiles, write_tables
@@ -336,7 +338,7 @@ def test_the_log_is_shortened(root: str) -> None:
             commit_append(root, INTERVALS, hour_files(root, 10, value), None)
             if value == 7:
                 store_of(root).delta(INTERVALS.name).create_checkpoint()
-        assert clean_log(root, INTERVALS.name, versions_kept=2) == 8
+        assert clean_log(root, INTERVALS.name, versions_kept=2, hours_kept=0) == 8
     names = store_of(root).names(INTERVALS.name, LOG)
     assert names[0] == f"{8:020d}.checkpoint.parquet"
     delta = DeltaTable(
@@ -345,6 +347,23 @@ def test_the_log_is_shortened(root: str) -> None:
         storage_options=store_of(root).storage_options,
     )
     assert delta.to_pyarrow_table().num_rows == 8
+
+
+def test_a_second_vacuum_has_nothing_to_do(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log still tells of what the first one deleted."""
+    monkeypatch.setattr(vacuum_module, "VERSIONS_KEPT", 1)
+    with fill_leases(root):
+        for value in range(4):
+            files = hour_files(root, 10, value)
+            commit_replace(root, INTERVALS, files, [T0 // HOUR_NS], None)
+        names = [INTERVALS.name]
+        assert len(vacuum(root, 1, True, filled_here=names)) == 0
+        monkeypatch.setattr(vacuum_module, "UNKNOWN_HOURS_MIN", 0)
+        for wanted in (3, 0):
+            assert len(vacuum(root, 0, True)) == wanted
+            assert len(vacuum(root, 0, False, filled_here=names)) == wanted
+    parquet = [name for name in store_of(root).present(INTERVALS.name) if LOG not in name]
+    assert len(parquet) == 1
 
 
 def headgate(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""The expected rows of ``attribution``, computed independently by DuckDB from ``intervals``.
+"""The expected rows of ``attribution`` and ``demonstrated_rates``, by DuckDB from ``intervals``.
 
 The verdict law of the documentation (docs/telemetry.md, section 1) as one SQL statement: states are
 blamed by name, the largest is found by comparing nanoseconds, rates are taken from sorted windows.
@@ -72,7 +72,7 @@ def _shares() -> str:
 
 _KEY = 'cluster, topic, "partition", subscription, incarnation'
 
-SQL = f"""
+_MINUTES = f"""
 with counted as (
   select date, hour, minute, {_KEY}, broker, from_ns, to_ns, covered_ns,
     coalesce(evidence, 'measured') as evidence,
@@ -92,7 +92,10 @@ with counted as (
     greatest(1, case when total > 0 then total else covered_ns end) as window_ns,
     greatest(consumer, no_consumer, by_subscription, by_topic, by_broker, broker_ns) as most
   from counted
-), proving as (
+)
+"""
+
+_PROVING = f"""
   select {_KEY}, from_ns // 60000000000 as minute_number, acked * 1e9 / window_ns as rate
   from minutes
   where (covered_ns > 0 or total > 0) and b0 > 0 and b1 > 0 and oldest_age_max_ns >= 2000000000
@@ -100,6 +103,12 @@ with counted as (
     and nobody + no_consumer + subscription_messages + subscription_bytes + topic_messages
       + topic_bytes + broker_messages + broker_bytes + transition_ns + stuck_ns
       <= 0.05 * window_ns
+"""
+"""The minutes that demonstrate a rate."""
+
+SQL = f"""
+{_MINUTES}, proving as (
+  {_PROVING}
   union all
   select distinct {_KEY}, from_ns // 60000000000, null from minutes
 ), proven as (
@@ -199,10 +208,39 @@ from judged j join proven p on j.from_ns // 60000000000 = p.minute_number and j.
 """
 """Over a table ``intervals``; rows of :data:`ATTRIBUTION_COLUMNS`, in no order."""
 
+RATES_COLUMNS = ("date", "hour", "cluster", "topic", "partition", "subscription", "incarnation")
+"""Columns of a demonstrated rate, before the minute of the hour and the rate."""
+
+_RATES_SQL = f"""
+{_MINUTES}, proving as (
+  {_PROVING}
+)
+select make_date((minute_number // 1440)::integer), (minute_number // 60 % 24)::integer, {_KEY},
+  (minute_number % 60)::integer, rate
+from proving
+"""
+"""The rates of ``demonstrated_rates``, each with its minute."""
+
 
 def attribution_oracle(intervals: pa.Table) -> list[tuple[Any, ...]]:
     """Rows of :data:`ATTRIBUTION_COLUMNS`, by minute and subscription."""
     return _rows(SQL, "intervals", intervals)
+
+
+def rates_oracle(intervals: pa.Table) -> list[tuple[Any, ...]]:
+    """The rates of ``demonstrated_rates``: :data:`RATES_COLUMNS`, the minute of the hour, the rate;
+    by subscription and time."""
+    return _rows(_RATES_SQL, "intervals", intervals, "3, 4, 5, 6, 7, 1, 2, 8")
+
+
+def rates_in_order(demonstrated: pa.Table) -> list[tuple[Any, ...]]:
+    """The same rates of the table itself, in the same order."""
+    names = ", ".join(f'"{name}"' for name in RATES_COLUMNS)
+    query = f"""
+      select {names}, minute::integer - 1, rates_per_s[minute] from demonstrated_rates,
+        range(1, len(rates_per_s) + 1) as minutes(minute) where rates_per_s[minute] is not null
+    """
+    return _rows(query, "demonstrated_rates", demonstrated, "3, 4, 5, 6, 7, 1, 2, 8")
 
 
 def rows_in_order(attribution: pa.Table) -> list[tuple[Any, ...]]:
@@ -211,10 +249,12 @@ def rows_in_order(attribution: pa.Table) -> list[tuple[Any, ...]]:
     return _rows(f"select {names} from attribution", "attribution", attribution)
 
 
-def _rows(query: str, name: str, table: pa.Table) -> list[tuple[Any, ...]]:
+def _rows(
+    query: str, name: str, table: pa.Table, order: str = "3, 4, 5, 6, 7, 8"
+) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
         connection.register(name, table)
-        ordered = f"select * from ({query}) order by 3, 4, 5, 6, 7, 8"
+        ordered = f"select * from ({query}) order by {order}"
         rows: list[tuple[Any, ...]] = connection.execute(ordered).fetchall()
         return rows

@@ -32,10 +32,17 @@ from headgate.pipeline.tables.attribution import (
 )
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quality import QUALITY
 from headgate.record.fields import Kind
-from tests.spark.attribution_oracle import ATTRIBUTION_COLUMNS, attribution_oracle, rows_in_order
+from tests.spark.attribution_oracle import (
+    ATTRIBUTION_COLUMNS,
+    attribution_oracle,
+    rates_in_order,
+    rates_oracle,
+    rows_in_order,
+)
 from tests.spark.bronze_oracle import bronze_oracle, rows_received
 from tests.spark.interval_oracle import interval_columns, interval_oracle
 from tests.spark.interval_oracle import rows_in_order as interval_rows
@@ -164,6 +171,19 @@ def test_attribution_equals_an_independent_oracle(folder: Path) -> None:
     tied = [row for row in rows if row["topic"].endswith("/tied")]
     assert {(row["verdict"], row["second"]) for row in tied} == {("CONSUMER", "THROTTLED_TOPIC")}
     assert set(attribution["hour"].to_pylist()) == {10, 11}
+
+
+def test_demonstrated_rates_equal_an_independent_oracle(folder: Path) -> None:
+    table = rows_of(folder, DEMONSTRATED_RATES.name)
+    found, expected = rates_in_order(table), rates_oracle(rows_of(folder, "intervals"))
+    assert [row[:-1] for row in found] == [row[:-1] for row in expected]
+    for row, wanted in zip(found, expected, strict=True):
+        assert_close(row[-1], wanted[-1], wanted)
+    # A row has sixty minutes, and a rate in one of them; the story has rates in both hours.
+    rates = table["rates_per_s"].to_pylist()
+    assert {len(each) for each in rates} == {60}
+    assert all(any(rate is not None for rate in each) for each in rates)
+    assert {row[1] for row in found} == {10, 11}
 
 
 def test_completeness_of_the_minutes_reaches_every_verdict(folder: Path) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -21,6 +20,7 @@ from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.spark_options import SparkOptions
 from headgate.pipeline.store.folder import log_folder, spark_log_path, work_folder
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.storage_failures import STORAGE_FAILURES, storage_reason
 from headgate.pipeline.store.table_leases import fill_leases
 
 
@@ -33,8 +33,9 @@ def plain_errors(log_path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, DeltaError, OSError) as error:
-        reason = reason_of(str(error))
+    except (PySparkException, *STORAGE_FAILURES) as error:
+        is_of_spark = isinstance(error, PySparkException)
+        reason = reason_of(str(error)) if is_of_spark else storage_reason(error)
         with suppress(OSError):  # the disk may be full, which may be the reason
             with log_path.open("a", encoding="utf-8") as log:
                 log.write(f"{error}\n")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TextIO
-
-from deltalake.exceptions import DeltaError
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import HeadgateError
@@ -32,9 +30,9 @@ from headgate.pipeline.alerts.state import (
     TargetState,
     state_file,
 )
-from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.location import resolved_root
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.storage_failures import plain_storage_failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ def run_alerts(
     # Before the state's folder is made: in a wrong folder it would look like somebody else's file.
     existing_tables(options.out)
     if options.is_dry_run:
-        with _plain_errors(options.out):
+        with plain_storage_failures(_failed(options.out)):
             _write_dry(options, out, err, wall_ns())
         return True
     post = http_transport(options.credentials.trust_path) if transport is None else transport
@@ -108,7 +106,7 @@ def _run(
 ) -> bool:
     """One run; in a job that repeats it, a failure is a line and the next run tries again."""
     try:
-        with _plain_errors(options.out):
+        with plain_storage_failures(_failed(options.out)):
             found = found_alerts(options, wall_ns())
         headers = headers_of(options.credentials)
         for remark in found.remarks:
@@ -201,7 +199,7 @@ class _Delivery:
 
 
 def _planned(options: AlertOptions, before: TargetState, found: Found, now_ns: int) -> TargetState:
-    with _plain_errors(options.out):
+    with plain_storage_failures(_failed(options.out)):
         ends_ns = ends_of(options.out, before, found, now_ns)
     chosen = selected(found.alerts, before.open.keys(), options.count, now_ns)
     return next_state(before, chosen, ends_ns, now_ns)
@@ -229,13 +227,8 @@ def _write_dry(options: AlertOptions, out: TextIO, err: TextIO, now_ns: int) -> 
     _say(err, f"{count:,} {noun} open; nothing was sent.")
 
 
-@contextmanager
-def _plain_errors(root: str) -> Iterator[None]:
-    """Turn a failure of the disk or of a table's log into one sentence."""
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        raise PipelineError(f"the tables of {root} cannot be read: {error}") from error
+def _failed(root: str) -> str:
+    return f"the tables of {root} cannot be read"
 
 
 def _say(err: TextIO, text: str) -> None:

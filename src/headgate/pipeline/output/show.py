@@ -16,6 +16,7 @@ from headgate.pipeline.output.policy_settings import readable_settings
 from headgate.pipeline.output.rows import write_rows
 from headgate.pipeline.output.views import EpisodesScan, NamespacesScan
 from headgate.pipeline.store.scan import Filter, TableScan, existing_tables
+from headgate.pipeline.store.storage_failures import plain_storage_failures
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
@@ -110,7 +111,13 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
     Raises:
         InputError: the folder, the table or a column does not exist, or a value is not of its
             column's type.
+        PipelineError: the table cannot be read.
     """
+    with plain_storage_failures(f"show of {options.out} failed"):
+        return _show(options, out, err)
+
+
+def _show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
     scan = _open_scan(options)
     filters = _checked_filters(options, scan)
     columns = _columns(options, scan)

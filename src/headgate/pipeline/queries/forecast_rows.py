@@ -40,6 +40,10 @@ _OUTCOME_HOURS: Final = 24
 BEHIND: Final = timedelta(minutes=10)
 """A cluster that lags behind the others by so much has stopped sending telemetry."""
 
+SILENT_HOURS_MAX: Final = 31 * 24
+"""A cluster whose telemetry ends so long before that of another one has no forecast: to look
+farther back would read the whole history each time."""
+
 _COPIED: Final = (
     "seconds_to_breach_earliest",
     "seconds_to_breach",
@@ -108,16 +112,19 @@ def forecast_rows(spark: SparkSession, root: str, at_ns: int | None) -> list[dic
 def newest_hours(root: str, at_ns: int | None) -> set[int]:
     """The hour, counted since the epoch, of the newest telemetry of each cluster at an instant.
 
-    It reads only the rows of kind ``batch``, of which there is one for each message.
+    It reads only the rows of kind ``batch``, of which there is one for each message, and of
+    :data:`SILENT_HOURS_MAX` at most.
 
     Raises:
         InputError: the folder has no table ``bronze_samples``.
     """
     until_ns = None if at_ns is None else at_ns + 1
     newest: dict[str | None, int] = {}
-    batches = TableScan(root, BRONZE_SAMPLES.name).batches(
-        ["cluster", "window_end_ns"], Span(None, until_ns), ("kind", [BATCH_KIND])
-    )
+    scan = TableScan(root, BRONZE_SAMPLES.name)
+    ends_ns = (file.span_ns[1] for file in scan.files if file.partition["kind"] == BATCH_KIND)
+    last_ns = max((end for end in ends_ns if until_ns is None or end < until_ns), default=0)
+    span = Span(max(0, last_ns - SILENT_HOURS_MAX * HOUR_NS), until_ns)
+    batches = scan.batches(["cluster", "window_end_ns"], span, ("kind", [BATCH_KIND]))
     for batch in batches:
         found = pa.table(batch).group_by("cluster").aggregate([("window_end_ns", "max")])
         for row in found.to_pylist():

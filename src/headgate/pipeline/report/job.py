@@ -26,6 +26,7 @@ from headgate.pipeline.report.scores import forecast_scores
 from headgate.pipeline.report.sections import Charts
 from headgate.pipeline.report.summary import summary_sentences
 from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.store.storage_failures import plain_storage_failures
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE
 from headgate.pipeline.tables.columns import MINUTE_NS
@@ -44,7 +45,13 @@ def run_report(options: ReportOptions, err: TextIO) -> Path:
     Raises:
         InputError: a time is malformed, the folder has no tables or no rows in the range, or the
             page cannot be written.
+        PipelineError: a table cannot be read.
     """
+    with plain_storage_failures(f"report of {options.out} failed"):
+        return _run_report(options, err)
+
+
+def _run_report(options: ReportOptions, err: TextIO) -> Path:
     now_ns = SystemClock.wall_ns()
     requested = parse_span(options.since, options.until, now_ns)
     path = Path(options.out, PAGE) if options.html is None else Path(options.html)

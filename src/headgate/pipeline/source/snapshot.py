@@ -24,7 +24,6 @@ from headgate.pipeline.store.housekeeping.log_cleanup import oldest_version
 from headgate.pipeline.store.scan import existing_tables
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of
 from headgate.pipeline.tables.columns import ColumnType, Table
-from headgate.pipeline.tables.keys import MINUTE
 from headgate.pipeline.time_span import instant
 
 _ROUNDED: Final = timedelta(milliseconds=1)
@@ -56,11 +55,6 @@ class Snapshot:
         """The version's number."""
         return int(self.delta.version())
 
-    @property
-    def table_id(self) -> str:
-        """The table's id, which a table that is created again does not have."""
-        return str(self.delta.metadata().id)
-
     def files(self) -> list[TableFile]:
         """The live files."""
         return table_files(self.delta)
@@ -86,14 +80,6 @@ class Snapshot:
                     bounds[name] = (least[place], _rounded_up(largest[place]))
             found.append(FileBounds(file, bounds))
         return found
-
-    def newest_minute(self) -> datetime | None:
-        """The start of the newest minute; None without rows, or without a record of it."""
-        actions = pa.table(self.delta.get_add_actions(flatten=True))
-        if f"max.{MINUTE}" not in actions.column_names:
-            return None
-        found = [minute for minute in actions[f"max.{MINUTE}"].to_pylist() if minute is not None]
-        return max(found, default=None)
 
 
 def open_snapshot(

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from deltalake.exceptions import TableNotFoundError
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -34,13 +35,20 @@ from headgate.pipeline.source.options import ReadOptions
 from headgate.pipeline.source.plain_errors import without_traceback
 from headgate.pipeline.source.row_changes import row_changes
 from headgate.pipeline.source.snapshot import Snapshot, gone_files_text, open_snapshot
-from headgate.pipeline.store.delta_log import TableFile, kept_from_hour, source_key
+from headgate.pipeline.store.delta_log import (
+    TableFile,
+    check_layout,
+    kept_from_hour,
+    source_key,
+)
+from headgate.pipeline.store.followed_log import FollowedLog
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.spark_reader import BATCH_ROWS, file_batches
+from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
-from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.keys import MINUTE, ROW_KEYS
-from headgate.pipeline.time_span import since_epoch_us
 
 IDLE_POLL_S: Final = 0.5
 """Least time between two looks at a table without a new version. Spark's default trigger asks for
@@ -91,6 +99,8 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._idle_since_s: float | None = None
         self._target: Offset | None = None
+        self._seen: tuple[tuple[str, int], int | None] | None = None
+        """A version of ``intervals``, and its newest minute."""
 
     @without_traceback()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -114,7 +124,8 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The newest version of the table, and what is closed in it."""
         begin = Offset.from_json(start)
         if self._target is not None:
-            end = self._target
+            # With a longer delay than in the run before, a minute would be open again.
+            end = replace(self._target, closed_ns=max(begin.closed_ns, self._target.closed_ns))
         else:
             if self._idle_since_s is not None:
                 time.sleep(max(0.0, self._idle_since_s + IDLE_POLL_S - time.monotonic()))
@@ -180,28 +191,47 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise InputError(f"{error}{_ADVICE}") from error
 
     def _newest(self, closed_ns: int) -> Offset:
-        """The newest version; what was closed before, up to ``closed_ns``, stays closed."""
-        snapshot = open_snapshot(self._options.root, self._options.table)
-        found_ns = self._closed_ns(snapshot)
-        return Offset(snapshot.table_id, snapshot.version, max(closed_ns, found_ns))
+        """The newest version; what was closed before, up to ``closed_ns``, stays closed.
 
-    def _closed_ns(self, snapshot: Snapshot) -> int:
+        It follows the logs, so a look at a table without a new version reads next to nothing.
+        """
+        root, table = self._options.root, self._options.table
+        try:
+            log = _followed(root, table)
+        except TableNotFoundError:
+            open_snapshot(root, table)  # says what is there
+            raise
+        found_ns = self._closed_ns(log)
+        return Offset(str(log.delta.metadata().id), log.version, max(closed_ns, found_ns))
+
+    def _closed_ns(self, log: FollowedLog[TableFile]) -> int:
         """Up to where minutes are closed: ``intervals`` has one that ends so much later.
 
         A table may have no row in a minute, but it has seen ``intervals`` up to a version.
         """
-        newest = None
-        if snapshot.table.name != INTERVALS.name:
-            with suppress(InputError):
-                source = open_snapshot(snapshot.root, INTERVALS)
-                seen = snapshot.delta.transaction_version(source_key(source.delta))
-                if seen is not None:
-                    newest = open_snapshot(snapshot.root, INTERVALS, version=seen).newest_minute()
-        newest = snapshot.newest_minute() if newest is None else newest
-        if newest is None:
+        newest_ns = None
+        if self._options.table.name != INTERVALS.name:
+            with suppress(InputError, TableNotFoundError):
+                newest_ns = self._seen_minute_ns(log)
+        newest_ns = _newest_minute_ns(log.files()) if newest_ns is None else newest_ns
+        if newest_ns is None:
             return 0
-        end_ns = since_epoch_us(newest) * NS_PER_US + MINUTE_NS
-        return max(0, end_ns - self._options.delay_minutes * MINUTE_NS)
+        return max(0, newest_ns + MINUTE_NS - self._options.delay_minutes * MINUTE_NS)
+
+    def _seen_minute_ns(self, log: FollowedLog[TableFile]) -> int | None:
+        """The newest minute of ``intervals`` in the version that the table has seen."""
+        root = self._options.root
+        source = _followed(root, INTERVALS)
+        key = source_key(source.delta)
+        version = log.delta.transaction_version(key)
+        if version is None:
+            return None
+        if self._seen is None or self._seen[0] != (key, version):
+            is_newest = version == source.version
+            before = None if is_newest else open_snapshot(root, INTERVALS, version=version)
+            live = source.files() if before is None else before.files()
+            self._seen = (key, version), _newest_minute_ns(live)
+        return self._seen[1]
 
     def _check_same_table(self, begin: Offset, end: Offset) -> None:
         if begin.table_id != end.table_id or begin.version > end.version:
@@ -209,6 +239,19 @@ class ChangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"table {self._options.table.name} in {self._options.root} is not the one that "
                 f"this stream has read{_ADVICE}"
             )
+
+
+def _followed(root: str, table: Table) -> FollowedLog[TableFile]:
+    """The table's log, of which this process does not keep what was removed."""
+    log = followed(root, table.name)
+    check_layout(log.delta, store_of(root).uri(table.name))
+    log.forget_removed(log.version)
+    return log
+
+
+def _newest_minute_ns(files: Iterable[TableFile]) -> int | None:
+    """The start of the newest minute; None without rows, or without a record of it."""
+    return max((file.minutes_ns[1] for file in files if file.minutes_ns is not None), default=None)
 
 
 _ADVICE: Final = "; start the stream with a new checkpoint, which reads the table from its start"

@@ -10,6 +10,7 @@ from headgate.pipeline.sql.dialect import Dialect, text_literal
 from headgate.pipeline.sql.view_texts import SQL_VIEWS
 from headgate.pipeline.store.delta_log import check_layout
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.storage_failures import plain_storage_failures
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.catalogue import SPARK_FORMAT, TABLES
 
@@ -36,15 +37,17 @@ def folder_columns(root: str) -> dict[str, list[str]]:
 
     Raises:
         InputError: there is no such folder, or it has no tables, or they have another layout.
+        PipelineError: a table cannot be read.
     """
     store = store_of(root)
     names = set(existing_tables(root))
     found: dict[str, list[str]] = {}
-    for name in TABLES:
-        if name in names and store.is_table(name):
-            delta = store.delta(name)
-            check_layout(delta, store.uri(name))
-            found[name] = [field.name for field in delta.schema().fields]
+    with plain_storage_failures(f"the tables of {root} cannot be read"):
+        for name in TABLES:
+            if name in names and store.is_table(name):
+                delta = store.delta(name)
+                check_layout(delta, store.uri(name))
+                found[name] = [field.name for field in delta.schema().fields]
     return found
 
 

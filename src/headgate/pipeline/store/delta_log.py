@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import Schema
 from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAction
@@ -48,6 +48,11 @@ LAYOUT_VERSION: Final = 1
 """Version of the tables' layout; a folder with another one is refused."""
 
 _LAYOUT_KEY: Final = "headgate.layout"
+
+_PROPERTIES: Final = {"delta.deletedFileRetentionDuration": "interval 1 days"}
+"""Properties of every table: how long the log tells of removed files. A stream removes some fifteen
+files of ``intervals`` with each trigger. In a week, which is usual, these are a million, and each
+commit reads them."""
 
 _KEPT_FROM: Final = "headgate.kept_from_hour"
 """Application transaction whose version is the first hour (since the epoch) that retention kept.
@@ -77,7 +82,7 @@ class AppTransaction:
 
 
 def ensure_table(root: str, table: Table) -> DeltaTable:
-    """Open a table. Create it if it is absent, and add columns that it lacks.
+    """Open a table. Create it if it is absent, and add columns and properties that it lacks.
 
     Raises:
         InputError: the folder holds a table of another layout version.
@@ -90,26 +95,44 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
         # A run that was killed while it created the table may have left an empty log folder.
         check_lease(root, table.name)
         return _created(store, table)
-    if not missing_columns(delta, table):
-        return delta
+    if missing_columns(delta, table):
+        delta = _altered(root, table, _add_columns)
+    return delta if _has_properties(delta) else _altered(root, table, _set_properties)
 
-    def add_columns(current: DeltaTable) -> bool:
-        absent = set(missing_columns(current, table))
-        fields = Schema.from_arrow(table_arrow_schema(table)).fields
-        commit(
-            store,
-            table.name,
-            current,
-            lambda properties: current.alter.add_columns(
-                [field for field in fields if field.name in absent],
-                commit_properties=properties,
-                post_commithook_properties=COMMIT_HOOKS,
-            ),
-        )
+
+Alter = Callable[[DeltaTable, Table, CommitProperties], None]
+"""Changes the metadata of a loaded table in one commit."""
+
+
+def _altered(root: str, table: Table, alter: Alter) -> DeltaTable:
+    def attempt(current: DeltaTable) -> bool:
+        commit(store_of(root), table.name, current, lambda given: alter(current, table, given))
         return True
 
-    _until_committed(root, table.name, lambda: open_table(root, table), add_columns)
+    check_lease(root, table.name)
+    _until_committed(root, table.name, lambda: open_table(root, table), attempt)
     return open_table(root, table)
+
+
+def _add_columns(current: DeltaTable, table: Table, properties: CommitProperties) -> None:
+    absent = set(missing_columns(current, table))
+    fields = Schema.from_arrow(table_arrow_schema(table)).fields
+    current.alter.add_columns(
+        [field for field in fields if field.name in absent],
+        commit_properties=properties,
+        post_commithook_properties=COMMIT_HOOKS,
+    )
+
+
+def _set_properties(current: DeltaTable, _: Table, properties: CommitProperties) -> None:
+    current.alter.set_table_properties(
+        _PROPERTIES, commit_properties=properties, post_commithook_properties=COMMIT_HOOKS
+    )
+
+
+def _has_properties(delta: DeltaTable) -> bool:
+    have = delta.metadata().configuration
+    return all(have.get(name) == value for name, value in _PROPERTIES.items())
 
 
 def missing_columns(delta: DeltaTable, table: Table) -> list[str]:
@@ -126,7 +149,7 @@ def _created(store: TableStore, table: Table) -> DeltaTable:
             Schema.from_arrow(table_arrow_schema(table)),
             partition_by=list(table.partition_by),
             name=table.name,
-            configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
+            configuration={_LAYOUT_KEY: str(LAYOUT_VERSION), **_PROPERTIES},
             storage_options=store.storage_options,
             commit_properties=commit_properties(),
             raise_if_key_not_exists=False,

@@ -12,10 +12,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from deltalake.exceptions import DeltaError
 
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_US
+from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.store.delta_log import check_layout, table_files
+from headgate.pipeline.store.storage_failures import storage_reason
 from headgate.pipeline.store.table_store import os_error_text, store_of
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, plain_schema, table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
@@ -59,11 +62,17 @@ class TableScan:
 
         Raises:
             InputError: the table is absent, or has another layout version.
+            PipelineError: its log is damaged.
         """
         self._store = store_of(root)
         if not self._store.is_table(name):
             raise InputError(f"folder {root} has no table {name}")
-        delta = self._store.delta(name)
+        try:
+            delta = self._store.delta(name)
+        except DeltaError as error:
+            raise PipelineError(
+                f"table {name} in {root} cannot be read: {storage_reason(error)}"
+            ) from error
         check_layout(delta, self._store.uri(name))
         self.name = name
         self.files = table_files(delta)

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -126,6 +127,15 @@ class TableStore:
             raise
         return sorted(info.base_name for info in found)
 
+    def changed_ns(self, *names: str) -> dict[str, int]:
+        """When each file of a folder was written, since the epoch, by its name.
+
+        Raises:
+            OSError: it is no folder, or cannot be read.
+        """
+        found = self.files.get_file_info(fs.FileSelector(self.path(*names)))
+        return {info.base_name: info.mtime_ns for info in found}
+
     def tables(self) -> list[str]:
         """Names of the folders that have a log, sorted; a log may be empty.
 
@@ -177,11 +187,22 @@ class TableStore:
         if not self.is_object_store:
             self.files.create_dir(self.path(*names), recursive=True)
 
+    def present(self, table: str) -> set[str]:
+        """The files in a table's folder, by their paths below the root, whatever its log tells.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        found = self.files.get_file_info(fs.FileSelector(self.path(table), recursive=True))
+        start = len(self.folder) + 1 if self.folder else 0
+        return {info.path[start:] for info in found if info.type == fs.FileType.File}
+
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete files, by their paths below the root."""
+        """Delete files, by their paths below the root; one that is gone is deleted already."""
         if not self.is_object_store:
             for path in paths:
-                self.files.delete_file(self.path(path))
+                with suppress(FileNotFoundError):
+                    self.files.delete_file(self.path(path))
         elif paths:
             # pyarrow would leave an empty object for each parent folder.
             s3_objects().delete(self.root, paths)

@@ -47,6 +47,9 @@ ASK_TIMEOUT_MS: Final = 5_000
 """How long a broker has for its identity. Meanwhile the others wait, so it is short; a broker that
 does not answer is asked again for the next batch."""
 
+SILENT_S: Final = 60.0
+"""A broker that has been silent for so long is asked once in that time."""
+
 log = logging.getLogger("headgate.pipeline")
 
 _T = TypeVar("_T")
@@ -102,6 +105,16 @@ class TelemetrySource(DataSource):
 
 
 @dataclass(frozen=True, slots=True)
+class _Silence:
+    """A broker that does not answer."""
+
+    since_s: float
+    asked_s: float
+    """When it was asked last."""
+    error: UnreachableError
+
+
+@dataclass(frozen=True, slots=True)
 class _Cluster:
     """A cluster that is read now: at which broker, and by which reader."""
 
@@ -135,12 +148,12 @@ class TelemetryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._monotonic = monotonic
         self._admins: dict[int, AdminClient] = {}
         self._clusters: dict[str, _Cluster] = {}
-        self._silent_since_s: dict[int, float] = {}
+        self._silent: dict[int, _Silence] = {}
         self._is_bounded = False
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without connections, which belong to this process."""
-        return self.__dict__ | {"_admins": {}, "_clusters": {}}
+        return self.__dict__ | {"_admins": {}, "_clusters": {}, "_silent": {}}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """No positions: a cluster without any begins with its start, or its first message."""
@@ -163,11 +176,12 @@ class TelemetryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """The end of the next batch, each cluster within its limits.
 
         A cluster whose brokers do not answer has no new data. After ``pollTimeoutMs`` without an
-        answer of a broker the query fails.
+        answer of any broker the query fails: one that is down must not end the telemetry of the
+        others.
         """
         starts = offsets_from_json(start)
         if not self._is_bounded:
-            self._find()
+            self._find(needs_all=False)
 
         def end_of(name: str) -> Positions:
             begin = _own_offset(self._begin(starts, name))
@@ -197,7 +211,9 @@ class TelemetryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         starts, ends = offsets_from_json(start), offsets_from_json(end)
         changed = [name for name in sorted(ends) if starts.get(name) != ends[name]]
         if any(name not in self._clusters for name in changed):
-            self._find_all()
+            self._find(needs_all=False)
+            while self._silent and any(name not in self._clusters for name in changed):
+                self._find()
         missing = [name for name in changed if name not in {*self._clusters, *self._absent}]
         if missing:
             raise DataLossError(
@@ -258,20 +274,29 @@ class TelemetryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return own or of_topic(self._starts.get(name, {}), self._topic)
 
     def _find_all(self) -> None:
-        """As :meth:`_find`, and again until all brokers have answered."""
-        self._find()
-        while self._silent_since_s:
-            self._find()
-
-    def _find(self) -> None:
-        """Ask every broker for its cluster, of which a restart may have made another.
+        """Find the clusters of all brokers, and wait for those that do not answer.
 
         Raises:
             UnreachableError: a broker has not answered for ``pollTimeoutMs``.
         """
+        self._find()
+        while self._silent:
+            self._find()
+
+    def _find(self, *, needs_all: bool = True) -> None:
+        """Ask every broker for its cluster, of which a restart may have made another.
+
+        ``needs_all``: False if the brokers that answer suffice. One that has been silent for
+        :data:`SILENT_S` is then asked once in that time, because the others wait for it.
+
+        Raises:
+            UnreachableError: a broker has not answered for ``pollTimeoutMs``; if not all are
+                needed, none has.
+        """
         found: dict[str, _Cluster] = {}
-        names = _concurrently(self._ask, range(len(self._brokers)))
-        for broker, name in enumerate(names):
+        asked = [n for n in range(len(self._brokers)) if needs_all or not self._is_left_alone(n)]
+        names = dict(zip(asked, _concurrently(self._ask, asked), strict=True))
+        for broker, name in names.items():
             if name is None or name in found:
                 continue
             before = self._clusters.get(name)
@@ -279,21 +304,42 @@ class TelemetryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 before = _Cluster(broker, self._reader_of(self._brokers[broker], self._schema))
             found[name] = before
         self._clusters = found
+        self._check_patience(needs_all=needs_all)
+
+    def _check_patience(self, *, needs_all: bool) -> None:
+        """Raise the error of a broker that has been silent for too long, or of all of them."""
+        now_s = self._monotonic()
+        over = [
+            silence.error
+            for broker, silence in self._silent.items()
+            if now_s - silence.since_s >= self._brokers[broker].poll_timeout_ms / 1_000
+        ]
+        if over and (needs_all or len(over) == len(self._brokers)):
+            raise over[0]
+
+    def _is_left_alone(self, broker: int) -> bool:
+        silence, now_s = self._silent.get(broker), self._monotonic()
+        return (
+            silence is not None
+            and len(self._silent) < len(self._brokers)
+            and now_s - silence.since_s >= SILENT_S
+            and now_s - silence.asked_s < SILENT_S
+        )
 
     def _ask(self, broker: int) -> str | None:
         """The identity of a broker; None if it does not answer."""
-        options, asked_s = self._brokers[broker], self._monotonic()
+        asked_s = self._monotonic()
         if broker not in self._admins:
-            self._admins[broker] = self._admin_client(options)
+            self._admins[broker] = self._admin_client(self._brokers[broker])
         try:
             name = cluster_identity(self._admins[broker])
         except UnreachableError as error:
-            since_s = self._silent_since_s.setdefault(broker, asked_s)
-            if self._monotonic() - since_s >= options.poll_timeout_ms / 1_000:
-                raise
+            before = self._silent.get(broker)
+            since_s = asked_s if before is None else before.since_s
+            self._silent[broker] = _Silence(since_s, asked_s, error)
             log.warning("%s; the stream goes on without this broker and retries", error)
             return None
-        self._silent_since_s.pop(broker, None)
+        self._silent.pop(broker, None)
         return name
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TextIO
 
-from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from headgate.pipeline.derived.catalogue import DERIVED
-from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.job_session import query_session
 from headgate.pipeline.jobs import create_tables
 from headgate.pipeline.location import resolved_root
@@ -22,6 +20,7 @@ from headgate.pipeline.store.delta_log import LAYOUT_VERSION
 from headgate.pipeline.store.housekeeping.compact import compact
 from headgate.pipeline.store.housekeeping.job import PATIENCE_S
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.storage_failures import plain_storage_failures
 from headgate.pipeline.store.table_leases import fill_leases, patient_lease
 from headgate.pipeline.upgrade.plan import (
     TablePlan,
@@ -52,7 +51,7 @@ def run_upgrade(
     """
     root, progress = resolved_root(options.out), Progress(err)
     existing_tables(options.out)
-    with _plain_errors(root):
+    with plain_storage_failures(_failed(root)):
         check_versions(root)
         plans = _planned(root, progress)
     todo = [plan for plan in plans if not plan.is_empty]
@@ -74,19 +73,23 @@ def run_upgrade(
     progress.say(f"{options.out} is up to date (layout {LAYOUT_VERSION}).")
 
 
+def _failed(root: str) -> str:
+    return f"folder {root} cannot be upgraded"
+
+
 def _planned(root: str, progress: Progress) -> list[TablePlan]:
     with progress.stage(f"Looking at the tables of {root}"):
         return upgrade_plan(root)
 
 
 def _upgrade(root: str, plans: list[TablePlan], progress: Progress, session: Session) -> None:
-    with _plain_errors(root), progress.stage("Adding tables and columns"):
+    with plain_storage_failures(_failed(root)), progress.stage("Adding tables and columns"):
         create_tables(root)
     # After the columns are added, and before rows are merged: a merged file would have them.
     if any(plan.recomputed for plan in plans):
         with session("headgate pipeline upgrade", progress) as spark:
             _recompute(spark, root, progress)
-    with _plain_errors(root):
+    with plain_storage_failures(_failed(root)):
         hold = partial(patient_lease, patience_s=PATIENCE_S)
         compact(root, [plan.name for plan in plans if plan.small], progress, hold=hold)
 
@@ -104,12 +107,3 @@ def _recompute(spark: SparkSession, root: str, progress: Progress) -> None:
             if len(hours) < len(old):
                 kept = len(old) - len(hours)
                 stage.result += f"; {kept:,} without telemetry stay as they are"
-
-
-@contextmanager
-def _plain_errors(root: str) -> Iterator[None]:
-    """Turn a failure of the disk or of a table's log into one sentence."""
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        raise PipelineError(f"folder {root} cannot be upgraded: {error}") from error

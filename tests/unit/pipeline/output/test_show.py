@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.base.errors import InputError
+from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.output.show import _SHOWN, TABLE_ROWS_SHOWN, ShowOptions, show
 from headgate.pipeline.store.delta_log import ensure_table
 from headgate.pipeline.tables.catalogue import TABLES
@@ -77,7 +78,7 @@ def test_the_latest_rows_are_read_from_the_files_that_have_them(root: Path) -> N
     assert rows == every[1:]
     assert said == "The latest 3 of 76 rows; --count shows more.\n"
     assert shown(root, limit=2, where=(("topic", NS + "filling"),))[0] == every[2:]
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(PipelineError, match="a file is gone"):
         shown(root, limit=4)
 
 

@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.queries.forecast_rows import (
+    SILENT_HOURS_MAX,
     ForecastScores,
     _row,
     _soonest,
     clusters_behind,
     newest_hours,
 )
+from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.arrow_types import partition_columns
 from headgate.pipeline.tables.bronze import BATCH_KIND
 from headgate.pipeline.tables.columns import HOUR_NS
@@ -66,17 +69,18 @@ def test_a_cluster_is_behind_relative_to_the_others() -> None:
     assert clusters_behind([*ahead, *near]) == {}
 
 
-def test_each_cluster_has_its_own_newest_hour(tmp_path: Path) -> None:
-    def heard(cluster: str, end_ns: int, kind: str = BATCH_KIND) -> dict[str, Any]:
-        place = partition_columns(np.array([end_ns - 1]))
-        return {
-            **{name: values[0].as_py() for name, values in place.items()},
-            "kind": kind,
-            "cluster": cluster,
-            "window_end": datetime.fromtimestamp(end_ns / 10**9, UTC),
-            "window_end_ns": end_ns,
-        }
+def heard(cluster: str, end_ns: int, kind: str = BATCH_KIND) -> dict[str, Any]:
+    place = partition_columns(np.array([end_ns - 1]))
+    return {
+        **{name: values[0].as_py() for name, values in place.items()},
+        "kind": kind,
+        "cluster": cluster,
+        "window_end": datetime.fromtimestamp(end_ns / 10**9, UTC),
+        "window_end_ns": end_ns,
+    }
 
+
+def test_each_cluster_has_its_own_newest_hour(tmp_path: Path) -> None:
     rows = [heard("a", T0 + hour * HOUR_NS) for hour in (1, 5, 30)]
     rows += [heard("b", T0 + HOUR_NS + 1), heard("b", T0 + 90 * HOUR_NS, "topic")]
     write(tmp_path, "bronze_samples", rows, ("date", "hour", "kind"))
@@ -84,6 +88,30 @@ def test_each_cluster_has_its_own_newest_hour(tmp_path: Path) -> None:
     assert newest_hours(str(tmp_path), None) == {first + 29, first + 1}
     assert newest_hours(str(tmp_path), T0 + 5 * HOUR_NS) == {first + 4, first + 1}
     assert newest_hours(str(tmp_path), T0) == set()
+
+
+def test_a_cluster_that_is_silent_for_a_month_is_not_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of all time were read, for each forecast."""
+    read: list[Path] = []
+    scanned = TableScan._batches_of
+
+    def noting(scan: TableScan, wanted: list[str], *given: Any) -> Any:
+        read.extend(Path(path) for path in wanted)
+        return scanned(scan, wanted, *given)
+
+    monkeypatch.setattr(TableScan, "_batches_of", noting)
+    ends_ns = {
+        "gone": T0,
+        "silent": T0 + 2 * HOUR_NS,
+        "here": T0 + (SILENT_HOURS_MAX + 1) * HOUR_NS,
+    }
+    rows = [heard(name, end_ns) for name, end_ns in ends_ns.items()]
+    write(tmp_path, "bronze_samples", rows, ("date", "hour", "kind"))
+    wanted = {(ends_ns[name] - 1) // HOUR_NS for name in ("silent", "here")}
+    assert newest_hours(str(tmp_path), None) == wanted
+    assert len(read) == 2
 
 
 def test_a_row_has_the_first_breached_or_else_the_fuller_quota() -> None:

@@ -26,12 +26,6 @@ def test_bounds_of_partitions_and_of_statistics(tmp_path: Path) -> None:
     start = datetime(2025, 11, 21, 10, tzinfo=UTC)
     # The log may round a time down to its millisecond.
     assert first.bounds["minute"] == (start, start + timedelta(minutes=30, milliseconds=1))
-    assert snapshot.newest_minute() == datetime(2025, 11, 21, 11, tzinfo=UTC)
-
-
-def test_a_table_without_rows_has_no_newest_minute(tmp_path: Path) -> None:
-    append(tmp_path, [minute_row(0)])
-    assert open_snapshot(str(tmp_path), INTERVALS, version=0).newest_minute() is None
 
 
 def test_another_layout_is_refused(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import datasource as spark
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from headgate.base.errors import InputError
+from headgate.pipeline.source import stream
 from headgate.pipeline.source.options import parse_options
 from headgate.pipeline.source.stream import ChangeReader
 from headgate.pipeline.store.delta_log import (
@@ -22,6 +23,7 @@ from headgate.pipeline.store.delta_log import (
     source_key,
 )
 from headgate.pipeline.store.housekeeping.compact import compact_table
+from headgate.pipeline.store.table_store import TableStore
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.source.folder import FIRST_HOUR, append, minute_row, replace
@@ -136,6 +138,20 @@ def test_the_end_of_available_now_is_fixed(tmp_path: Path) -> None:
     assert len(batch(made, start)[1]) == 3
 
 
+def test_a_closed_minute_stays_closed_with_a_longer_delay(tmp_path: Path) -> None:
+    """Rows between the two bounds were marked as removed, and were new again in the next run."""
+    append(tmp_path, [minute_row(place) for place in range(10)])
+    made = reader(tmp_path, delayMinutes="0")
+    end, rows = batch(made, made.initialOffset())
+    assert len(rows) == 10
+    replace(tmp_path, [0], [minute_row(place, msgs_in=place + (place == 8)) for place in range(11)])
+    later = reader(tmp_path, delayMinutes="5")
+    later.prepareForTriggerAvailableNow()
+    after, rows = batch(later, end)
+    assert rows == [(8, "a", 9, "corrected")]
+    assert after["closed_ns"] == end["closed_ns"]
+
+
 def test_an_offset_of_another_or_a_cleaned_table_is_refused(tmp_path: Path) -> None:
     append(tmp_path, [minute_row(place) for place in range(5)])
     made = reader(tmp_path)
@@ -153,6 +169,22 @@ def test_an_offset_of_another_or_a_cleaned_table_is_refused(tmp_path: Path) -> N
     append(tmp_path, [minute_row(0)])
     with pytest.raises(InputError, match="is not the one that this stream has read"):
         made.latestOffset(end, ReadAllAvailable())
+
+
+def test_a_look_at_a_table_without_a_new_version_opens_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look loaded the whole log up to three times: seconds of CPU in a folder of a year."""
+    append(tmp_path, [minute_row(place) for place in range(5)])
+    source = open_table(str(tmp_path), INTERVALS)
+    ensure_table(str(tmp_path), ATTRIBUTION)
+    seen = AppTransaction(source_key(source), source.version())
+    commit_append(str(tmp_path), ATTRIBUTION, [], seen)
+    made = reader(tmp_path, table="attribution", columns="minute")
+    end = made.latestOffset(made.initialOffset(), ReadAllAvailable())
+    monkeypatch.setattr(TableStore, "delta", lambda *_: pytest.fail("it opened a table"))
+    monkeypatch.setattr(stream, "IDLE_POLL_S", 0.0)
+    assert [made.latestOffset(end, ReadAllAvailable()) for _ in range(3)] == [end] * 3
 
 
 def test_a_task_without_an_hour_reads_nothing(tmp_path: Path) -> None:

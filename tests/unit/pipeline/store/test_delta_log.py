@@ -7,9 +7,11 @@ from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.store import delta_log as module
@@ -169,6 +171,37 @@ def test_a_new_column_is_added_to_an_old_table(tmp_path: Path) -> None:
     assert {field.name for field in delta.schema().fields} == set(whole.names)
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 7)), None)
     assert appended(tmp_path) == [7]
+
+
+def test_the_log_tells_of_removed_files_for_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a week it told of a million, which every commit of a stream read."""
+    whole = table_arrow_schema(INTERVALS)
+    DeltaTable.create(
+        tmp_path / INTERVALS.name,
+        whole,
+        partition_by=list(INTERVALS.partition_by),
+        name=INTERVALS.name,
+        configuration={"headgate.layout": "1"},
+        raise_if_key_not_exists=False,
+    )
+    # A table of an earlier release gets the property once.
+    assert [ensure_table(str(tmp_path), INTERVALS).version() for _ in range(2)] == [1, 1]
+    assert ensure_table(str(tmp_path / "new"), INTERVALS).version() == 0
+    now_ns, told = SystemClock.wall_ns(), []
+    for root in (tmp_path, tmp_path / "new"):
+        for hours_ago in (26, 25, 23):
+            then_ns = now_ns - hours_ago * HOUR_NS
+            monkeypatch.setattr(SystemClock, "wall_ns", staticmethod(lambda ns=then_ns: ns))
+            commit_replace(str(root), INTERVALS, files(root, (10, hours_ago)), [HOUR], None)
+        delta = DeltaTable(root / INTERVALS.name)
+        delta.create_checkpoint()
+        (checkpoint,) = (root / INTERVALS.name / "_delta_log").glob("*.checkpoint.parquet")
+        removed = pq.read_table(checkpoint, columns=["remove"])["remove"].to_pylist()
+        told.append(sum(each is not None for each in removed))
+        assert appended(root) == [23]
+    assert told == [1, 1]
 
 
 def test_a_folder_of_another_layout_is_refused(tmp_path: Path) -> None:

@@ -107,7 +107,14 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "b" / "_delta_log" / f"{3:020d}.checkpoint.parquet").touch()
     assert store.is_table("b")
     assert store.text("b", "_delta_log", "0.json") == "ü"
-    store.delete(["b/_delta_log/0.json"])
+    written = tmp_path / "b" / "_delta_log" / "0.json"
+    assert store.changed_ns("b", "_delta_log")["0.json"] == written.stat().st_mtime_ns
+    assert store.present("b") == {
+        "b/_delta_log/0.json",
+        f"b/_delta_log/{3:020d}.checkpoint.parquet",
+    }
+    # What another job has deleted is no failure.
+    store.delete(["b/_delta_log/gone.json", "b/_delta_log/0.json"])
     with pytest.raises(FileNotFoundError):
         store.text("b", "_delta_log", "0.json")
 

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from headgate.pipeline.streaming.telemetry_source import (
+    SILENT_S,
     ClusterPartition,
     ClusterRange,
     TelemetrySource,
@@ -217,18 +218,53 @@ def test_a_cluster_begins_where_an_earlier_release_stopped() -> None:
 
 
 def test_a_broker_that_does_not_answer_holds_up_no_other() -> None:
+    """It ended the stream after ``pollTimeoutMs``, and with it the telemetry of all others."""
     brokers = Brokers(a="A", b="")
     brokers.grow("A", 5)
     stream = brokers.stream("a", "b")
     first = following(stream, stream.initialOffset())
     assert read(stream, stream.initialOffset(), first) == {"A -1..4"}
-    while brokers.now_s + 10 < PATIENCE_S:
+    batches = 0
+    while brokers.now_s < 4 * PATIENCE_S:
         assert following(stream, first) == first
-    with pytest.raises(UnreachableError, match="b does not answer"):
-        following(stream, first)
+        brokers.now_s += 10
+        batches += 1
+    # At first each batch waits ten seconds for its answer, then one in a minute.
+    asked = (brokers.now_s - 10 * batches) / 10
+    assert asked <= 3 + 4 * PATIENCE_S / SILENT_S
+    brokers.grow("A", 6)
+    assert read(stream, first, following(stream, first)) == {"A 4..5"}
+    brokers.now_s += SILENT_S
     brokers.directories["b"] = "B"
     brokers.grow("B", 2)
     assert set(following(stream, first)["clusters"]) == {"headgate:A", "headgate:B"}
+
+
+def test_a_stream_of_which_no_broker_answers_ends() -> None:
+    brokers = Brokers(a="A", b="")
+    brokers.grow("A", 5)
+    stream = brokers.stream("a", "b")
+    first = following(stream, stream.initialOffset())
+    brokers.now_s += 9 * PATIENCE_S
+    # A restart of the only one that answers is no end, however long the other is down.
+    brokers.directories["a"] = ""
+    while brokers.now_s < 10 * PATIENCE_S - 10:
+        assert following(stream, first) == first
+    with pytest.raises(UnreachableError, match="does not answer"):
+        following(stream, first)
+
+
+def test_a_planned_batch_waits_for_its_own_cluster_alone() -> None:
+    brokers = Brokers(a="A", b="")
+    brokers.grow("A", 5)
+    start = brokers.stream("a").initialOffset()
+    end = following(brokers.stream("a"), start)
+    assert read(brokers.stream("a", "b"), start, end) == {"A -1..4"}
+    assert brokers.now_s < PATIENCE_S
+    brokers.directories |= {"a": "", "b": "B"}
+    with pytest.raises(UnreachableError, match="a does not answer"):
+        brokers.stream("a", "b").partitions(start, end)
+    assert brokers.now_s >= PATIENCE_S
 
 
 def test_a_run_with_an_end_waits_for_every_broker_and_then_asks_none() -> None:

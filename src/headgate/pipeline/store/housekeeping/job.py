@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, TextIO
 
-from deltalake.exceptions import DeltaError
-
-from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
@@ -18,6 +14,7 @@ from headgate.pipeline.store.housekeeping.compact import compact
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.storage_failures import plain_storage_failures
 from headgate.pipeline.store.table_leases import patient_lease
 from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.tables.catalogue import TABLES
@@ -41,9 +38,9 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
     """
     root, progress = resolved_root(options.out), Progress(err)
     tables = existing_tables(options.out)
-    with _plain_errors(root):
+    with plain_storage_failures(f"folder {root} cannot be compacted"):
         check_layouts(root)
-    with _plain_errors(root):
+    with plain_storage_failures(f"folder {root} cannot be compacted"):
         _run(root, tables, options, progress)
     if options.is_dry_run:
         progress.say("Nothing was changed.")
@@ -74,12 +71,3 @@ def _run(root: str, tables: Sequence[str], options: CompactOptions, progress: Pr
         with progress.stage(f"{verb} files unused for {options.vacuum_hours} h") as stage:
             dead = vacuum(root, options.vacuum_hours, dry_run, hold=_HOLD)
             stage.result = f"{len(dead):,} files" + " would be deleted" * dry_run
-
-
-@contextmanager
-def _plain_errors(root: str) -> Iterator[None]:
-    """Turn a failure of the disk or of a table's log into one sentence."""
-    try:
-        yield
-    except (DeltaError, OSError) as error:
-        raise PipelineError(f"folder {root} cannot be compacted: {error}") from error

@@ -17,7 +17,7 @@ from typing import Final
 
 from headgate.base.units import MIB
 from headgate.pipeline.store.housekeeping.compact import Compacted, compact_table
-from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
+from headgate.pipeline.store.housekeeping.log_cleanup import LOG_HOURS_KEPT, clean_log
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.small_files import SMALL_BYTES, CompactionLimits
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
@@ -40,7 +40,7 @@ LISTING_PERIODS: Final = 24
 PAUSE_S: Final = 60.0
 """How long a stream leaves files alone after it met another job that merges them."""
 
-RETAIN_HOURS: Final = 6
+RETAIN_HOURS: Final = LOG_HOURS_KEPT
 """How long replaced files stay, for jobs that read them. Derived tables replace the last few
 minutes with every trigger."""
 

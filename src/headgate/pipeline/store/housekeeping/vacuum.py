@@ -122,7 +122,7 @@ def _delete(store: TableStore, name: str, retain_hours: int, is_still: bool) -> 
 
 
 def _dead_files(store: TableStore, name: str, retain_hours: int, *, is_still: bool) -> list[str]:
-    """The files of a table that a vacuum deletes, relative to the root, in any order.
+    """The files of a table that a vacuum deletes and that are there, relative to the root.
 
     ``is_still``: no job has files there that it has not committed.
 
@@ -148,7 +148,8 @@ def _dead_files(store: TableStore, name: str, retain_hours: int, *, is_still: bo
         paths = {*dead(retain_hours, full=True)}
     else:
         paths = {*dead(UNKNOWN_HOURS_MIN, full=True), *dead(retain_hours, full=False)}
-    return [f"{name}/{path}" for path in paths]
+    # A removed file is listed for as long as the log tells of it, also if it was deleted long ago.
+    return sorted({f"{name}/{path}" for path in paths} & store.present(name))
 
 
 def _last_versions(delta: DeltaTable, store: TableStore, name: str) -> list[int]:

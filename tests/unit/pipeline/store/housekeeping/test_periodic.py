@@ -174,3 +174,27 @@ def test_replaced_files_are_deleted_without_listing_the_folder(
     # Two versions stay readable, and so their files.
     assert len([*tmp_path.rglob("*.parquet")]) == 2
     assert appended(tmp_path) == [4]
+
+
+def test_a_stream_outlives_files_that_others_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vacuum that listed all files had deleted what this process saw removed, as had ``compact
+    --vacuum`` beside it. The next vacuum deleted that once more, failed, and ended the stream."""
+    monkeypatch.setattr(module, "RETAIN_HOURS", 0)
+    monkeypatch.setattr(module, "LISTING_PERIODS", 3)
+    monkeypatch.setattr(vacuum, "VERSIONS_KEPT", 1)
+    clock, root = Clock(), str(tmp_path)
+    housekeeping = PeriodicHousekeeping(root, monotonic=clock)
+    commit_append(root, INTERVALS, files(tmp_path, (10, 0)), None)
+    for value in range(1, 8):
+        commit_replace(root, INTERVALS, files(tmp_path, (10, value)), [HOUR], None)
+        clock.now_s += PERIOD_S
+        housekeeping.after_batch()
+        assert appended(tmp_path) == [value]
+        assert len([*tmp_path.rglob("*.parquet")]) == 1
+    commit_replace(root, INTERVALS, files(tmp_path, (10, 9)), [HOUR], None)
+    vacuum.vacuum(root, 0, False)
+    clock.now_s += PERIOD_S
+    housekeeping.after_batch()
+    assert appended(tmp_path) == [9]

@@ -109,6 +109,19 @@ def test_vacuum_leaves_the_last_versions_readable(tmp_path: Path) -> None:
         gone.to_pyarrow_table()
 
 
+def test_a_second_vacuum_has_nothing_to_do(tmp_path: Path) -> None:
+    """The log tells for a week of files that the first one deleted. Deleting them again failed, so
+    the daily ``compact --vacuum`` worked once."""
+    for i in range(VERSIONS_KEPT + 5):
+        commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, i)), [HOUR], None)
+    assert len(vacuum(str(tmp_path), 0, False)) == 5
+    assert vacuum(str(tmp_path), 0, True) == []
+    assert vacuum(str(tmp_path), 0, False) == []
+    commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, 99)), [HOUR], None)
+    assert len(vacuum(str(tmp_path), 0, True)) == 1
+    assert len(vacuum(str(tmp_path), 0, False)) == 1
+
+
 def test_a_reader_can_finish_reading_its_version(tmp_path: Path) -> None:
     fill(tmp_path, 5)
     reader = opened(tmp_path)
