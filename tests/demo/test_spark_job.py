@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from headgate.demo.run import NEXT
+from headgate.demo.run import KEEP_HINT, NEXT
 from headgate.demo.scenes import subjects
 from headgate.demo.spark import SparkSpec
 from headgate.demo.spark_job import source_of
@@ -31,18 +31,9 @@ _JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 def test_the_tables_judge_as_explain_does(tmp_path: Path) -> None:
     scratch, tables = tmp_path / "scratch", tmp_path / "tables"
     scratch.mkdir()
+    words = ["demo", "--secured", "--seconds", "20", "--out", str(tables)]
     process = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "headgate.cli",
-            "demo",
-            "--secured",
-            "--seconds",
-            "20",
-            "--out",
-            str(tables),
-        ],
+        [sys.executable, "-m", "headgate.cli", *words],
         capture_output=True,
         text=True,
         timeout=_LIMIT_S,
@@ -54,7 +45,7 @@ def test_the_tables_judge_as_explain_does(tmp_path: Path) -> None:
     assert process.returncode == 0, "\n".join([*wrong, text, process.stderr])
     assert f"attribution: {len(list(subjects()))} subscriptions judged" in text
     assert "judged from the tables over the whole run" in text
-    assert text.endswith(f"The tables (Delta) stay in {tables}\n{NEXT}\n")
+    assert text.endswith(f"The tables (Delta) stay in {tables}\n{NEXT}\n{KEEP_HINT}\n")
     expected = {(s.cluster, s.topic, s.subscription): scene.verdict for s, scene in subjects()}
     rows = DeltaTable(tables / "attribution").to_pyarrow_table().to_pylist()
     assert {(row["cluster"], row["topic"], row["subscription"]) for row in rows} == set(expected)
