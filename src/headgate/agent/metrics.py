@@ -36,6 +36,18 @@ class SinkCounts:
     dropped: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PortCertificate:
+    """The certificate of the agent's own port."""
+
+    expires_at_s: int
+    """Seconds since 1970."""
+    reload_failures: int
+    """Looks at changed files that cannot be used."""
+    problem: str
+    """Why the newest files are not in force, or that it ends soon; empty if neither."""
+
+
 @dataclass(slots=True)
 class ClusterCounts:
     """The agent's own figures about one cluster."""
@@ -65,9 +77,14 @@ class ClusterPage:
     figures: Iterable[SubjectFigures]
 
 
-def metrics_text(pages: Iterable[ClusterPage]) -> Iterator[str]:
+def metrics_text(
+    pages: Iterable[ClusterPage], certificate: PortCertificate | None = None
+) -> Iterator[str]:
     """The page, in pieces of whole lines."""
     lines: dict[str, list[str]] = {each.name: [] for each in series.AGENT_SERIES}
+    if certificate is not None:
+        _add(lines, series.CERTIFICATE_EXPIRES, certificate.expires_at_s)
+        _add(lines, series.RELOAD_FAILURES, certificate.reload_failures)
     for page in pages:
         cluster = label_value(page.counts.name)
         left_out = _add_states(lines, cluster, page.figures)
@@ -156,4 +173,4 @@ def _topic_labels(cluster: str, topic: str) -> tuple[str, str, str]:
 def _add(lines: dict[str, list[str]], of: AgentSeries, value: float, *labels: str) -> None:
     pairs = ",".join(f'{name}="{text}"' for name, text in zip(of.labels, labels, strict=True))
     number = f"{value:.3f}" if isinstance(value, float) else str(value)
-    lines[of.name].append(f"{of.name}{{{pairs}}} {number}\n")
+    lines[of.name].append(f"{of.name}{f'{{{pairs}}}' if pairs else ''} {number}\n")

@@ -19,7 +19,12 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from headgate.agent.metrics import ClusterCounts, ClusterPage, metrics_text
+from headgate.agent.metrics import (
+    ClusterCounts,
+    ClusterPage,
+    PortCertificate,
+    metrics_text,
+)
 from headgate.agent.shared_history import SharedHistory, UnknownTopicError
 from headgate.base.clock import Clock
 from headgate.base.names import DOMAINS, PARTITION_SUFFIX, InvalidNameError, parse_topic
@@ -69,7 +74,15 @@ class RefusedError(HTTPException):
 class AgentRoutes:
     """Answers requests about the clusters."""
 
-    def __init__(self, watches: Sequence[Watched], clock: Clock, executor: Executor) -> None:
+    def __init__(
+        self,
+        watches: Sequence[Watched],
+        clock: Clock,
+        executor: Executor,
+        certificate: Callable[[], PortCertificate | None] = lambda: None,
+    ) -> None:
+        """``certificate`` tells that of the port; None without TLS."""
+        self._certificate = certificate
         self._watches: Mapping[str, Watched] = {watch.name: watch for watch in watches}
         self._clock = clock
         self._executor = executor
@@ -135,14 +148,21 @@ class AgentRoutes:
         stalled = [name for name, watch in self._watches.items() if watch.is_stalled]
         if stalled:
             raise RefusedError(503, f"The watch of {', '.join(stalled)} hangs: restart the agent")
-        return _json({"status": "ok", "clusters": list(map(self._state, self._watches.values()))})
+        certificate = self._certificate()
+        return _json(
+            {
+                "status": "ok",
+                "clusters": list(map(self._state, self._watches.values())),
+                "tlsProblem": (certificate.problem or None) if certificate else None,
+            }
+        )
 
     def _metrics_pieces(self) -> list[bytes]:
         pages = (
             ClusterPage(watch.counts(), watch.history.levels(), watch.history.figures())
             for watch in self._watches.values()
         )
-        return [piece.encode() for piece in metrics_text(pages)]
+        return [piece.encode() for piece in metrics_text(pages, self._certificate())]
 
     def _state(self, watch: Watched) -> dict[str, Any]:
         return {

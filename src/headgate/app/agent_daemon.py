@@ -39,9 +39,9 @@ from headgate.agent.scout import Scope, Scout
 from headgate.agent.shared_history import SharedHistory
 from headgate.agent.web import AgentRoutes
 from headgate.app.agent_access import TokenGate, check_agent_address, token_verifier
+from headgate.app.agent_port import AgentPort
 from headgate.app.listeners import listen, port_of
 from headgate.app.run import EXIT_BUG, StopSignals
-from headgate.app.web import WebServer
 from headgate.app.web_guard import WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.names import parse_topic
@@ -97,6 +97,7 @@ async def _serve(
         logger.warning(warning)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
+        port = AgentPort.open(settings.port, clock)
         listener = listen(settings.port.host, settings.port.port, key="listen")
         stack.callback(listener.close)
         with ExitStack() as opened:
@@ -107,12 +108,12 @@ async def _serve(
             # From here on the threads close what they use.
             stack.push(opened.pop_all())
         executor = stack.enter_context(ThreadPoolExecutor(THREADS_OF_WEB, "web"))
-        server = await WebServer.start(_app(settings, watches, clock, executor), listener)
-        stack.push_async_callback(server.close)
+        app = _app(settings, AgentRoutes(watches, clock, executor, port.certificate), clock)
+        await port.serve(app, listener, stack)
         stop = threading.Event()
         threads = [_started(watch, stop) for watch in watches]
         names = ", ".join(watch.name for watch in watches)
-        url = f"http://{_url_host(settings.port.host)}:{port_of(listener)}"
+        url = f"{port.scheme}://{_url_host(settings.port.host)}:{port_of(listener)}"
         announce(f"Headgate {__version__} agent ready: {url}  watching {names}")
         await signals.received.wait()
         stop.set()
@@ -178,13 +179,8 @@ def _sinks(cluster: ClusterSettings, environment: Environment) -> list[RecordSin
     return [sink]
 
 
-def _app(
-    settings: AgentSettings,
-    watches: Sequence[ClusterWatch],
-    clock: Clock,
-    executor: ThreadPoolExecutor,
-) -> ASGIApp:
-    app: ASGIApp = AgentRoutes(watches, clock, executor).app()
+def _app(settings: AgentSettings, routes: AgentRoutes, clock: Clock) -> ASGIApp:
+    app: ASGIApp = routes.app()
     port = settings.port
     verifier = token_verifier(port)
     if verifier is not None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headgate.agent import metrics, series
-from headgate.agent.metrics import ClusterCounts, ClusterPage, SinkCounts, metrics_text
+from headgate.agent.metrics import (
+    ClusterCounts,
+    ClusterPage,
+    PortCertificate,
+    SinkCounts,
+    metrics_text,
+)
 from headgate.agent.quota_forecast import Level
 from headgate.flow.account.account import Cell
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -85,3 +91,10 @@ def test_subscriptions_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPa
     lines = page(ClusterPage(counts(), (), figures))
     assert 'headgate_agent_left_out_subscriptions{cluster="prod"} 3' in lines
     assert len([line for line in lines if line.startswith(series.STATE_SECONDS.name)]) == 2
+
+
+def test_the_ports_certificate_belongs_to_no_cluster() -> None:
+    lines = "".join(metrics_text([], PortCertificate(1_800_000_000, 2, ""))).splitlines()
+    assert "headgate_agent_tls_certificate_expires_timestamp_seconds 1800000000" in lines
+    assert "headgate_agent_tls_reload_failures_total 2" in lines
+    assert not any("tls" in line for line in page(ClusterPage(counts(), (), ())))

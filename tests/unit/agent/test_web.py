@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headgate.agent import web
-from headgate.agent.metrics import ClusterCounts
+from headgate.agent.metrics import ClusterCounts, PortCertificate
 from headgate.agent.shared_history import SharedHistory
 from headgate.agent.web import AgentRoutes
 from headgate.testing import ManualClock
@@ -35,7 +35,12 @@ class Watch:
         return ClusterCounts(self.name, 1.5, 1, {}, 2, 50, 1, 0)
 
 
-def ask(path: str, *watches: Watch, method: str = "GET") -> tuple[int, Any, str]:
+def ask(
+    path: str,
+    *watches: Watch,
+    method: str = "GET",
+    certificate: PortCertificate | None = None,
+) -> tuple[int, Any, str]:
     """Status, body (parsed if it is JSON) and content type."""
     sent: list[dict[str, Any]] = []
 
@@ -55,7 +60,8 @@ def ask(path: str, *watches: Watch, method: str = "GET") -> tuple[int, Any, str]
         "asgi": {"version": "3.0"},
     }  # fmt: skip
     with ThreadPoolExecutor(1) as pool:
-        app = AgentRoutes(watches or (Watch("prod"),), ManualClock(), pool).app()
+        clusters = watches or (Watch("prod"),)
+        app = AgentRoutes(clusters, ManualClock(), pool, lambda: certificate).app()
         asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
     begin = sent[0]
     body = b"".join(message.get("body", b"") for message in sent[1:])
@@ -151,3 +157,9 @@ def test_a_timeline_is_asked_for_as_of_a_broker() -> None:
         assert ask(where, watch)[1]["timeline"] is False
         assert ask(f"{where}?timeline=true", watch)[1]["timeline"] is True
         assert ask(f"{where}?timeline=yes", watch)[0] == 400
+
+
+def test_health_tells_of_a_certificate_that_ends() -> None:
+    assert ask("/health")[1]["tlsProblem"] is None
+    certificate = PortCertificate(1, 0, "it ends")
+    assert ask("/health", certificate=certificate)[1]["tlsProblem"] == "it ends"
