@@ -1,7 +1,7 @@
 """The agent: looks at a Pulsar cluster through its admin API, and infers what holds it back.
 
-``looks`` declares what one look says; ``reading`` and ``limits_reading`` make it of Pulsar's JSON.
-``infer`` is the law that makes an account of time of looks that follow each other, with what they
+``looks`` declares what one look says; ``reading``, ``limits_reading`` and ``quota_reading`` make it
+of Pulsar's JSON. ``infer`` is the law that makes an account of time of looks that follow each other, with what they
 add up to: ``consumer_windows``, ``undelivered``, ``oldest_message``. ``inferred_subscription`` and
 ``inferred_topic`` follow one subject, ``cluster_history`` all of a cluster, and ``cluster_reports``
 writes what they say as a broker's explain does.
@@ -9,8 +9,9 @@ writes what they say as a broker's explain does.
 cluster gets, ``questions`` and ``limit_questions`` what they ask, and ``cluster_client`` asks it
 over a ``transport``; ``cluster_kind`` finds out what answers. ``bundle`` keeps looks in a file.
 ``cluster_watch`` does that for days: ``shared_history`` lets several threads ask,
-``quota_forecast`` says when quotas break, ``publish_limit`` what holds producers, ``records``
-makes telemetry for ``record_files`` or ``record_topic``, and ``web`` and ``metrics`` answer.
+``quota_forecast`` says when quotas break and ``quota_guard`` which need a closer look,
+``publish_limit`` what holds producers, ``records`` makes telemetry for ``record_files`` or
+``record_topic``, and ``web`` and ``metrics`` answer.
 ``configuration`` says for which clusters.
 May import ``explain``, ``access``, ``flow``, ``record``, ``fs`` and ``base``.
 """

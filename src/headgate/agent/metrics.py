@@ -13,6 +13,7 @@ from headgate.agent import series
 from headgate.agent.figures import SubjectFigures
 from headgate.agent.quota_forecast import Level
 from headgate.agent.series import AgentSeries
+from headgate.base.largest import Largest
 from headgate.base.names import parse_topic
 from headgate.base.texts import label_value
 from headgate.base.units import NS_PER_S
@@ -21,6 +22,9 @@ from headgate.record.fields import STATE_FIELD_NAMES
 
 SUBSCRIPTIONS_MAX: Final = 10_000
 """Subscriptions of one cluster with series: about 10 MB of text."""
+
+QUOTAS_MAX: Final = 10_000
+"""Quotas of one cluster with series, those that will be reached soonest."""
 
 _QUIET: Final = frozenset({State.CAUGHT_UP, State.NOT_DUE, State.TRANSITION})
 """States that need no attention; a subscription that was only in these has no series."""
@@ -123,11 +127,15 @@ def _add_counts(
 
 
 def _add_quotas(lines: dict[str, list[str]], cluster: str, levels: Sequence[Level]) -> None:
+    soonest = Largest[tuple[float, Level]](QUOTAS_MAX)
     for level in levels:
-        if level.seconds_to_breach is None:
-            continue
+        if (seconds := level.seconds_to_breach) is not None:
+            soonest.add(-seconds, (seconds, level))
+    for seconds, level in soonest.items():
         of_topic = (*_topic_labels(cluster, level.topic), level.type.label)
-        _add(lines, series.SECONDS_TO_BREACH, level.seconds_to_breach, *of_topic)
+        _add(lines, series.SECONDS_TO_BREACH, seconds, *of_topic)
+        if level.period_s is not None:
+            _add(lines, series.QUOTA_PERIOD, level.period_s, *of_topic)
         if level.subscription is not None:
             name = label_value(level.subscription)
             _add(lines, series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)

@@ -21,8 +21,9 @@ from headgate.agent.cluster_client import TIMEOUT_S, ClusterClient, NotABrokerEr
 from headgate.agent.limit_questions import LimitQuestions
 from headgate.agent.limits_reading import LimitAnswers, limits_look
 from headgate.agent.look_plan import Look, LookKind, LookPlan
-from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.questions import RATES, path_of
+from headgate.agent.quota_reading import QuotaAnswers, quota_look
 from headgate.agent.reading import proof_look, survey_looks, topic_look
 from headgate.agent.request_budget import SLOW_S, RequestBudget
 from headgate.base.clock import Clock
@@ -51,12 +52,14 @@ REPLAN_TOPICS_NS: Final = NS_PER_S
 
 SUBSCRIPTIONS_MAX: Final = 5
 """Subscriptions of a topic, largest backlog first, whose own limits are asked."""
+QUOTAS_PART: Final = 10
+"""Namespaces whose quotas are asked at a time, as a part of the suspects."""
 OF_TOPIC: Final = (LookKind.STATS, LookKind.SWEEP, LookKind.PROOF)
 _GONE: Final = 404
 
 
 class History(Protocol):
-    """What the looks are told to; :class:`headgate.agent.cluster_history.ClusterHistory`."""
+    """What the looks are told to; :class:`headgate.agent.shared_history.SharedHistory`."""
 
     def note_look(self, look: TopicLook) -> None:
         """The figures of a topic or partition."""
@@ -66,6 +69,9 @@ class History(Protocol):
 
     def note_limits(self, limits: LimitsLook) -> None:
         """The limits in force for a topic."""
+
+    def note_quotas(self, quotas: QuotaLook) -> None:
+        """The backlog quotas of a namespace."""
 
     def note_gone(self, topic: str, at_ns: int) -> None:
         """No broker has the topic any more."""
@@ -81,6 +87,9 @@ class History(Protocol):
 
     def limits_wanted(self, count: int, now_ns: int) -> list[str]:
         """Those whose limits matter."""
+
+    def quotas_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Namespaces whose backlog quotas matter."""
 
     def forget(self, before_ns: int) -> None:
         """Forget what is older."""
@@ -118,7 +127,7 @@ class _Outcome(NamedTuple):
 
     reply: Reply | None
     """The last one."""
-    answers: LimitAnswers | None
+    answers: LimitAnswers | QuotaAnswers | None
     error: HeadgateError | None
     took_s: float
     requests: int
@@ -247,6 +256,8 @@ class Scout:
         """How many requests a look probably takes: one that has to find the owner is sent on."""
         if look.kind is LookKind.LIMITS:
             return len(RATES) + len(self._subscriptions.get(look.subject, ()))
+        if look.kind is LookKind.QUOTAS:
+            return 1
         is_sent_on = look.kind in OF_TOPIC and not broker and len(self._client.brokers) > 1
         return 2 if is_sent_on else 1
 
@@ -254,7 +265,7 @@ class Scout:
         """Runs in a thread of the executor."""
         start_ns = self._clock.monotonic_ns()
         reply: Reply | None = None
-        answers: LimitAnswers | None = None
+        answers: LimitAnswers | QuotaAnswers | None = None
         error: HeadgateError | None = None
         self._client.take_sent()
         is_survey = look.kind is LookKind.SURVEY
@@ -262,6 +273,8 @@ class Scout:
             if look.kind is LookKind.LIMITS:
                 asked = self._subscriptions.get(look.subject, ())
                 answers, _ = self._limits.ask(look.subject, asked)
+            elif look.kind is LookKind.QUOTAS:
+                answers = self._limits.ask_quotas(look.subject)
             else:
                 reply = self._client.get(
                     path_of(look.kind, look.subject, is_close=bool(self._scope.topics)),
@@ -327,7 +340,7 @@ class Scout:
             return str(error)
         if outcome.answers is not None:
             answers = outcome.answers
-            return self._told(lambda: self._note_limits(look.subject, answers, now_ns))
+            return self._told(lambda: self._note_policies(look.subject, answers, now_ns))
         if reply is None:
             return "no answer"
         if reply.status == _GONE and look.kind in (*OF_TOPIC, LookKind.PARTITIONS):
@@ -353,9 +366,14 @@ class Scout:
         self.missing.add(look.subject)
         return reply.reason or f"Topic {look.subject} not found"
 
-    def _note_limits(self, topic: str, answers: LimitAnswers, now_ns: int) -> None:
-        look = limits_look(topic, now_ns, answers)
-        for part in self._partitions.get(topic, [topic]):
+    def _note_policies(
+        self, subject: str, answers: LimitAnswers | QuotaAnswers, now_ns: int
+    ) -> None:
+        if isinstance(answers, QuotaAnswers):
+            self._history.note_quotas(quota_look(subject, now_ns, answers))
+            return
+        look = limits_look(subject, now_ns, answers)
+        for part in self._partitions.get(subject, [subject]):
             self._history.note_limits(replace(look, topic=part))
 
     def _note_answer(self, look: Look, reply: Reply, now_ns: int) -> None:
@@ -449,6 +467,9 @@ class Scout:
             # A history takes the limits of what it knows.
             limits = scope.topics if self.figures.looks[LookKind.STATS] else ()
         self._plan.want(LookKind.LIMITS, limits, now_ns)
+        if not scope.topics:
+            quotas = max(1, scope.suspects_max // QUOTAS_PART)
+            self._plan.want(LookKind.QUOTAS, history.quotas_wanted(quotas, now_ns), now_ns)
         self._forget_problems()
         if now_ns >= self._forget_ns:
             self._forget_ns = now_ns + NS_PER_MINUTE

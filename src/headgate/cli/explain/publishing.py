@@ -101,7 +101,8 @@ def add_quotas(page: Page, quotas: Sequence[Report], *, partitioned: bool) -> No
         if partitioned:
             text = f"its fullest partition, {short_name(quota['topic'])}: {text}"
         page.add(f"{capitalized(text)}.")
-        if quota["stoppedS"] >= 1:
+        # Figures of a cluster are not known.
+        if (quota["stoppedS"] or 0.0) >= 1:
             text = f"It stopped producers for {time_text(quota['stoppedS'])} so far"
             if quota["producersClosed"]:
                 closed = count_text(quota["producersClosed"], "producer")
