@@ -48,6 +48,14 @@ class Rates(NamedTuple):
 class InferredSubscription:
     """Follows one subscription from look to look. Call :meth:`note_look` in order of time."""
 
+    __slots__ = (
+        "_appended", "_at_ns", "_contradicts_limits", "_counts", "_entry_messages",
+        "_first_limits", "_is_reading", "_oldest", "_proof", "_published", "_reading_since",
+        "_steps", "_still_looks", "_still_since_ns", "_undelivered", "_unknown_limits",
+        "cells_ns", "limits", "look", "looks", "name", "opened_ns", "rates", "sample", "track",
+        "windows",
+    )  # fmt: skip
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.look: SubscriptionLook | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from headgate.agent.inferred_subscription import InferredSubscription, Rates
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.agent.publish_limit import Published, publish_limit_sentence
@@ -23,6 +21,11 @@ RATE_LOOKS = 8
 class InferredTopic:
     """Follows one topic or partition from look to look."""
 
+    __slots__ = (
+        "_close_ns", "_was_gone", "at_ns", "broker_rates", "gone_ns", "limits", "look", "name",
+        "owner", "proof_ns", "published", "subscriptions", "unknown",
+    )  # fmt: skip
+
     def __init__(self, name: str, owner: str) -> None:
         self.name = name
         self.owner = owner
@@ -37,7 +40,7 @@ class InferredTopic:
         """The last proof."""
         self._close_ns: int | None = None
         """The last look that was no survey."""
-        self.published: deque[Published] = deque(maxlen=RATE_LOOKS)
+        self.published: list[Published] = []
         self.gone_ns: int | None = None
         """Since when the topic has been deleted, or is being loaded by another broker."""
         self._was_gone = False
@@ -80,8 +83,16 @@ class InferredTopic:
             found[each.name] = subscription
         self.subscriptions = found  # a subscription that a look lacks was deleted
         self.published.append(Published(look.at_ns, look.published, look.published_bytes))
+        del self.published[:-RATE_LOOKS]
         self.look, self.at_ns, self.gone_ns, self._was_gone = look, look.at_ns, None, False
         self.owner = look.owner or self.owner
+
+    def forget_past(self, points: int) -> None:
+        """Keep little of what surveys alone have shown, where there is no backlog."""
+        for subscription in self.subscriptions.values():
+            subscription.forget_past(points)
+        if self.limits is None:
+            del self.published[:-2]
 
     def note_limits(self, limits: LimitsLook) -> None:
         """The limits in force from now on."""

@@ -8,9 +8,10 @@ without a backlog.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 from typing import Annotated, Final, NamedTuple, Protocol
 
@@ -42,6 +43,10 @@ SURVEY_SLOW_S: Final = 10.0
 """A survey is one large answer: its time says less about the broker than that of others."""
 SURVEYS_AT_ONCE: Final = 1
 """An answer may have 150 MB."""
+SURVEY_SLICE: Final = 1_000
+"""Topics of a survey that are read at a time: about 0.1 s."""
+READ_S: Final = 0.001
+"""Rest between two of these."""
 PROBLEMS_MAX: Final = 100
 POLL_S: Final = 0.05
 """How often to look whether a request is done."""
@@ -160,6 +165,8 @@ class Scout:
         self._topics: dict[str, list[str]] = {}
         self._subscriptions: dict[str, list[str]] = {}
         """The largest backlogs of the topics of the scope."""
+        self._survey: tuple[Look, Iterator[TopicLook]] | None = None
+        """The survey that is being read."""
         self._limits = LimitQuestions(client, clock)
         self._replan_ns = self._forget_ns = clock.monotonic_ns()
         self.figures = Figures()
@@ -190,6 +197,7 @@ class Scout:
         """Ask what is due, and tell the history what was answered; the seconds until there is more
         to do."""
         self._collect()
+        self._read_survey(SURVEY_SLICE)
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._replan_ns:
             self._replan(now_ns)
@@ -206,6 +214,7 @@ class Scout:
         for future in list(self._running):
             future.exception()
         self._collect()
+        self._read_survey(None)
 
     def not_seen(self) -> list[str]:
         """What could not be looked at, in sentences."""
@@ -245,7 +254,8 @@ class Scout:
         self._running[future] = look, broker, count
 
     def _surveys(self) -> int:
-        return sum(look.kind is LookKind.SURVEY for look, _, _ in self._running.values())
+        running = sum(look.kind is LookKind.SURVEY for look, _, _ in self._running.values())
+        return running + (self._survey is not None)
 
     def _broker(self, look: Look) -> str:
         if look.kind is LookKind.SURVEY:
@@ -386,7 +396,7 @@ class Scout:
         elif kind is LookKind.TOPICS:
             self._note_topics(topic, reply, now_ns)
         elif kind is LookKind.SURVEY:
-            self._note_survey(reply, now_ns)
+            self._note_survey(look, reply, now_ns)
         elif kind is LookKind.PROOF:
             self._history.note_proof(proof_look(reply.body, topic, reply.at_ns))
         else:
@@ -398,18 +408,42 @@ class Scout:
                 names = [sub.name for sub in largest] + self._subscriptions.get(base, [])
                 self._subscriptions[base] = list(dict.fromkeys(names))[:SUBSCRIPTIONS_MAX]
 
-    def _note_survey(self, reply: Reply, now_ns: int) -> None:
-        """Tell the history of all topics of a broker."""
-        self.topics_unnamed = 0
+    def _read_survey(self, count: int | None) -> None:
+        """Go on with the survey that is being read; ``count`` as in :meth:`_read_slice`."""
+        if self._survey is None:
+            return
+        look = self._survey[0]
         try:
-            for seen in survey_looks(reply.body, reply.at_ns, reply.owner):
+            self._read_slice(count)
+        except InputError as error:
+            self.figures.errors[look.kind] += 1
+            self.problems[look] = str(error)
+
+    def _read_slice(self, count: int | None) -> None:
+        """Tell the history of the next ``count`` topics of a broker; None: of all that are left."""
+        if self._survey is None:
+            return
+        look, (topics, self._survey) = self._survey[0], (self._survey[1], None)
+        read = 0
+        try:
+            for seen in islice(topics, count):
+                read += 1
                 if not _is_topic(seen.topic):
                     self.topics_unnamed += 1
-                    continue
-                if self._is_wanted(seen.topic):
+                elif self._is_wanted(seen.topic):
                     self._history.note_look(seen)
         finally:
-            self._replan(now_ns)
+            if read == count:
+                self._survey = look, topics
+            else:
+                self._replan(self._clock.monotonic_ns())
+
+    def _note_survey(self, look: Look, reply: Reply, now_ns: int) -> None:
+        """Begin to tell the history of all topics of a broker. The other looks go on between
+        slices."""
+        self.topics_unnamed = 0
+        self._survey = look, survey_looks(reply.body, reply.at_ns, reply.owner)
+        self._read_slice(SURVEY_SLICE)
         if self._topics:
             # The role may ask for surveys again, which show more.
             self._topics, self.topics_left_out = {}, 0
@@ -498,6 +532,8 @@ class Scout:
         until_ns = max(0, self._replan_ns - now_ns)
         if planned_ns is not None:
             until_ns = min(until_ns, max(planned_ns, self._budget.wait_ns(now_ns)))
+        if self._survey is not None:
+            return READ_S
         if self._running or not until_ns:
             return POLL_S
         return until_ns / NS_PER_S

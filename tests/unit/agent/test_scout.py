@@ -15,7 +15,7 @@ from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
 from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.request_budget import RequestBudget
-from headgate.agent.scout import Scope, Scout
+from headgate.agent.scout import SURVEY_SLICE, Scope, Scout
 from headgate.agent.shared_history import SharedHistory
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_HOUR, NS_PER_S, S_PER_HOUR
@@ -521,3 +521,29 @@ def test_a_topic_near_its_quota_is_seen_among_larger_backlogs() -> None:
     assert run.scout.problems == {}
     asked = [url for url in run.transport.urls if url.endswith("/acme/shop/backlogQuotaMap")]
     assert len(asked) == 1
+
+
+def test_a_large_survey_is_read_between_other_looks() -> None:
+    cluster = FakeCluster(list(BROKERS[:1]))
+    cluster.add(many_topics(2 * SURVEY_SLICE + 5))
+    run = Run(cluster)
+    read = []
+    while len(run.history.looks) < len(cluster.topics):
+        wait_s = run.scout.step()
+        read.append(len(run.history.looks))
+        run.clock.advance(round(wait_s * NS_PER_S))
+    found = list(dict.fromkeys(read))
+    assert [found[found.index(SURVEY_SLICE)], found[-2], found[-1]] == [
+        SURVEY_SLICE, 2 * SURVEY_SLICE, 2 * SURVEY_SLICE + 5,
+    ]  # fmt: skip
+    assert run.scout.figures.looks[LookKind.SURVEY] == 1
+
+
+def test_a_stop_reads_a_survey_to_its_end() -> None:
+    cluster = FakeCluster(list(BROKERS[:1]))
+    cluster.add(many_topics(SURVEY_SLICE + 5))
+    run = Run(cluster)
+    while not run.history.looks:
+        run.clock.advance(round(run.scout.step() * NS_PER_S))
+    run.scout.close()
+    assert len(run.history.looks) == SURVEY_SLICE + 5
