@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.agent.inferred_subscription import InferredSubscription, Rates
+from headgate.agent.inferred_subscription import InferredSubscription, Rates, missing_figure
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.agent.publish_limit import Published, publish_limit_sentence
 from headgate.base.units import NS_PER_S
@@ -33,8 +33,8 @@ class InferredTopic:
         """The last one, without its subscriptions, which have it themselves."""
         self.at_ns = 0
         self.subscriptions: dict[str, InferredSubscription] = {}
-        self.unknown: list[str] = []
-        """Subscriptions whose backlog the last look does not tell as a number."""
+        self.unknown: dict[str, str] = {}
+        """Subscriptions of which the last look does not tell a figure as a number, and which."""
         self.limits: LimitsLook | None = None
         self.proof_ns: int | None = None
         """The last proof."""
@@ -57,15 +57,18 @@ class InferredTopic:
                 # follows from what grew meanwhile.
                 self._begin_anew()
             self._close_ns = look.at_ns
+        is_fresher = self.look is not None and self.look.is_survey and not look.is_survey
+        if is_fresher:
+            self.published.clear()  # the time between the two is not known
         was_reloaded = self._was_reloaded(look)
         rates = Rates(self._rates(), self.broker_rates)
         found = {}
-        self.unknown = []
+        self.unknown = {}
         for each in look.subscriptions:
             subscription = self.subscriptions.get(each.name)
-            if each.backlog is None:
-                # Nothing follows without it: as if there had been no look, and never no backlog.
-                self.unknown.append(each.name)
+            if missing := missing_figure(each):
+                # Nothing follows without it: as if there had been no look, and never a zero.
+                self.unknown[each.name] = missing
                 if subscription is not None:
                     found[each.name] = subscription
                 continue
@@ -79,6 +82,7 @@ class InferredTopic:
                 look.published,
                 rates,
                 was_reloaded=was_reloaded,
+                is_fresher=is_fresher,
             )
             found[each.name] = subscription
         self.subscriptions = found  # a subscription that a look lacks was deleted

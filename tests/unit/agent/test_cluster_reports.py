@@ -79,14 +79,48 @@ def test_a_slow_consumer_is_named() -> None:
 def test_a_figure_that_looks_do_not_tell_is_null() -> None:
     history = ClusterHistory("c")
     unknown = replace(
-        EMPTY, backlog=5, backlog_bytes=None, consumers=(replace(FULL, permits=None),)
-    )
-    for at_s in (1, 2):
+        EMPTY, backlog=5, backlog_bytes=None, sent=None,
+        consumers=(replace(FULL, permits=None), replace(FULL, name="other", permits=5)),
+    )  # fmt: skip
+    for at_s in range(1, 9):
         history.note_look(topic_look(at_s * NS_PER_S, unknown, published=None, storage_bytes=None))
-    topic = history.topic(TOPIC, _instant(2))
+    topic = history.topic(TOPIC, _instant(8))
     (found,) = topic["subscriptions"]
     assert found["backlogBytes"] is found["permits"] is found["permitsMax"] is None
+    for field in ("appended", "appendedPerS", "acked", "ackedPerS", "delivered", "deliveredPerS"):
+        assert found["minute"][field] is found["hour"][field] is None
+    assert found["provenAckPerS"] is None
+    assert found["verdict"] == "CONSUMER"
+    assert "msg/s" not in found["sentence"]
     assert topic["storageBytes"] is topic["publishing"]["messagesPerS"] is topic["storage"] is None
+
+
+def test_permits_that_are_no_number_are_not_known_and_never_none() -> None:
+    history = ClusterHistory("c")
+    consumers = (replace(FULL, permits=None), replace(FULL, name="other", permits=-3))
+    for at_s in range(1, 9):
+        unknown = replace(EMPTY, backlog=5, consumers=consumers if at_s > 4 else (FULL,))
+        history.note_look(topic_look(at_s * NS_PER_S, unknown, published=0))
+    report = history.top(5, _instant(8))
+    (found,) = report["subscriptions"]
+    # What the last known looks showed, with the time since then named.
+    assert (found["state"], found["looks"], found["lookedForS"]) == ("no_permits", 4, 3)
+    assert f"the permits of {TOPIC} s: the broker tells no number" in report["notSeen"]
+    alone = ClusterHistory("c")
+    alone.note_look(topic_look(NS_PER_S, replace(EMPTY, backlog=5, consumers=consumers[:1])))
+    topic = alone.topic(TOPIC, _instant(2))
+    assert topic["sentence"] == "the state of its subscriptions is not known."
+    assert topic["subscriptions"] == []
+
+
+def test_permits_matter_only_where_they_decide() -> None:
+    history = ClusterHistory("c")
+    garbled = (replace(FULL, permits=None),)
+    for backlog, blocked in ((0, False), (5, True)):
+        look = replace(EMPTY, backlog=backlog, is_blocked=blocked, consumers=garbled)
+        history.note_look(topic_look((1 + backlog) * NS_PER_S, look))
+        assert history.top(5, _instant(9))["notSeen"] == []
+    assert history.topics[TOPIC].subscriptions["s"].looks == 2
 
 
 def test_the_first_look_settles_nothing() -> None:

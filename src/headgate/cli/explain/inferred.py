@@ -32,7 +32,8 @@ def is_noise(report: Report, window: Report, amount: float) -> bool:
     """Whether an amount of a window is too small to be told from the looks' own error."""
     if not is_inferred(report):
         return False
-    return bool(amount < _SHOWN_SHARE * window["appendedPerS"] * window["windowS"])
+    published_per_s = window["appendedPerS"] or 0.0  # null where it is not known
+    return bool(amount < _SHOWN_SHARE * published_per_s * window["windowS"])
 
 
 def evidence_text(report: Report) -> str:
