@@ -146,15 +146,15 @@ def watch_of(
     if settings.files:
         files = RecordFiles(OsFs(), os.path.join(settings.files, cluster.name), settings.bounds)
         stack.callback(files.close)
-    windows = RecordWindows(
-        f"agent:{cluster.name}",
-        cluster.name,
-        str(uuid.uuid4()),
-        Instants(clock.wall_ns(), clock.monotonic_ns()),
-    )
+    boot_id = str(uuid.uuid4())
+
+    def windows() -> RecordWindows:
+        start = Instants(clock.wall_ns(), clock.monotonic_ns())
+        return RecordWindows(f"agent:{cluster.name}", cluster.name, boot_id, start)
+
     return ClusterWatch(
-        cluster.name, scout, history, windows, clock,
-        budget=budget, files=files, sinks=_sinks(cluster, environment),
+        cluster.name, scout, history, windows(), clock,
+        budget=budget, files=files, sinks=_sinks(cluster, environment), file_windows=windows(),
     )  # fmt: skip
 
 
