@@ -31,15 +31,14 @@ _MS_PER_DAY: Final = 24 * NS_PER_HOUR // NS_PER_MS
 _NAME: Final = re.compile(r"[-\w.]{1,100}", re.ASCII)
 """Of a cluster: it names a folder and stands in URLs."""
 
-CERTIFICATE_KEY: Final = "tlsCertificateFilePath"
-KEY_KEY: Final = "tlsKeyFilePath"
 REFRESH_KEY: Final = "tlsCertRefreshCheckDurationSec"
 TLS_KEYS: Final = (
-    CERTIFICATE_KEY, KEY_KEY, "headgateTlsSniCertificateFilePaths", "headgateTlsSniKeyFilePaths",
-    "tlsTrustCertsFilePath", "tlsRequireTrustedClientCertOnConnect",
+    "tlsCertificateFilePath", "tlsKeyFilePath", "headgateTlsSniCertificateFilePaths",
+    "headgateTlsSniKeyFilePaths", "tlsTrustCertsFilePath", "tlsRequireTrustedClientCertOnConnect",
     REFRESH_KEY, "tlsProtocols", "tlsCiphers",
 )  # fmt: skip
 """Settings of a broker that mean the same for the agent's port."""
+TLS_NEEDED: Final = TLS_KEYS[:2]
 AGENT_KEYS: Final = (
     "listen", "files", "filesMaxMiB", "filesMaxDays", "tokenSecretKey", "tokenPublicKey", "roles",
     "headgateWebHostNames", *TLS_KEYS,
@@ -208,7 +207,7 @@ def _tls(table: Mapping[str, Any], origin: str) -> dict[str, str]:
         values[REFRESH_KEY] = str(seconds)
     given = {key: _setting(value, f"{origin}: {key}") for key, value in values.items()}
     found = {key: text for key, text in given.items() if text}
-    missing = [key for key in (CERTIFICATE_KEY, KEY_KEY) if key not in found]
+    missing = [key for key in TLS_NEEDED if key not in found]
     if found and missing:
         raise InputError(f"{origin}: TLS needs {' and '.join(missing)}, which is not set")
     return found

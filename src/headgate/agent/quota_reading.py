@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from headgate.agent.limits_reading import broker_settings
 from headgate.agent.looks import QuotaLook
 from headgate.agent.reading import count, decoded
 from headgate.base.units import GIB
@@ -36,7 +37,6 @@ class _Quota(Struct, rename="camel"):
 
 
 _MAP = msgspec.json.Decoder(dict[str, _Quota | None] | None)
-_SETTINGS = msgspec.json.Decoder(dict[str, Any])
 
 
 def quota_look(namespace: str, at_ns: int, answers: QuotaAnswers) -> QuotaLook:
@@ -49,9 +49,7 @@ def quota_look(namespace: str, at_ns: int, answers: QuotaAnswers) -> QuotaLook:
     if answers.namespace is None:
         return QuotaLook(namespace, at_ns, None, None)
     found = decoded(_MAP, answers.namespace or b"null", f"backlog quotas of {namespace}") or {}
-    settings = {}
-    if answers.settings:
-        settings = decoded(_SETTINGS, answers.settings, "the settings of a broker")
+    settings = broker_settings(answers.settings) if answers.settings else {}
     size, age = found.get(_SIZE), found.get(_AGE)
     if size is None:
         size_bytes = _broker_bytes(settings)
