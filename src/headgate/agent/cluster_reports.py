@@ -49,6 +49,7 @@ NO_EVENTS: Final = (
     "throttled events (Pulsar 4.0.4 and later tell them, and only in a topic's stats)"
 )
 NO_LIMITS: Final = "the limits in force"
+NO_STUCK_PROOF: Final = "what the dispatcher waits for (internalStats tells)"
 NO_PROOF: Final = "whether the consumer has the whole backlog (internalStats tells)"
 
 
@@ -214,6 +215,7 @@ class ClusterReports:
             "looks": min(part.looks for part in subscriptions),
             "lookedForS": min(part.at_ns - part.opened_ns for part in subscriptions) / NS_PER_S,
             "notSeen": self._not_seen(parts, instant),
+            "proof": _stuck_proof(largest, instant),
             "timeline": _plain(at_once(timeline(pasts, is_inferred=True)))
             if with_timeline
             else None,
@@ -236,7 +238,9 @@ class ClusterReports:
                 found.append(
                     f"what {topic.owner} does: {self._history.unreachable[topic.owner][1]}"
                 )
-        if any(part.is_doubtful for part in subscriptions):
+        if any(part.sample.is_stuck and part.stuck_proof is None for part in subscriptions):
+            found.append(NO_STUCK_PROOF)
+        elif any(part.is_doubtful for part in subscriptions):
             found.append(NO_PROOF)
         period_ns = period_ns_of(subscriptions)
         late_ns = instant.now_ns - min(part.at_ns for part in subscriptions)
@@ -345,6 +349,29 @@ def _window_report(
 def _shown(names: Sequence[str]) -> str:
     more = len(names) - UNKNOWN_SHOWN_MAX
     return ", ".join(names[:UNKNOWN_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _stuck_proof(part: InferredSubscription, instant: Instant) -> dict[str, Any] | None:
+    """What ``internalStats`` said of a dispatcher that is stuck; None if it is not, or there is no
+    such look."""
+    if (found := part.stuck_proof) is None:
+        return None
+    proof, cursor = found
+    at, ago_s = instant.at(proof.at_ns)
+    return {
+        "at": at,
+        "agoS": ago_s,
+        "readPosition": _position(cursor.read_position),
+        "lastPosition": _position(proof.last_position),
+        "pendingReads": cursor.pending_reads,
+        "waitsForEntry": cursor.is_waiting,
+        "hasPendingRead": cursor.has_pending_read,
+        "hasPendingReplay": cursor.has_pending_replay,
+    }
+
+
+def _position(position: tuple[int, int] | None) -> str | None:
+    return None if position is None else f"{position[0]}:{position[1]}"
 
 
 def _cell(part: InferredSubscription) -> Any:

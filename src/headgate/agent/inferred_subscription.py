@@ -18,7 +18,7 @@ from headgate.agent.infer import (
     is_doubtful,
     plain_cell,
 )
-from headgate.agent.looks import ConsumerLook, LimitsLook, ProofLook, SubscriptionLook
+from headgate.agent.looks import ConsumerLook, CursorLook, LimitsLook, ProofLook, SubscriptionLook
 from headgate.agent.oldest_message import OldestMessage
 from headgate.agent.undelivered import COUNTED_TYPES, Undelivered
 from headgate.base.units import NS_PER_S
@@ -97,8 +97,8 @@ class InferredSubscription:
         """Time, messages published and growth of the backlog of the last period."""
         self._still_since_ns: int | None = None
         self._still_looks = 0
-        self._proof: tuple[ProofLook, tuple[int, int] | None, int | None] | None = None
-        """The last proof, with its read position and pending reads."""
+        self._proof: tuple[ProofLook, CursorLook] | None = None
+        """The last one, with its cursor."""
         self._reading_since: tuple[int, int] | None = None
         self._is_reading = False
 
@@ -125,14 +125,14 @@ class InferredSubscription:
         cursor = next((one for one in proof.cursors if one.subscription == self.name), None)
         if cursor is None:
             return
-        before, self._proof = self._proof, (proof, cursor.read_position, cursor.pending_reads)
+        before, self._proof = None if self._proof is None else self._proof[1], (proof, cursor)
+        known = before is not None and None not in (before.read_position, cursor.read_position)
+        stayed = known and before is not None and before.read_position == cursor.read_position
         self._is_reading = bool(
-            before is not None
-            and cursor.pending_reads
-            and before[2]
-            and before[1] is not None
-            and before[1] == cursor.read_position
+            stayed and before is not None and cursor.pending_reads and before.pending_reads
         )
+        if known and not stayed:
+            self._still_since_ns, self._still_looks = None, 0  # it reads, whatever it sends
         is_near = proof.at_ns - self._at_ns <= PROOF_NS or self._still_since_ns is not None
         if is_near and not cursor.has_pending_replay:
             self._undelivered.prove(proof, cursor, self.sample.due, self._entry_messages)
@@ -221,6 +221,14 @@ class InferredSubscription:
     def is_doubtful(self) -> bool:
         """Whether a proof would tell more: what consumers have is not known, or nothing moves."""
         return is_doubtful(self.sample) or self._still_looks > 0
+
+    @property
+    def stuck_proof(self) -> tuple[ProofLook, CursorLook] | None:
+        """What ``internalStats`` said since nothing moves any more, if the dispatcher is stuck."""
+        found, since_ns = self._proof, self._still_since_ns
+        if found is None or since_ns is None or not self.sample.is_stuck:
+            return None
+        return found if found[0].at_ns >= since_ns else None
 
     # -- what follows from it ------------------------------------------------------------------
 
@@ -330,9 +338,9 @@ class InferredSubscription:
         consumers_changed: bool,
     ) -> Sample:
         """The sample, stuck if nothing has moved for long enough."""
-        moved = (
-            sent is None or sent > 0 or consumers_changed or (events is not None and any(events))
-        )
+        moved = sent is None or sent > 0 or consumers_changed
+        # Where the broker tells no events, a limit with a long period looks the same.
+        moved |= self._may_be_limited() if events is None else any(events)
         waits = plain_cell(sample) is None
         if moved or not waits:
             self._still_since_ns, self._still_looks = (at_ns, 1) if waits else (None, 0)
@@ -342,6 +350,11 @@ class InferredSubscription:
         self._still_looks += 1
         is_stuck = self._still_looks >= STUCK_LOOKS and at_ns - self._still_since_ns >= STUCK_NS
         return replace(sample, is_stuck=is_stuck)
+
+    def _may_be_limited(self) -> bool:
+        if self.limits is None or self._unknown_limits:
+            return True
+        return any(effective.limit is not None for effective in self.limits)
 
     def _limiters(self, events: tuple[int, ...] | None, rates: Rates) -> Sequence[LimiterEvidence]:
         """The six limiters, the ones without events and limit left out."""

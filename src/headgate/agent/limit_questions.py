@@ -83,4 +83,4 @@ class LimitQuestions:
             reply = self._client.get(path)
         except AccessRefusedError:
             return None
-        return reply.body if reply.is_ok else None
+        return bytes(reply.body) if reply.is_ok else None

@@ -68,7 +68,7 @@ class FakeTransport:
         if refused is not None:
             return _reply(refused, {"reason": "This operation requires super-user access"})
         reply = self._answer(broker, where.path, url)
-        return reply._replace(body=faults.spoil(reply.body))
+        return reply._replace(body=faults.spoil(bytes(reply.body)))
 
     def close(self) -> None:
         """Nothing is open."""
