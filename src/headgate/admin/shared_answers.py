@@ -2,7 +2,9 @@
 
 A hundred open pages ask for the same report every few seconds. A client says with the header
 ``Cache-Control: max-age=N`` (RFC 9111, 5.2.1.1) that an answer may be so old; without it, each
-answer is made anew. An answer has a tag (``ETag``), and a client that knows it gets status 304.
+answer is made anew. An answer has a tag (``ETag``), and a client that knows it gets status 304. The
+header ``Age`` says how old it is: clients that wait until it is as old as they accept come to ask
+together, and share one that is new.
 
 Only for reports that do not depend on who asks: a client's right to the route is checked before.
 """

@@ -22,7 +22,7 @@ from headgate.admin.json_pieces import (
 from headgate.admin.routing import JSON, Call, Reply
 from headgate.admin.shared_answers import SharedAnswer, accepted_age_s
 from headgate.base.names import TopicName
-from headgate.base.units import KIB
+from headgate.base.units import KIB, NS_PER_S
 from headgate.facade.protocol import Facade
 
 PART_BYTES: Final = 64 * KIB
@@ -100,7 +100,8 @@ async def answer_shared(
     found = await call.shared.get(name, age_s_max, call.clock.monotonic_ns, parts)
     if not isinstance(found, SharedAnswer):
         return Reply(200, b"", JSON, parts=found)
-    headers = {"etag": found.tag, "vary": "accept-encoding"}
+    age_s = (call.clock.monotonic_ns() - found.made_ns) // NS_PER_S
+    headers = {"age": str(age_s), "etag": found.tag, "vary": "accept-encoding"}
     if found.tag in call.headers.get("if-none-match", ""):
         return Reply(304, headers=headers)
     body = found.body

@@ -33,6 +33,12 @@ class Largest(Generic[T]):
         elif self._heap:
             heappushpop(self._heap, (key, -self._added, item))
 
+    def keeps(self, key: Any) -> bool:
+        """Whether an item with this key would be kept. Ask before you make an item that is dear."""
+        if len(self._heap) < self._count:
+            return True
+        return bool(self._heap) and bool(self._heap[0][0] < key)
+
     def items(self) -> list[T]:
         """The largest found so far, the largest first."""
         # No two have the same number, so that items are not compared.

@@ -8,7 +8,7 @@ for the same limits, so they share one cause.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parked_send import ParkedAt, ParkedSend
@@ -21,6 +21,9 @@ class ParkedCounts(NamedTuple):
     producers: int
     messages: int
     bytes: int
+
+
+NOTHING_PARKED: Final = ParkedCounts(0, 0, 0)
 
 
 class Parking:
@@ -80,6 +83,8 @@ class Parking:
         """
         if cause is ParkCause.MEMORY:
             return ParkedCounts(self._paused_count, 0, 0)
+        if not self:
+            return NOTHING_PARKED
         places = [p for p in ParkedAt if self._cause_of(p) is cause]
         return ParkedCounts(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
@@ -91,6 +96,12 @@ class Parking:
         """
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
+
+    def all_parked_ns(self, now_ns: int) -> tuple[int, ...]:
+        """:meth:`parked_ns` of each :class:`ParkCause`."""
+        if not self._causes:  # the usual case: each topic is asked every second
+            return tuple(self._spent_ns)
+        return tuple(self.parked_ns(cause, now_ns) for cause in ParkCause)
 
     def fix_causes(self, now_ns: int) -> None:
         """Keep the causes of all time until now: :meth:`correct_gate_cause` corrects only later

@@ -210,8 +210,11 @@ def test_an_answer_of_accepted_age_is_sent_to_all_and_to_nobody_twice(
     aged = (b"cache-control", b"max-age=2")
     first = api("GET", path, None, {"headers": [aged]})
     tag = first.headers["etag"]
+    assert first.headers["age"] == "0"
+    broker.clock.now_ms += 1_900
     known = api("GET", path, None, {"headers": [aged, (b"if-none-match", tag.encode())]})
     assert (known.status, known.body, known.headers["etag"]) == (304, b"", tag)
+    assert known.headers["age"] == "1"
     assert "content-length" not in known.headers
     short = api("GET", path, None, {"headers": [aged, (b"accept-encoding", b"gzip, br")]})
     assert short.headers["content-encoding"] == "gzip"

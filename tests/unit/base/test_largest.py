@@ -16,7 +16,9 @@ def test_the_largest_are_those_of_a_sort(count: int) -> None:
     items = [(chance.randrange(50), object()) for _ in range(300)]
     largest, smallest = Largest[object](count), Largest[object](count)
     for key, item in items:
+        is_kept = largest.keeps(key)
         largest.add(key, item)
+        assert any(kept is item for kept in largest.items()) is is_kept
         smallest.add(Reversed(key), item)
     expected = nlargest(count, items, key=lambda each: each[0])
     assert largest.items() == [item for _, item in expected]

@@ -11,9 +11,8 @@ from headgate.base.largest import Largest
 from headgate.base.park_cause import ParkCause
 from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import Turns, in_slices, live_topics
+from headgate.broker.slices import Turns, in_slices
 from headgate.control.adaptive import AdaptiveThrottle
-from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.explain.reports import Publishing, TopicPublishingReport, WaitingProducer
 from headgate.explain.states import AdaptiveState, ParkedState
@@ -27,6 +26,27 @@ from headgate.policy.current_limits import CurrentPublishLimits
 
 _NAME_SHOWN: Final = 80
 """Characters of a producer's name in a sentence."""
+
+
+class LargestParked:
+    """Finds the users' topics whose producers wait now, those with most waiting messages first."""
+
+    def __init__(self, count: int) -> None:
+        """At most ``count`` are found."""
+        self._worst = Largest[Topic](count)
+
+    def add(self, topic: Topic) -> None:
+        """Look at one topic of a user."""
+        parking = topic.publishing.parking
+        if parking is None:
+            return
+        paused = parking.waiting(ParkCause.MEMORY).producers
+        if parking or paused:
+            self._worst.add((parking.messages, paused, topic.name.full), topic)
+
+    def topics(self) -> list[Topic]:
+        """Those with most waiting messages, the most first."""
+        return self._worst.items()
 
 
 class PublishingReports:
@@ -76,19 +96,10 @@ class PublishingReports:
         return adaptive_state(self._throttle, topics)
 
     async def parked_topics(
-        self, engine: Engine, turns: Turns, count: int
+        self, turns: Turns, parked: LargestParked
     ) -> list[TopicPublishingReport]:
-        """The users' topics whose producers wait now, those with most waiting messages first; at
-        most ``count``."""
-        worst = Largest[Topic](count)
-        async for topic in live_topics(engine, turns):
-            parking = topic.publishing.parking
-            if parking is None or topic.is_system:
-                continue
-            paused = parking.waiting(ParkCause.MEMORY).producers
-            if parking or paused:
-                worst.add((parking.messages, paused, topic.name.full), topic)
-        return await in_slices(turns, self._reports(worst.items()))
+        """What the producers of the topics that were found wait for, the most messages first."""
+        return await in_slices(turns, self._reports(parked.topics()))
 
     def _reports(self, topics: Sequence[Topic]) -> Sliced[list[TopicPublishingReport]]:
         reports = []

@@ -11,7 +11,7 @@ from headgate.base.instants import iso_time
 from headgate.base.largest import Largest, Reversed
 from headgate.base.names import PARTITION_SUFFIX, parse_topic
 from headgate.broker.damage import damages
-from headgate.broker.slices import Pace, Turns, in_slices, live_topics
+from headgate.broker.slices import Pace, Turns, in_slices, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -19,7 +19,7 @@ from headgate.explain.reports import DamageState, TopicQuotaReport, TopReport
 from headgate.explain.states import StorageState
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.observe.explain.delivery import DeliveryReports
-from headgate.observe.explain.publishing import PublishingReports
+from headgate.observe.explain.publishing import LargestParked, PublishingReports
 from headgate.observe.explain.topic import TopicLookup, plain_in_steps
 from headgate.observe.states.quotas import enforced_ago_s, quota_states
 
@@ -36,6 +36,39 @@ class _Backlog:
     parts: list[Subscription]
     number: int
     """In the order in which they were found: of equal backlogs, the first is shown first."""
+
+
+class _SoonestQuotas:
+    """Finds the quotas on users' topics that are exceeded, then those with a breach ahead, the
+    soonest first."""
+
+    def __init__(self, count: int) -> None:
+        """At most ``count`` are found."""
+        self._soonest = Largest[tuple[str, QuotaType, Topic]](count)
+
+    def add(self, topic: Topic) -> None:
+        """Look at one topic of a user."""
+        topic_quota = topic.quota
+        # Without backlog there is nothing to report.
+        if topic_quota is None or not topic_quota.is_active:
+            return
+        for kind in QuotaType:
+            left_s = topic_quota.seconds_to_breach(kind)  # 0 while exceeded
+            is_reached = enforced_ago_s([topic_quota], kind) is not None
+            if is_reached and topic_quota.quotas[kind] is not None:
+                left_s = 0.0
+            if left_s is not None:
+                name = topic.name.full
+                self._soonest.add(Reversed((left_s, name, kind)), (name, kind, topic))
+
+    def reports(self) -> list[TopicQuotaReport]:
+        """Their reports, the soonest first."""
+        return [
+            TopicQuotaReport(topic=name, quota=state)
+            for name, kind, topic in self._soonest.items()
+            for state in quota_states([topic])
+            if state.type == kind.label
+        ]
 
 
 class TopReports:
@@ -65,8 +98,12 @@ class TopReports:
         The partitions of a topic count as one subscription: otherwise one topic could fill the
         list. System topics are left out.
         """
-        worst = Largest[_Backlog](count)
-        total, with_backlog = await self._find_backlogs(worst)
+        worst, quotas, parked = (
+            Largest[_Backlog](count),
+            _SoonestQuotas(count),
+            LargestParked(count),
+        )
+        total, with_backlog = await self._find(worst, quotas, parked)
         live = [
             (backlog, parts)
             for backlog in worst.items()
@@ -86,8 +123,8 @@ class TopReports:
             with_backlog=with_backlog,
             storage=self._storage(),
             subscriptions=reports,
-            quotas=await _soonest_quotas(self._engine, self._turns, count),
-            publishing=await self._publishing.parked_topics(self._engine, self._turns, count),
+            quotas=quotas.reports(),
+            publishing=await self._publishing.parked_topics(self._turns, parked),
             damaged=[
                 DamageState(topic=one.topic, subscription=one.subscription or None, damage=one.text)
                 for one in islice(damages(self._engine), count)
@@ -95,40 +132,45 @@ class TopReports:
         )
         return await in_slices(self._turns, plain_in_steps(report))
 
-    async def _find_backlogs(self, worst: Largest[_Backlog]) -> tuple[int, int]:
-        """Add the subscriptions of users' topics to ``worst``, in slices so that publishers do not
-        wait; returns how many there are, and how many with a backlog.
+    async def _find(
+        self, worst: Largest[_Backlog], quotas: _SoonestQuotas, parked: LargestParked
+    ) -> tuple[int, int]:
+        """Show users' topics to ``quotas`` and ``parked`` and add their subscriptions to ``worst``,
+        in one walk, in slices so that publishers do not wait; returns how many subscriptions there
+        are, and how many with a backlog.
 
-        Those of partitioned topics are kept until all partitions are known, the others are not:
-        to free 100,000 would take long.
+        Subscriptions of partitioned topics are kept until all partitions are known, the others are
+        not: to free 100,000 would take long.
         """
         partitioned: dict[str, dict[str, _Backlog]] = {}
         total = with_backlog = 0
         pace = Pace(self._turns)
-        async for topic in live_topics(self._engine, self._turns):
-            if topic.is_system:
-                continue
-            base = topic.name.full.rpartition(PARTITION_SUFFIX)[0] if topic.partition >= 0 else ""
-            # A name may look like a partition's without being one.
-            is_part = base and (base in partitioned or self._topics.partitions(parse_topic(base)))
-            by_name = partitioned.setdefault(base, {}) if is_part else None
-            for subscription in list(topic.subscriptions.values()):
-                backlog = None if by_name is None else by_name.get(subscription.name)
-                messages = subscription.backlog_messages
-                if backlog is not None:
-                    backlog.messages += messages
-                    backlog.parts.append(subscription)
-                else:
-                    total += 1
-                    of = base if is_part else topic.name.full
-                    backlog = _Backlog(of, messages, [subscription], total)
-                    if by_name is not None:
-                        by_name[subscription.name] = backlog
-                    elif messages > 0:
-                        with_backlog += 1
-                        worst.add((messages, -total), backlog)
-                if pace.spent(1):
-                    await pace.give_way()
+        async for topics in live_topic_slices(self._engine, self._turns):
+            for topic in topics:
+                # A walk through the subscriptions of one topic may pause, so that others end.
+                if topic.is_system or not topic.is_live:
+                    continue
+                quotas.add(topic)
+                parked.add(topic)
+                by_name = self._partitions_of(topic, partitioned)
+                for subscription in list(topic.subscriptions.values()):
+                    messages = subscription.backlog_messages
+                    if by_name is None:
+                        total += 1
+                        with_backlog += messages > 0
+                        key = (messages, -total)
+                        if messages > 0 and worst.keeps(key):
+                            name = topic.name.full
+                            worst.add(key, _Backlog(name, messages, [subscription], total))
+                    elif (backlog := by_name.get(subscription.name)) is not None:
+                        backlog.messages += messages
+                        backlog.parts.append(subscription)
+                    else:
+                        total += 1
+                        base = _base_of(topic)
+                        by_name[subscription.name] = _Backlog(base, messages, [subscription], total)
+                    if pace.spent(1):
+                        await pace.give_way()
         while partitioned:
             _, by_name = partitioned.popitem()
             while by_name:
@@ -140,27 +182,19 @@ class TopReports:
                     await pace.give_way()
         return total, with_backlog
 
+    def _partitions_of(
+        self, topic: Topic, partitioned: dict[str, dict[str, _Backlog]]
+    ) -> dict[str, _Backlog] | None:
+        """The subscriptions that were found on the partitions of a topic of which this is one; None
+        if it is no partition. A name may look like a partition's without being one."""
+        if topic.partition < 0:
+            return None
+        base = _base_of(topic)
+        if base in partitioned or self._topics.partitions(parse_topic(base)):
+            return partitioned.setdefault(base, {})
+        return None
 
-async def _soonest_quotas(engine: Engine, turns: Turns, count: int) -> list[TopicQuotaReport]:
-    """The quotas on users' topics that are exceeded, then those with a breach ahead, the soonest
-    first; at most ``count``."""
-    soonest = Largest[tuple[str, QuotaType, Topic]](count)
-    async for topic in live_topics(engine, turns):
-        topic_quota = topic.quota
-        # Without backlog there is nothing to report.
-        if topic_quota is None or not topic_quota.is_active:
-            continue
-        for kind in QuotaType:
-            left_s = topic_quota.seconds_to_breach(kind)  # 0 while exceeded
-            is_reached = enforced_ago_s([topic_quota], kind) is not None
-            if is_reached and topic_quota.quotas[kind] is not None:
-                left_s = 0.0
-            if left_s is not None:
-                name = topic.name.full
-                soonest.add(Reversed((left_s, name, kind)), (name, kind, topic))
-    return [
-        TopicQuotaReport(topic=name, quota=state)
-        for name, kind, topic in soonest.items()
-        for state in quota_states([topic])
-        if state.type == kind.label
-    ]
+
+def _base_of(partition: Topic) -> str:
+    """The name of the topic of which this is a partition."""
+    return partition.name.full.rpartition(PARTITION_SUFFIX)[0]

@@ -29,7 +29,7 @@ _POINT = struct.Struct(f"<{1 + len(ParkCause)}q")
 def parked_ns(parking: Parking, now_ns: int) -> Nanoseconds:
     """Time in which anything waited for each cause, until now; it never falls."""
     parking.fix_causes(now_ns)
-    return tuple(parking.parked_ns(cause, now_ns) for cause in ParkCause)
+    return parking.all_parked_ns(now_ns)
 
 
 class ParkedTrack:

@@ -24,6 +24,7 @@ PUBLISH_COLUMNS: Final = (
 PARKED_COLUMNS: Final = PARKED_FIELD_NAMES
 """For each cause nanoseconds, messages and bytes; for ``memory`` only nanoseconds."""
 
+_CAUSES: Final = tuple(ParkCause)
 _NOTHING: Final = (0,) * len(PARKED_COLUMNS)
 
 LIMIT_CAUSES: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
@@ -151,8 +152,8 @@ def parked_values(topic: Topic) -> tuple[int, ...]:
     now_ns = topic.now_ns
     parking.fix_causes(now_ns)
     values: list[int] = []
-    for cause in ParkCause:
-        values.append(parking.parked_ns(cause, now_ns))
+    for cause, parked_ns in zip(_CAUSES, parking.all_parked_ns(now_ns), strict=True):
+        values.append(parked_ns)
         if cause is not ParkCause.MEMORY:
             waiting = parking.waiting(cause)
             values += (waiting.messages, waiting.bytes)

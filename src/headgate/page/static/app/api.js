@@ -4,8 +4,9 @@
 const ROOT = new URL("../", document.baseURI);
 const TIMEOUT_MS = 15_000;
 const KEPT_MAX = 200;
-// So old may an answer be that the server made for another page; not just after a change.
-const SHARED_AGE_S = 2;
+// So old may an answer be that the server made for another page, and no older than the page's own
+// interval, so that a lone page gets new answers. Just after a change, each answer is new.
+const SHARED_AGE_S_MAX = 5;
 
 let changedAtMs = -Infinity;
 
@@ -70,14 +71,14 @@ function refusal(reply, reason) {
   return error;
 }
 
-async function send(method, path, body) {
+async function send(method, path, body, everyS) {
   const headers = { ...ownHeaders(), Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const kept = method === "GET" ? answers.get(path) : undefined;
   if (kept?.etag) headers["If-None-Match"] = kept.etag;
   if (method !== "GET") changedAtMs = performance.now();
-  else if (performance.now() - changedAtMs > 1000 * SHARED_AGE_S + TIMEOUT_MS) {
-    headers["Cache-Control"] = `max-age=${SHARED_AGE_S}`;
+  else if (everyS && performance.now() - changedAtMs > 1000 * SHARED_AGE_S_MAX + TIMEOUT_MS) {
+    headers["Cache-Control"] = `max-age=${Math.min(SHARED_AGE_S_MAX, everyS)}`;
   }
   let reply;
   try {
@@ -93,7 +94,11 @@ async function send(method, path, body) {
     const late = error.name === "TimeoutError";
     throw new Refused(0, late ? "No answer within 15 s" : "The server cannot be reached");
   }
-  if (reply.status === 304 && kept) return kept.value;
+  const madeAtMs = performance.now() - 1000 * Number(reply.headers.get("Age") ?? 0);
+  if (reply.status === 304 && kept) {
+    kept.madeAtMs = madeAtMs;
+    return kept.value;
+  }
   const text = await reply.text();
   let value = null;
   try {
@@ -104,7 +109,7 @@ async function send(method, path, body) {
   if (!reply.ok) throw refusal(reply, value?.reason ?? reply.statusText ?? "refused");
   if (method === "GET") {
     answers.delete(path);
-    answers.set(path, { etag: reply.headers.get("ETag"), value });
+    answers.set(path, { etag: reply.headers.get("ETag"), value, madeAtMs });
     if (answers.size > KEPT_MAX) answers.delete(answers.keys().next().value);
   }
   return value;
@@ -137,5 +142,13 @@ export async function getMessage(path) {
   };
 }
 
-export const get = (path) => send("GET", path);
+// With `everyS`, the page asks again after so many seconds, and an answer made for another page serves.
+export const get = (path, everyS = 0) => send("GET", path, undefined, everyS);
 export const request = send;
+
+// How long ago the server made its answer to `path`. Pages that ask anew as soon as that is as old as
+// their interval come to ask together, and share an answer that is new.
+export function ageMs(path) {
+  const kept = answers.get(path);
+  return kept ? performance.now() - kept.madeAtMs : 0;
+}

@@ -1,7 +1,7 @@
 // What the URL says, and answers that are asked for again and again.
 
 import { useCallback, useEffect, useState } from "../vendor/preact.js";
-import { get } from "./api.js";
+import { ageMs, get } from "./api.js";
 
 // "#/topic/a/b?x=1" as {parts: ["topic", "a", "b"], query: URLSearchParams}.
 export function readRoute() {
@@ -38,6 +38,7 @@ export function setQuery(name, value) {
 
 export const INTERVALS_S = [2, 5, 15, 60];
 export const INTERVAL_S = 5;
+const LEAST_MS = 1000;
 
 // How often to ask: 0 is never. In the URL, so that a link keeps it.
 export function intervalOf(query) {
@@ -51,23 +52,25 @@ export function useAnswer(path, everyS) {
   const [found, setFound] = useState({ path, value: null, error: null, atMs: 0 });
   const [now, setNow] = useState(Date.now());
   const ask = useCallback(async () => {
-    if (!path) return;
+    if (!path) return 0;
     try {
-      const value = await get(path);
+      const value = await get(path, everyS);
       setFound({ path, value, error: null, atMs: Date.now() });
+      return ageMs(path);
     } catch (error) {
       setFound((before) => ({
         ...(before.path === path ? before : { path, value: null, atMs: 0 }),
         error,
       }));
     }
-  }, [path]);
+    return 0;
+  }, [path, everyS]);
   useEffect(() => {
     let timer = 0;
     let isOver = false;
     const turn = async () => {
-      if (!document.hidden) await ask();
-      if (!isOver && everyS) timer = setTimeout(turn, 1000 * everyS);
+      const agedMs = document.hidden ? 0 : await ask();
+      if (!isOver && everyS) timer = setTimeout(turn, Math.max(LEAST_MS, 1000 * everyS - agedMs));
     };
     turn();
     const shown = () => {
