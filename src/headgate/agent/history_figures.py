@@ -138,8 +138,9 @@ def _subscription_values(point: Point, look: SubscriptionLook) -> dict[str, Valu
         "type": look.type or None,
         "consumers": len(look.consumers),
         "appended": point.appended,
-        "msgs_out": point.sent,
-        "bytes_out": point.sent_bytes,
+        # Surveys do not tell what was sent.
+        "msgs_out": None if look.sent is None else point.sent,
+        "bytes_out": None if look.sent_bytes is None else point.sent_bytes,
         "acked": point.acked,
         "skipped": point.skipped,
         "rewound": point.rewound,

@@ -57,28 +57,34 @@ class QuotaGuard:
         """The largest backlog in bytes that surveys showed in each namespace."""
         self._checked_ns: dict[str, int] = {}
         """When a close look at a topic last told its quotas."""
+        self._own: set[str] = set()
+        """Topics whose size quota was another than their namespace's then."""
 
     # -- what looks show ---------------------------------------------------------------------
 
     def note_look(self, look: TopicLook, before: TopicLook | None = None) -> None:
         """Take a look at a topic, ``before`` which there was another."""
+        namespace = _namespace(look.topic)
+        quotas = self._quotas.get(namespace)
         if not look.is_survey:
             self._checked_ns[look.topic] = look.at_ns
+            if quotas is None or quotas.size_bytes != look.quota_size_bytes:
+                self._own.add(look.topic)
+            else:
+                self._own.discard(look.topic)
             self.forecast.note_look(look)
             return
         used = look.backlog_bytes
         if used is None:
             return
-        namespace = _namespace(look.topic)
         if used > self._backlogs.get(namespace, -1) and (
             namespace in self._backlogs or len(self._backlogs) < NAMESPACES_MAX
         ):
             self._backlogs[namespace] = used
-        if look.topic in self._checked_ns:
-            self.forecast.note_look(look)
-            return
-        quotas = self._quotas.get(namespace)
         limit = None if quotas is None else quotas.size_bytes
+        if look.topic in self._own or (limit is None and look.topic in self._checked_ns):
+            self.forecast.note_look(look)  # with the quotas that the close look told
+            return
         if limit is None:
             self.forecast.note_gone(look.topic)
             return
@@ -98,6 +104,7 @@ class QuotaGuard:
     def note_gone(self, topic: str) -> None:
         """A topic was deleted or unloaded."""
         self._checked_ns.pop(topic, None)
+        self._own.discard(topic)
         self.forecast.note_gone(topic)
 
     def forget(self, before_ns: int, topics: Mapping[str, KnownTopic]) -> None:
@@ -105,6 +112,7 @@ class QuotaGuard:
         self.forecast.forget(before_ns)
         for topic in [topic for topic in self._checked_ns if topic not in topics]:
             del self._checked_ns[topic]
+            self._own.discard(topic)
         for name in [name for name, each in self._quotas.items() if each.at_ns < before_ns]:
             del self._quotas[name]
             self._backlogs.pop(name, None)

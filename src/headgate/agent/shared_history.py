@@ -108,9 +108,9 @@ class SharedHistory:
             known = self._history.topics.get(look.topic)
             before = None if known is None else known.look
             self._history.note_look(look)
-            self._quotas.note_look(look, before)
             if self._history.topics[look.topic].look is look:
                 # The history ignores a survey that may be older than the look before.
+                self._quotas.note_look(look, before)
                 self._totals.note_look(look)
             self.looks += 1
             self.last_look_ns = max(look.at_ns, self.last_look_ns or look.at_ns)

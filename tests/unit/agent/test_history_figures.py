@@ -57,8 +57,9 @@ def test_throttled_events_are_counted_since_the_first_look() -> None:
         "throttled_broker_bytes_events": 2,
     }
     assert found.values["throttled_broker_messages_events"] == 0
-    history.note_look(look(1, backlog(), topic=f"{TOPIC}-other", is_survey=True))
+    history.note_look(look(1, backlog(sent=None), topic=f"{TOPIC}-other", is_survey=True))
     (other,) = figures_of(history.topics[f"{TOPIC}-other"], totals)
+    assert (other.values["msgs_out"], other.values["bytes_out"]) == (None, 0)
     assert "throttled_topic_messages_events" not in other.values
 
 

@@ -70,6 +70,25 @@ def test_a_close_look_tells_the_topics_own_quota() -> None:
     assert played.guard.forecast.of_topic(TOPIC) == []
 
 
+def test_a_quota_that_changes_for_the_namespace_changes_for_its_topics() -> None:
+    played = Played()
+    own = f"{TOPIC}-own"
+    for topic, limit in ((TOPIC, 100 * MIB), (own, 50 * MIB)):
+        played.note(look(0, backlog(backlog_bytes=20 * MIB), topic=topic, quota_size_bytes=limit))
+    played.guard.note_quotas(QuotaLook(NAMESPACE, S, 40 * MIB, None))
+    for topic in (TOPIC, own):
+        played.survey(100, 30 * MIB, topic)
+    assert (played.level().limit, played.level(own).limit) == (40 * MIB, 50 * MIB)
+
+
+def test_a_time_quota_of_a_close_look_goes_on_through_surveys() -> None:
+    played = Played(None)
+    played.guard.note_quotas(QuotaLook(NAMESPACE, 0, None, 3_600))
+    played.note(look(0, backlog(), quota_age_s=3_600, oldest_age_s=60.0))
+    played.survey(100, 5)
+    assert (played.level().limit, played.level().used) == (3_600, 60)
+
+
 def test_without_a_known_quota_there_is_no_forecast() -> None:
     played = Played(None)
     played.survey(0, 90 * MIB)
