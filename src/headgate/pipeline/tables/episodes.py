@@ -106,7 +106,7 @@ _FIGURES: Final = (
     TableColumn(
         STUCK_COLUMN,
         LONG,
-        "Part of blame_broker_ns in which the broker's dispatcher was stuck.",
+        "Time in which the broker's dispatcher was stuck, which blames the broker.",
         NS,
         least=0,
     ),
