@@ -27,7 +27,7 @@ from typing import Any, Final
 import pyspark
 from pyspark.sql import SparkSession
 
-from bench.processes import cpu_s, watched_memory
+from bench.processes import cpu_s, peak_mib, watched_memory
 from bench.report import Table, number
 from bench.telemetry import Telemetry, write_telemetry
 from headgate.pipeline.derived.catalogue import DERIVED
@@ -106,6 +106,7 @@ class Stages:
             "cpu_s": cpu_s() - before_s,
             "shuffled_bytes": shuffled_bytes(self._spark) - bytes_,
             "heap_mib": live_heap_mib(self._spark),
+            "python_mib": peak_mib()["python"],
         }
         self.figures[name] = figures
         print(f"  {name}: {stage_text(figures)}", file=sys.stderr, flush=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import importlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -39,6 +39,11 @@ LOG: Final = "_delta_log"
 """The folder in each table's folder that has its versions."""
 
 _VERSION: Final = re.compile(r"\d{20}\.(json|checkpoint)")
+
+T = TypeVar("T")
+
+BATCH_ROWS: Final = 1 << 16
+"""Rows of one part of a large file."""
 
 READ_AT_ONCE: Final = 16
 """Small files that are read in parallel: in S3 each takes three round trips."""
@@ -191,11 +196,26 @@ class TableStore:
             with file:
                 return file.read(list(columns))
 
+        yield from self.each(paths, read)
+
+    def each(self, paths: Iterable[str], read: Callable[[str], T]) -> Iterator[T]:
+        """What ``read`` finds in each file, in the given order; in S3 many at once."""
         if not self.is_object_store:
             yield from map(read, paths)
             return
         with ThreadPoolExecutor(READ_AT_ONCE) as pool:
             yield from pool.map(read, paths)
+
+    def column_batches(
+        self, table: str, path: str, columns: Sequence[str], repeated: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of a file of any size, in parts. A part has each value of the columns
+        ``repeated`` once, as the file does."""
+        file = pq.ParquetFile(
+            self.path(table, path), filesystem=self.files, read_dictionary=[*repeated]
+        )
+        with file:
+            yield from file.iter_batches(BATCH_ROWS, columns=[*columns], use_threads=False)
 
     def column_max(self, table: str, paths: Sequence[str], column: str) -> int | None:
         """The largest value of a column of whole numbers in some files, by their footers; None if
