@@ -153,6 +153,17 @@ class Session(asyncio.BufferedProtocol):
             asked = command.subscribe
             self._read[asked.consumer_id] = (self._log.kept.setdefault(asked.topic, []), 0)
             self.write(encode.success(asked.request_id))
+        elif command.type == CommandType.CLOSE_CONSUMER:
+            self.write(encode.success(command.close_consumer.request_id))
+        elif command.type == CommandType.PARTITIONED_METADATA:
+            self.write(encode.partition_metadata(command.partitionMetadata.request_id, 0))
+        elif command.type == CommandType.LOOKUP:
+            port = self._transport.get_extra_info("sockname")[1]
+            asked_id, url = command.lookupTopic.request_id, f"pulsar://127.0.0.1:{port}"
+            self.write(encode.lookup_connect(asked_id, broker_url=url))
+        elif command.type == CommandType.GET_TOPICS_OF_NAMESPACE:
+            asked_id = command.getTopicsOfNamespace.request_id
+            self.write(encode.topics_of_namespace(asked_id, self._log.kept))
 
 
 async def _serve(path: str) -> None:

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from headgate.demo.scenes import subjects
+from headgate.demo.scenes import clusters, subjects
 
 _LIMIT_S = 90.0
 _END_S = 10.0
@@ -45,13 +46,16 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def _wait_for(process: subprocess.Popen[str], text: str) -> None:
-    """Read until a line has the text; the test's own limit of time ends it otherwise."""
+def _wait_for(process: subprocess.Popen[str], text: str) -> str:
+    """Read until a line has the text; the test's own limit of time ends it otherwise. Returns what
+    was read."""
     assert process.stdout is not None
+    read = ""
     for line in process.stdout:
+        read += line
         if text in line:
-            return
-    raise AssertionError(f"it ended without {text!r}")
+            return read
+    raise AssertionError(f"it ended without {text!r}: {read}")
 
 
 def _demo_processes(folder: Path) -> list[str]:
@@ -67,8 +71,16 @@ def _demo_processes(folder: Path) -> list[str]:
 
 
 def test_every_verdict_is_right_and_the_repair_helps(start: Start, tmp_path: Path) -> None:
-    process = start("--seconds", "12")
-    text, _ = process.communicate(timeout=_LIMIT_S)
+    process = start("--seconds", "12", "--keep")
+    text = _wait_for(process, "Ctrl-C ends the brokers")
+    pages = re.findall(r"^  (http://\S+)/$", text.partition("Open the page")[2], re.M)
+    assert len(pages) == len(clusters())
+    for url in pages:
+        with urllib.request.urlopen(f"{url}/headgate/", timeout=_END_S) as page:
+            assert b"Headgate" in page.read()
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=_LIMIT_S)
+    text += rest
     assert process.returncode == 0, text
     for subject, scene in subjects():
         line = (

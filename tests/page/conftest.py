@@ -13,6 +13,7 @@ from devkit.browser import known_browser
 from devkit.paths import ROOT
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
+from tests.page.agent_scene import AgentScene
 from tests.page.scene import Scene, ten_situations
 
 ARTIFACTS = ROOT / "artifacts" / "page"
@@ -27,6 +28,14 @@ OpenPage = Callable[..., Page]
 def scene() -> Iterator[Scene]:
     """The situations of :mod:`tests.page.scene`, which no test changes."""
     played = ten_situations()
+    yield played
+    played.close()
+
+
+@pytest.fixture(scope="session")
+def agent() -> Iterator[AgentScene]:
+    """An agent that watches two clusters, which no test changes."""
+    played = AgentScene()
     yield played
     played.close()
 
@@ -52,7 +61,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
-    """``open_page(view, size, scheme, url)`` opens a view and waits until it has data, or
+    """``open_page(view, size, scheme, url, search)`` opens a view and waits until it has data, or
     asks for credentials.
 
     At the end of the test no page may have asked another host, run into an error of a script or of
@@ -66,6 +75,7 @@ def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
         size: tuple[int, int] = WIDE,
         scheme: Any = "light",
         url: str = "",
+        search: str = "",
     ) -> Page:
         home = url or scene.url
         context = browser.new_context(
@@ -83,7 +93,7 @@ def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
         page.on("pageerror", lambda error: problems.append(f"a script failed: {error}"))
         page.on("console", lambda line: _note(line, problems))
         page.on("dialog", lambda dialog: (problems.append(dialog.message), dialog.dismiss()))
-        page.goto(f"{home}/headgate/#/{view}")
+        page.goto(f"{home}/headgate/{search}#/{view}")
         data = page.locator(".freshness.fresh", has_text="old")
         data.or_(page.locator(".sign-in")).first.wait_for()
         return page

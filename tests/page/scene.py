@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from starlette.types import ASGIApp
@@ -85,19 +85,21 @@ class Scene:
         self,
         build: Callable[[World], Coroutine[Any, Any, None]],
         guard: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         """``build`` fills the started world; time passes in it as in any coroutine of a world.
-        ``guard`` gives what stands before the admin API, but not before the page."""
+        ``guard`` gives what stands before the admin API, but not before the page. ``settings`` are
+        the broker's."""
         self._guard = guard
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="world")
         self.requests: list[tuple[str, str]] = []
         """Method and path with query of each request, in order."""
         self.is_reachable = True
         """If False, the server ends each connection without an answer, as a broker that is gone."""
-        self.world = self._do(World)
+        self.world = self._do(lambda: World(settings=settings))
         self._app = self._do(self._start)
         self.play(build)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -133,7 +135,19 @@ class Scene:
         self._thread.shutdown()
 
 
-def _handler(scene: Scene) -> type[BaseHTTPRequestHandler]:
+class Answering(Protocol):
+    """What answers the requests of a browser."""
+
+    is_reachable: bool
+
+    def ask(self, method: str, path: str, body: bytes, headers: Sequence[Any]) -> Answer:
+        """One request."""
+        ...
+
+
+def handler(scene: Answering) -> type[BaseHTTPRequestHandler]:
+    """Hands the requests of a small HTTP server to a scene."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -164,21 +178,21 @@ def _handler(scene: Scene) -> type[BaseHTTPRequestHandler]:
 
 def ten_situations() -> Scene:
     """The backlogs above, after some minutes."""
-    scene = Scene(_nothing)
+    scene = Scene(nothing)
     scene.play(lambda world: _build(scene, world))
     return scene
 
 
 def limited_backlog(guard: Callable[[ASGIApp], ASGIApp]) -> Scene:
     """One backlog that a limit of its subscription holds, behind ``guard``."""
-    scene = Scene(_nothing, guard)
+    scene = Scene(nothing, guard)
     scene.play(lambda world: _build(scene, world, [LIMITED]))
     return scene
 
 
 def many_subscriptions(topics: int, each: int) -> Scene:
     """So many topics with so many subscriptions each, all of which have a backlog."""
-    scene = Scene(_nothing)
+    scene = Scene(nothing)
 
     async def build(world: World) -> None:
         client = await world.connect()
@@ -194,7 +208,7 @@ def many_subscriptions(topics: int, each: int) -> Scene:
     return scene
 
 
-async def _nothing(_: World) -> None:
+async def nothing(_: World) -> None:
     """An empty broker."""
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.page.conftest import PHONE, WIDE, OpenPage
 from tests.page.scene import BACKLOGS, HOSTILE
@@ -18,6 +17,7 @@ from tests.page.views import (
     subscription_view,
     topic_view,
 )
+from tests.page.whole import assert_whole, headings
 
 CAUSES = {
     "CONSUMER": "Consumer",
@@ -25,10 +25,6 @@ CAUSES = {
     "THROTTLED_SUBSCRIPTION": "Subscription limit",
     "THROTTLED_TOPIC": "Topic limit",
 }
-
-
-def heading(page: Page, level: int) -> list[str]:
-    return page.get_by_role("heading", level=level).all_inner_texts()
 
 
 @pytest.mark.parametrize(
@@ -40,22 +36,8 @@ def heading(page: Page, level: int) -> list[str]:
 def test_a_view_is_whole(
     open_page: OpenPage, artifacts: Path, view: str, size: tuple[int, int], scheme: str
 ) -> None:
-    """It has its heading, nothing sticks out to the side, axe-core finds nothing serious."""
     page = open_page(view, size, scheme)
-    assert heading(page, 1) == [VIEWS[view]]
-    page.wait_for_load_state("networkidle")
-    page.screenshot(path=artifacts / f"{file_name(view)}-{size[0]}-{scheme}.png", full_page=True)
-    outside = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
-    assert outside <= 0, f"{outside} px stick out"
-    report = Axe().run(page).response
-    assert {"color-contrast", "document-title"} <= {each["id"] for each in report["passes"]}
-    serious = [
-        f"{each['id']}: {node['target']} {node['failureSummary']}"
-        for each in report["violations"]
-        if each["impact"] in ("serious", "critical")
-        for node in each["nodes"]
-    ]
-    assert not serious, "\n".join(serious)
+    assert_whole(page, VIEWS[view], artifacts / f"{file_name(view)}-{size[0]}-{scheme}.png")
 
 
 def test_now_names_the_cause_of_each_backlog(open_page: OpenPage) -> None:
@@ -86,7 +68,9 @@ def test_filters_stand_in_the_url_and_hold_after_a_reload(open_page: OpenPage) -
 
 def test_a_topic_shows_both_sides_and_its_limits(open_page: OpenPage) -> None:
     page = open_page(topic_view("topic-limit"))
-    assert {"Publishing", "Dispatching", "Limits in force", "Backlog quotas"} <= {*heading(page, 2)}
+    assert {"Publishing", "Dispatching", "Limits in force", "Backlog quotas"} <= {
+        *headings(page, 2)
+    }
     row = page.get_by_role("row").filter(has_text="Dispatch, topic")
     expect(row).to_contain_text("15 msg/s")
     expect(row).to_contain_text("topic policy")

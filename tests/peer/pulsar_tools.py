@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -75,53 +77,59 @@ class Tools:
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return f"ended after {COMMAND_LIMIT_S} s"
-        lacking = [part for part in (*step.prints, *step.fails) if part not in result.stdout]
-        if lacking:
-            return f"does not print {lacking}:\n{result.stdout[-SHOWN_CHARACTERS:]}"
-        if bool(result.returncode) is not bool(step.fails):
-            return f"status {result.returncode}:\n{result.stdout[-SHOWN_CHARACTERS:]}"
-        return ""
+        return problem_of(step, result.stdout, is_done=not result.returncode)
 
 
-def plain(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
-    """A broker without authentication, and what the tools' configuration says of it."""
+def problem_of(step: Step, text: str, *, is_done: bool) -> str:
+    """What is wrong with what a command printed and whether it succeeded; empty if nothing is."""
+    shown = text[-SHOWN_CHARACTERS:]
+    lacking = [part for part in (*step.prints, *step.fails) if part not in text]
+    if lacking:
+        return f"does not print {lacking}:\n{shown}"
+    if is_done is bool(step.fails):
+        return f"{'succeeds' if is_done else 'fails'}:\n{shown}"
+    return ""
+
+
+@contextmanager
+def plain(folder: Path) -> Iterator[dict[str, str]]:
+    """A broker without authentication: what the tools' configuration says of it."""
     broker = BrokerProcess(folder).start()
-    return broker, {"webServiceUrl": broker.admin_url, "brokerServiceUrl": broker.service_url}
+    try:
+        yield {"webServiceUrl": broker.admin_url, "brokerServiceUrl": broker.service_url}
+    finally:
+        broker.close()
 
 
-def secured(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
+@contextmanager
+def secured(folder: Path) -> Iterator[dict[str, str]]:
     """The same for one that only offers TLS and asks for a token."""
-    found = secured_broker(folder)
-    return found.broker, {
-        "webServiceUrl": found.broker.admin_url_tls,
-        "brokerServiceUrl": found.broker.service_url_tls,
-        "useTls": "true",
-        "authPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
-        "authParams": f"file://{found.token}",
-        "tlsTrustCertsFilePath": str(found.authority),
-        "tlsEnableHostnameVerification": "true",
-    }
+    with secured_broker(folder) as found:
+        yield {
+            "webServiceUrl": found.broker.admin_url_tls,
+            "brokerServiceUrl": found.broker.service_url_tls,
+            "useTls": "true",
+            "authPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+            "authParams": f"file://{found.token}",
+            "tlsTrustCertsFilePath": str(found.authority),
+            "tlsEnableHostnameVerification": "true",
+        }
 
 
 def play_tools(java: str, jars: Path) -> int:
     """Play the story on both brokers; 0 if all was right."""
     steps = read_story(STORY.read_text(encoding="utf-8"))
     wrong = 0
-    for start in (plain, secured):
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary)
-            broker, values = start(folder)
-            try:
-                config = folder / "client.conf"
-                config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
-                tools = Tools(java, jars, config)
-                for step in steps:
-                    if problem := tools.problem(step):
-                        wrong += 1
-                        sys.stdout.write(f"{start.__name__}: {' '.join(step.words)}: {problem}\n")
-            finally:
-                broker.close()
-        sys.stdout.write(f"Pulsar's tools, {start.__name__}: {len(steps)} commands\n")
+    for name, start in (("plain", plain), ("secured", secured)):
+        with tempfile.TemporaryDirectory() as temporary, start(Path(temporary)) as values:
+            config = Path(temporary) / "client.conf"
+            config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+            tools = Tools(java, jars, config)
+            for step in steps:
+                if problem := tools.problem(step):
+                    wrong += 1
+                    sys.stdout.write(f"{name}: {' '.join(step.words)}: {problem}\n")
+        sys.stdout.write(f"Pulsar's tools, {name}: {len(steps)} commands\n")
     return 1 if wrong else 0
 
 

@@ -18,10 +18,12 @@ from tests.peer.agent_truth.situations import ROUNDS
 from tests.peer.apache_pulsar import ApachePulsar
 from tests.peer.full_disk import play_on_full_disk
 from tests.peer.pulsar_tools import play_tools
+from tests.peer.pulsar_verbs import play_verbs
 from tests.peer.s3_server import PYTHON_VARIABLE
 from tests.peer.secured_broker import PASSWORD, USER, Secured, secured_broker
 from tests.service.process import BrokerProcess
 from tests.spark.labelled import CLUSTERS
+from tests.unit.security.jwks_examples import AUDIENCE
 
 LAUNCHER = "org.junit.platform.console.ConsoleLauncher"
 FULL_DISK = "full-disk"
@@ -96,6 +98,9 @@ def _secrets(found: Secured) -> dict[str, str]:
         "key": str(found.key),
         "user": USER,
         "password": PASSWORD,
+        "issuer": found.issuer.url,
+        "audience": AUDIENCE,
+        "credentials": str(found.credentials),
     }
 
 
@@ -147,12 +152,8 @@ def _with_broker(command: Callable[[BrokerProcess], Sequence[str]]) -> int:
 
 def _with_secured(command: Callable[[Secured], Sequence[str]]) -> int:
     """The same with a broker that has TLS and authentication."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = secured_broker(Path(folder))
-        try:
-            return _status(command(found))
-        finally:
-            found.broker.close()
+    with tempfile.TemporaryDirectory() as folder, secured_broker(Path(folder)) as found:
+        return _status(command(found))
 
 
 def _status(command: Sequence[str]) -> int:
@@ -207,7 +208,7 @@ PARTS: dict[str, Callable[..., int]] = {
     "java-5": play_java_5,
     "node": play_node,
     "go": play_go,
-    "tools": lambda java, jars: play_tools(java, Path(jars)),
+    "tools": lambda java, jars: play_verbs(java, Path(jars)) or play_tools(java, Path(jars)),
     "s3": play_s3,
     "spark": play_spark,
     "agent": play_agent,

@@ -105,6 +105,12 @@ def test_it_answers_as_a_broker_does_and_writes_its_last_window(
         assert agent.ask(path + "away")[0] == 404
         status, health = agent.ask("/health")
         assert (status, health["status"]) == (200, "ok")
+        prod, away = agent.ask("/admin/v2/headgate/clusters?totals=true")[1]
+        assert (prod["reachable"], prod["brokers"], away["reachable"]) == (True, 1, False)
+        assert (prod["totals"]["subscriptions"], away["lastSurveyAgeS"]) == (1, None)
+        status, own = agent.ask("/admin/v2/headgate/permissions/own")
+        assert (status, own) == (200, {"role": "", "allowed": []})
+        assert "cluster" in agent.ask("/headgate/server.json")[1]["views"]
         metrics = agent.ask("/metrics")[1]
         assert 'headgate_agent_topics{cluster="prod"}' in metrics
         assert re.search(

@@ -13,6 +13,7 @@ FAULTS = range(1, 21)
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 _JAVA_TEST = re.compile(r"`(\w+Test)\.(\w+)`")
 _GO_TEST = re.compile(r"`(Test\w+)`")
+_PYTHON_TEST = re.compile(r"`(\w+_test\.\w+\.\w+)`")
 _TITLE = re.compile(r"`((?:\w+/)?\w+\.(?:test\.js|go))`: (.+?)(?=, `| \||, as|$)", re.MULTILINE)
 _PROMISE = re.compile(r"^- .*?(?=^- |^#|^\||\Z)", re.MULTILINE | re.DOTALL)
 
@@ -41,8 +42,11 @@ def test_each_test_of_another_language_exists() -> None:
         path = PEER / file if file.endswith(".go") else PEER / "node" / file
         if not _has_title(path.read_text() if path.is_file() else "", title):
             problems.append(f"{file} has no '{title}'")
-    absent = (PEER / "suites" / "go_absent.txt").read_text()
-    problems += [f"{name} is left out" for name in _GO_TEST.findall(page) if f"\n{name}:" in absent]
+    for suite, pattern in (("go", _GO_TEST), ("python", _PYTHON_TEST)):
+        named = pattern.findall(page)
+        assert named
+        absent = (PEER / "suites" / f"{suite}_absent.txt").read_text()
+        problems += [f"{name} is left out" for name in named if f"\n{name}:" in absent]
     assert not problems, report(problems)
 
 

@@ -129,6 +129,7 @@ class AdminApp:
             route.operation,
             request.headers,
             self._shared,
+            asked.changes,
         )
         return await route.handler(call)
 

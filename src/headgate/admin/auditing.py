@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Reply, Route
+from headgate.admin.value_changes import value_changes
 from headgate.base.audit_entry import AuditEntry, AuditResult, result_of
 from headgate.base.identity import identity_of
+from headgate.metadata.catalog import Change
 
 READS: Final = frozenset({"GET", "HEAD"})
 READS_THAT_ACT: Final = frozenset({Operation.BROKER_QUOTAS})
@@ -42,6 +44,8 @@ class Asked:
     resource: str = ""
     """What authorization was asked about."""
     body: bytes = b""
+    changes: list[Change] = field(default_factory=list)
+    """The changes of the metadata that it made."""
 
 
 def is_change(route: Route) -> bool:
@@ -69,6 +73,7 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
         reason=reply.reason,
         request=f"{route.method} {route.path}",
         change=asked.body.decode("utf-8", "replace") if is_shown else "",
+        values=value_changes(asked.changes),
     )
 
 

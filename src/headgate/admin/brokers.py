@@ -109,7 +109,7 @@ async def set_setting(call: Call) -> Reply:
     name, value = call.params["name"], call.params["value"]
     _check_dynamic(call, name, "Can't update non-dynamic configuration")
     call.facade.check_setting(name, value)
-    await call.facade.commit(call.facade.catalog.plan_setting(name, value))
+    await call.commit(call.facade.catalog.plan_setting(name, value))
     return EMPTY
 
 
@@ -118,7 +118,7 @@ async def reset_setting(call: Call) -> Reply:
     name = call.params["name"]
     _check_dynamic(call, name, "Can't delete non-dynamic configuration")
     call.facade.check_setting(name, None)
-    await call.facade.commit(call.facade.catalog.plan_setting(name, None))
+    await call.commit(call.facade.catalog.plan_setting(name, None))
     return EMPTY
 
 

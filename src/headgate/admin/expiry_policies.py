@@ -66,7 +66,7 @@ def _number_setter(field: str, parameter: str) -> Handler:
                     400, f"{parameter} is {text[:80]!r}: a 32-bit integer is allowed"
                 ) from error
         catalog = call.facade.catalog
-        await call.facade.commit(catalog.plan_topic_policies(topic, **{field: value}))
+        await call.commit(catalog.plan_topic_policies(topic, **{field: value}))
         return NO_CONTENT
 
     return post
@@ -92,7 +92,7 @@ def _namespace_number_setter(field: str, what: str) -> Handler:
 async def remove_all(call: Call) -> Reply:
     """Remove all policies of a topic (PIP-422)."""
     topic = policy_topic(call)
-    await call.facade.commit(call.facade.catalog.plan_remove_topic_policies(topic))
+    await call.commit(call.facade.catalog.plan_remove_topic_policies(topic))
     return NO_CONTENT
 
 

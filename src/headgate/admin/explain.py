@@ -81,10 +81,26 @@ async def explain_topic(call: Call) -> Reply:
     per_partition = call.flag("perPartition")
     await reserve_for(call, partitions_of(catalog, topic) or [topic])
     report = await call.facade.explain_topic(
-        topic, per_partition=per_partition, timelines=call.flag("timeline")
+        topic,
+        per_partition=per_partition,
+        timelines=call.flag("timeline"),
+        roles_of=_levels_of_roles(call, topic),
     )
     hide_others(call, topic, report)
     return await answer_emptied(call, report, OWNED)
+
+
+def _levels_of_roles(call: Call, topic: TopicName) -> frozenset[str]:
+    """The levels at which the client may see who made a change: where it may see the roles of the
+    topic or namespace, or the settings of the broker."""
+    namespace = str(topic.namespace)
+    asked = (
+        (Operation.TOPIC_PERMISSIONS_READ, topic.full, ("topic", "subscription")),
+        (Operation.NAMESPACE_PERMISSIONS_READ, namespace, ("namespace",)),
+        (Operation.SETTINGS_READ, "", ("broker",)),
+    )
+    levels = (found for operation, what, found in asked if call.may(operation, what))
+    return frozenset(level for found in levels for level in found)
 
 
 def hide_others(call: Call, topic: TopicName, report: dict[str, Any]) -> None:
@@ -118,7 +134,7 @@ _PER_PARTITION = Query(
     "perPartition", bool, False, "Add a report for each partition of a partitioned topic"
 )
 _TIMELINE = Query(
-    "timeline", bool, False, "Add the last hour of each subscription, a verdict for each minute"
+    "timeline", bool, False, "Add the last hour: a verdict for each minute, and what changed"
 )
 
 ROUTES = (

@@ -38,7 +38,7 @@ async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:
         StorageError: a deletion could not be stored; what is deleted stays deleted.
     """
     catalog = call.facade.catalog
-    await call.facade.commit(catalog.plan_begin_namespace_deletion(name))
+    await call.commit(catalog.plan_begin_namespace_deletion(name))
     for topic in _topics(call, name):
         try:
             await call.facade.delete_topic(parse_topic(topic), force=True)
@@ -46,7 +46,7 @@ async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:
             if refusal.status != 404:
                 raise
         await call.facade.give_way()
-    await call.facade.commit(catalog.plan_delete_namespace(name))
+    await call.commit(catalog.plan_delete_namespace(name))
 
 
 async def delete_tenant_with_namespaces(call: Call, tenant: str) -> None:
@@ -59,7 +59,7 @@ async def delete_tenant_with_namespaces(call: Call, tenant: str) -> None:
     catalog = call.facade.catalog
     for name in catalog.namespaces(tenant):
         await delete_namespace_with_topics(call, NamespaceName.parse(name))
-    await call.facade.commit(catalog.plan_delete_tenant(tenant))
+    await call.commit(catalog.plan_delete_tenant(tenant))
 
 
 def _topics(call: Call, name: NamespaceName) -> Iterator[str]:

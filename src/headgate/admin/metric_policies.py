@@ -37,7 +37,7 @@ async def set_keys(call: Call) -> Reply:
     name, _ = existing_namespace(call)
     stored = stored_keys(call.decoded(_KEYS))
     catalog = call.facade.catalog
-    await call.facade.commit(catalog.plan_namespace_policies(name, **{_FIELD: stored}))
+    await call.commit(catalog.plan_namespace_policies(name, **{_FIELD: stored}))
     return NO_CONTENT
 
 

@@ -59,7 +59,7 @@ def setter(field: str, type_: Any) -> Handler:
         name, _ = existing_namespace(call)
         value = call.decoded(type_)
         catalog = call.facade.catalog
-        await call.facade.commit(catalog.plan_namespace_policies(name, **{field: value}))
+        await call.commit(catalog.plan_namespace_policies(name, **{field: value}))
         return NO_CONTENT
 
     return post
@@ -71,7 +71,7 @@ def remover(field: str) -> Handler:
     async def delete(call: Call) -> Reply:
         name, _ = existing_namespace(call)
         catalog = call.facade.catalog
-        await call.facade.commit(catalog.plan_namespace_policies(name, **{field: None}))
+        await call.commit(catalog.plan_namespace_policies(name, **{field: None}))
         return NO_CONTENT
 
     return delete
@@ -87,7 +87,7 @@ async def set_quota(call: Call) -> Reply:
     """Replace the backlog quota of one type."""
     name, _ = existing_namespace(call)
     kind, quota = quota_kind(call), decoded_quota(call, f"namespace[{name}]")
-    await call.facade.commit(call.facade.catalog.plan_namespace_quota(name, kind, quota))
+    await call.commit(call.facade.catalog.plan_namespace_quota(name, kind, quota))
     return NO_CONTENT
 
 
@@ -95,7 +95,7 @@ async def remove_quota(call: Call) -> Reply:
     """Remove the backlog quota of one type."""
     name, _ = existing_namespace(call)
     catalog = call.facade.catalog
-    await call.facade.commit(catalog.plan_namespace_quota(name, quota_kind(call), None))
+    await call.commit(catalog.plan_namespace_quota(name, quota_kind(call), None))
     return NO_CONTENT
 
 

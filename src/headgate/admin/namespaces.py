@@ -158,7 +158,7 @@ async def create_namespace(call: Call) -> Reply:
         ),
     )
     bundles = _bundles(body.bundles)
-    await call.facade.commit(
+    await call.commit(
         catalog.plan_create_namespace(
             name,
             bundles=bundles,
@@ -179,7 +179,7 @@ async def delete_namespace(call: Call) -> Reply:
             check_force_allowed(call, NAMESPACES)
         await delete_namespace_with_topics(call, name)
         return NO_CONTENT
-    await call.facade.commit(call.facade.catalog.plan_delete_namespace(name))
+    await call.commit(call.facade.catalog.plan_delete_namespace(name))
     return NO_CONTENT
 
 

@@ -91,7 +91,7 @@ async def grant_on_namespace(call: Call) -> Reply:
     """Replace what a role may do in a namespace."""
     name, _ = existing_namespace(call)
     plan = call.facade.catalog.plan_namespace_grant
-    await call.facade.commit(plan(name, call.params["role"], _asked_actions(call)))
+    await call.commit(plan(name, call.params["role"], _asked_actions(call)))
     return NO_CONTENT
 
 
@@ -99,7 +99,7 @@ async def revoke_on_namespace(call: Call) -> Reply:
     """Remove what is granted to a role on a namespace."""
     name, _ = existing_namespace(call)
     plan = call.facade.catalog.plan_namespace_grant
-    await call.facade.commit(plan(name, call.params["role"], frozenset()))
+    await call.commit(plan(name, call.params["role"], frozenset()))
     return NO_CONTENT
 
 
@@ -116,7 +116,7 @@ async def grant_on_subscription(call: Call) -> Reply:
     if roles is None:
         raise RefusalError(400, "A list of roles is needed in the body")
     plan = call.facade.catalog.plan_subscription_grant
-    await call.facade.commit(plan(name, subscription_name(call), roles))
+    await call.commit(plan(name, subscription_name(call), roles))
     return NO_CONTENT
 
 
@@ -124,7 +124,7 @@ async def revoke_on_subscription(call: Call) -> Reply:
     """Remove one of the roles that may use a subscription."""
     name, _ = existing_namespace(call)
     plan = call.facade.catalog.plan_subscription_revoke
-    await call.facade.commit(plan(name, subscription_name(call), call.params["role"]))
+    await call.commit(plan(name, subscription_name(call), call.params["role"]))
     return NO_CONTENT
 
 
@@ -140,7 +140,7 @@ async def set_auth_mode(call: Call) -> Reply:
     text = call.decoded(str)
     for mode in get_args(SubscriptionAuthMode):
         if text == mode:
-            await call.facade.commit(call.facade.catalog.plan_subscription_auth_mode(name, mode))
+            await call.commit(call.facade.catalog.plan_subscription_auth_mode(name, mode))
             return NO_CONTENT
     raise RefusalError(
         400, f"The subscription authorization mode is {text!r:.80}: None and Prefix are allowed"
@@ -167,14 +167,14 @@ async def grant_on_topic(call: Call) -> Reply:
     """Replace what a role may do on a topic, besides what its namespace grants."""
     topic = topic_name(call)
     plan = call.facade.catalog.plan_topic_grant
-    await call.facade.commit(plan(topic, call.params["role"], _asked_actions(call)))
+    await call.commit(plan(topic, call.params["role"], _asked_actions(call)))
     return NO_CONTENT
 
 
 async def revoke_on_topic(call: Call) -> Reply:
     """Remove what is granted to a role on a topic; 412 if that is only granted on its namespace."""
     plan = call.facade.catalog.plan_topic_revoke
-    await call.facade.commit(plan(topic_name(call), call.params["role"]))
+    await call.commit(plan(topic_name(call), call.params["role"]))
     return NO_CONTENT
 
 

@@ -30,7 +30,7 @@ async def set_encryption(call: Call) -> Reply:
     name, _ = existing_namespace(call)
     required = bool(call.decoded(bool))
     catalog = call.facade.catalog
-    await call.facade.commit(catalog.plan_namespace_policies(name, encryption_required=required))
+    await call.commit(catalog.plan_namespace_policies(name, encryption_required=required))
     return NO_CONTENT
 
 
@@ -52,7 +52,7 @@ async def set_message_size(call: Call) -> Reply:
             f"than that in the broker-level, {of_broker}"
         )
     catalog = call.facade.catalog
-    await call.facade.commit(catalog.plan_topic_policies(topic, max_message_size=size_bytes))
+    await call.commit(catalog.plan_topic_policies(topic, max_message_size=size_bytes))
     return NO_CONTENT
 
 

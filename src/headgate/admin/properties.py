@@ -37,7 +37,7 @@ async def add_to_namespace(call: Call) -> Reply:
     name, added = namespace_name(call), call.decoded(dict[str, str])
     if not added:
         raise not_allowed("The body has no properties: an object of texts is allowed")
-    await call.facade.commit(call.facade.catalog.plan_namespace_properties(name, added))
+    await call.commit(call.facade.catalog.plan_namespace_properties(name, added))
     return NO_CONTENT
 
 
@@ -45,7 +45,7 @@ async def set_in_namespace(call: Call) -> Reply:
     """Set one property of a namespace."""
     added = {call.params["key"]: call.params["value"]}
     plan = call.facade.catalog.plan_namespace_properties
-    await call.facade.commit(plan(namespace_name(call), added))
+    await call.commit(plan(namespace_name(call), added))
     return NO_CONTENT
 
 
@@ -54,14 +54,14 @@ async def remove_from_namespace(call: Call) -> Reply:
     name, row = existing_namespace(call)
     key = call.params["key"]
     value = row.properties.get(key)
-    await call.facade.commit(call.facade.catalog.plan_namespace_properties(name, {}, [key]))
+    await call.commit(call.facade.catalog.plan_namespace_properties(name, {}, [key]))
     return NO_CONTENT if value is None else as_text(value)
 
 
 async def clear_namespace(call: Call) -> Reply:
     """Remove all properties of a namespace."""
     plan = call.facade.catalog.plan_namespace_properties
-    await call.facade.commit(plan(namespace_name(call), {}, None))
+    await call.commit(plan(namespace_name(call), {}, None))
     return NO_CONTENT
 
 
@@ -78,7 +78,7 @@ async def add_to_topic(call: Call) -> Reply:
     topic, added = _existing(call), call.decoded(dict[str, str])
     if not added:
         raise not_allowed("The body has no properties: an object of texts is allowed")
-    await call.facade.commit(call.facade.catalog.plan_topic_properties(topic, added))
+    await call.commit(call.facade.catalog.plan_topic_properties(topic, added))
     return NO_CONTENT
 
 
@@ -87,7 +87,7 @@ async def remove_from_topic(call: Call) -> Reply:
     topic, key = _existing(call), call.query.get("key", "")
     if not key:
         raise not_found("Remove which property? The query has no key")
-    await call.facade.commit(call.facade.catalog.plan_topic_properties(topic, removed=[key]))
+    await call.commit(call.facade.catalog.plan_topic_properties(topic, removed=[key]))
     return NO_CONTENT
 
 

@@ -23,6 +23,7 @@ from headgate.base.identity import NOBODY, Identity
 from headgate.base.names import TopicName
 from headgate.base.units import INT64_MAX, NS_PER_MS
 from headgate.facade.protocol import Facade
+from headgate.metadata.catalog import Change
 from headgate.metadata.errors import RefusalError
 
 JSON = "application/json"
@@ -91,6 +92,17 @@ class Call:
     """Headers of the request, by their names in small letters."""
     shared: SharedAnswers = field(default_factory=SharedAnswers)
     """Answers that other clients get, too."""
+    changes: list[Change] = field(default_factory=list)
+    """The changes of the metadata that it has made."""
+
+    async def commit(self, change: Change) -> None:
+        """Make a planned change of the metadata, and return when it is in effect.
+
+        Raises:
+            StorageError: it could not be stored.
+        """
+        await self.facade.commit(change)
+        self.changes.append(change)
 
     def may(self, operation: Operation, resource: str, subscription: str = "") -> bool:
         """Whether the client may also perform another operation."""

@@ -104,7 +104,7 @@ def _strategy_in(call: Call, type_: type[_Strategy]) -> _Strategy | None:
 
 async def _commit(call: Call, **policy: object) -> Reply:
     name, _ = existing_namespace(call)
-    await call.facade.commit(call.facade.catalog.plan_namespace_policies(name, **policy))
+    await call.commit(call.facade.catalog.plan_namespace_policies(name, **policy))
     return NO_CONTENT
 
 
@@ -132,7 +132,7 @@ async def set_topic_strategy(call: Call) -> Reply:
     change = call.facade.catalog.plan_topic_policies(
         topic, schema_compatibility_strategy=defined(strategy)
     )
-    await call.facade.commit(change)
+    await call.commit(change)
     return NO_CONTENT
 
 
@@ -143,7 +143,7 @@ async def set_topic_validation(call: Call) -> Reply:
     change = call.facade.catalog.plan_topic_policies(
         topic, schema_validation_enforced=bool(enforced)
     )
-    await call.facade.commit(change)
+    await call.commit(change)
     return NO_CONTENT
 
 

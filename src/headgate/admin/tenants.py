@@ -40,14 +40,14 @@ async def get_tenant(call: Call) -> Reply:
 async def create_tenant(call: Call) -> Reply:
     """Create a tenant."""
     name, row = tenant_name(call), _row(call)
-    await call.facade.commit(call.facade.catalog.plan_create_tenant(name, row))
+    await call.commit(call.facade.catalog.plan_create_tenant(name, row))
     return NO_CONTENT
 
 
 async def update_tenant(call: Call) -> Reply:
     """Replace a tenant's roles and clusters."""
     name, row = tenant_name(call), _row(call)
-    await call.facade.commit(call.facade.catalog.plan_update_tenant(name, row))
+    await call.commit(call.facade.catalog.plan_update_tenant(name, row))
     return NO_CONTENT
 
 
@@ -57,7 +57,7 @@ async def delete_tenant(call: Call) -> Reply:
         check_force_allowed(call, TENANTS)
         await delete_tenant_with_namespaces(call, tenant_name(call))
         return NO_CONTENT
-    await call.facade.commit(call.facade.catalog.plan_delete_tenant(tenant_name(call)))
+    await call.commit(call.facade.catalog.plan_delete_tenant(tenant_name(call)))
     return NO_CONTENT
 
 

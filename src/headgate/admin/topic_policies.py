@@ -72,7 +72,7 @@ def setter(field: str, type_: Any) -> Handler:
         if value is None:
             return NO_CONTENT
         catalog = call.facade.catalog
-        await call.facade.commit(catalog.plan_topic_policies(topic, **{field: value}))
+        await call.commit(catalog.plan_topic_policies(topic, **{field: value}))
         return NO_CONTENT
 
     return post
@@ -84,7 +84,7 @@ def remover(field: str) -> Handler:
     async def delete(call: Call) -> Reply:
         topic = policy_topic(call)
         catalog = call.facade.catalog
-        await call.facade.commit(catalog.plan_topic_policies(topic, **{field: None}))
+        await call.commit(catalog.plan_topic_policies(topic, **{field: None}))
         return NO_CONTENT
 
     return delete
@@ -130,7 +130,7 @@ async def set_subscription_rate(call: Call) -> Reply:
     rate = call.decoded(DispatchRate)
     if rate is not None and not rate.says_nothing:
         catalog = call.facade.catalog
-        await call.facade.commit(catalog.plan_subscription_rate(topic, name, rate))
+        await call.commit(catalog.plan_subscription_rate(topic, name, rate))
     return NO_CONTENT
 
 
@@ -138,7 +138,7 @@ async def remove_subscription_rate(call: Call) -> Reply:
     """Remove the dispatch rate of one subscription."""
     topic, name = policy_topic(call), subscription_name(call)
     catalog = call.facade.catalog
-    await call.facade.commit(catalog.plan_subscription_rate(topic, name, None))
+    await call.commit(catalog.plan_subscription_rate(topic, name, None))
     return NO_CONTENT
 
 
@@ -169,7 +169,7 @@ async def _commit_quota(
 ) -> None:
     facade = call.facade
     retention = facade.broker_retention()
-    await facade.commit(
+    await call.commit(
         facade.catalog.plan_topic_quota(topic, kind, quota, broker_retention=retention)
     )
 

@@ -82,7 +82,7 @@ async def create_topic(call: Call) -> Reply:
     topic = topic_name(call)
     properties = call.decoded(dict[str, str]) or {}
     plan = call.facade.catalog.plan_create_topic
-    await call.facade.commit(plan(topic, now_ms=call.now_ms(), properties=properties))
+    await call.commit(plan(topic, now_ms=call.now_ms(), properties=properties))
     return NO_CONTENT
 
 
@@ -114,7 +114,7 @@ async def create_partitioned(call: Call) -> Reply:
     topic = topic_name(call)
     wanted = _partitioned_body(call)
     plan = call.facade.catalog.plan_create_partitioned
-    await call.facade.commit(
+    await call.commit(
         plan(topic, wanted.partitions, now_ms=call.now_ms(), properties=wanted.properties or {})
     )
     return NO_CONTENT
@@ -145,7 +145,7 @@ async def grow_partitioned(call: Call) -> Reply:
     topic = topic_name(call)
     wanted = _partitioned_body(call)
     plan = call.facade.catalog.plan_grow_partitioned
-    await call.facade.commit(plan(topic, wanted.partitions, now_ms=call.now_ms()))
+    await call.commit(plan(topic, wanted.partitions, now_ms=call.now_ms()))
     return NO_CONTENT
 
 
@@ -153,7 +153,7 @@ async def create_missed(call: Call) -> Reply:
     """Create the missing partitions of a partitioned topic."""
     topic, row = existing_partitioned(call)
     plan = call.facade.catalog.plan_grow_partitioned
-    await call.facade.commit(plan(topic, row.partitions, now_ms=call.now_ms()))
+    await call.commit(plan(topic, row.partitions, now_ms=call.now_ms()))
     return NO_CONTENT
 
 
@@ -293,7 +293,7 @@ async def _create(call: Call, topic: TopicName, partitions: int) -> None:
         change = catalog.plan_create_partitioned(topic, partitions, now_ms=call.now_ms())
     else:
         change = catalog.plan_create_topic(topic, now_ms=call.now_ms())
-    await call.facade.commit(change)
+    await call.commit(change)
 
 
 def _partitioned_body(call: Call) -> PartitionedMetadata:

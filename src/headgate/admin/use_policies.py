@@ -66,7 +66,7 @@ async def set_creation(call: Call) -> Reply:
     name, _ = existing_namespace(call)
     creation = stored_creation(call.decoded(AutoTopicCreationBody))
     catalog = call.facade.catalog
-    await call.facade.commit(catalog.plan_namespace_policies(name, auto_topic_creation=creation))
+    await call.commit(catalog.plan_namespace_policies(name, auto_topic_creation=creation))
     return NO_CONTENT
 
 

@@ -15,6 +15,12 @@ import msgspec
 
 from headgate.agent.inferred_subscription import InferredSubscription
 from headgate.agent.inferred_topic import InferredTopic
+from headgate.agent.limit_reports import (
+    broker_limits,
+    publish_limits,
+    subscription_limits,
+    topic_limits,
+)
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
 from headgate.base.park_cause import ParkCause
@@ -119,9 +125,10 @@ class ClusterReports:
             "publishing": _publishing(topics, instant),
             "quotas": [],
             "adaptive": None,
-            "limits": [],
+            "limits": _limits(topics, instant),
             "subscriptions": reports,
             "perPartition": None,
+            "changes": None,
             "evidence": INFERRED,
             "notSeen": [
                 *self._unreachable(instant),
@@ -162,7 +169,13 @@ class ClusterReports:
         return self._report(name, parts, instant, with_timeline=with_timeline) | {
             "minute": _window_report(window(pasts, minute), parts),
             "hour": _window_report(window(pasts, hour), parts),
-            "limits": [],
+            "limits": None
+            if any(topic.limits is None for topic, _ in parts)
+            else [
+                limit
+                for topic, part in parts
+                for limit in subscription_limits(topic, part, instant.now_ns)
+            ],
             "spared": None,
             "heldBack": None,
         }
@@ -216,6 +229,7 @@ class ClusterReports:
             "lookedForS": min(part.at_ns - part.opened_ns for part in subscriptions) / NS_PER_S,
             "notSeen": self._not_seen(parts, instant),
             "proof": _stuck_proof(largest, instant),
+            "beforeGrowth": None,
             "timeline": _plain(at_once(timeline(pasts, is_inferred=True)))
             if with_timeline
             else None,
@@ -378,6 +392,18 @@ def _cell(part: InferredSubscription) -> Any:
     return past_of(part).now.cell
 
 
+def _limits(topics: Sequence[InferredTopic], instant: Instant) -> list[dict[str, Any]] | None:
+    """The dispatch limits of a topic, one for each partition, and of its brokers; None while its
+    policies were not read."""
+    if any(topic.limits is None for topic in topics):
+        return None
+    owners = {topic.owner: topic for topic in topics}
+    return [
+        *(limit for topic in topics for limit in topic_limits(topic, instant.now_ns)),
+        *(limit for topic in owners.values() for limit in broker_limits(topic)),
+    ]
+
+
 def _publishing(topics: Sequence[InferredTopic], instant: Instant) -> dict[str, Any]:
     rates = [topic.publish_rates() for topic in topics]
     messages_per_s = _sum([rate for rate, _ in rates])
@@ -388,9 +414,11 @@ def _publishing(topics: Sequence[InferredTopic], instant: Instant) -> dict[str, 
         "messagesPerS": messages_per_s,
         "bytesPerS": _sum([rate for _, rate in rates]),
         "pendingEntries": None,
-        "parked": [],
-        "longestWaiting": [],
-        "limits": [],
+        "parked": None,
+        "longestWaiting": None,
+        "limits": None
+        if any(topic.limits is None for topic in topics)
+        else [limit for topic in topics for limit in publish_limits(topic, instant.now_ns)],
         "waitingForAccess": None,
         "delaysIgnored": None,
         "duplicatesDropped": None,

@@ -11,10 +11,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from headgate.agent.cluster_states import Requests
 from headgate.agent.metrics import ClusterCounts, SinkCounts
 from headgate.agent.record_files import RecordFiles
 from headgate.agent.records import Instants, Record, RecordWindows
 from headgate.agent.shared_history import SharedHistory
+from headgate.agent.standing import RequestRate, Standing
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, InvariantError, invariant
 from headgate.base.units import NS_PER_MS, NS_PER_S
@@ -57,6 +59,10 @@ class ClusterScout(Protocol):
         """What could not be looked at, in sentences."""
         ...
 
+    def standing(self) -> Standing:
+        """What is known of the cluster as a whole."""
+        ...
+
     def close(self) -> None:
         """Wait for requests that run."""
         ...
@@ -80,9 +86,16 @@ class RecordSink(Protocol):
 class Budget(Protocol):
     """The requests that a cluster gets, as in ``request_budget``."""
 
+    halved: int
+
     @property
     def per_s(self) -> int:
         """The present rate."""
+        ...
+
+    @property
+    def per_s_max(self) -> int:
+        """The rate while the cluster answers quickly."""
         ...
 
 
@@ -124,6 +137,9 @@ class ClusterWatch:
         self._started_ns = self._stepped_ns = clock.monotonic_ns()
         self._minute = clock.wall_ns() // FULL_PERIOD_NS
         self._not_seen: list[str] = []
+        self._rate = RequestRate()
+        self.standing = Standing()
+        """What is known of the cluster as a whole, since the last step."""
 
     def run(self, stop: threading.Event) -> None:
         """Look until ``stop`` is set, then write the last window. Only broken invariants end it."""
@@ -166,6 +182,11 @@ class ClusterWatch:
         since_ns = self._started_ns if last_ns is None else last_ns
         return max(0, self._clock.monotonic_ns() - since_ns) / NS_PER_S
 
+    def requests(self) -> Requests:
+        """What the cluster is asked."""
+        budget = self._budget
+        return Requests(self._rate.per_s, budget.per_s, budget.per_s_max, budget.halved)
+
     def counts(self) -> ClusterCounts:
         """The agent's own figures about this cluster."""
         figures, files = self._scout.figures, self._files
@@ -192,6 +213,8 @@ class ClusterWatch:
     def _scout_step(self) -> float:
         rest_s = self._scout.step()
         self._not_seen = self._scout.not_seen()
+        self.standing = self._scout.standing()
+        self._rate.note(self._clock.monotonic_ns(), self._scout.figures.requests)
         return rest_s
 
     def _end_looks(self) -> float:

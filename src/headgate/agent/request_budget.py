@@ -52,6 +52,11 @@ class RequestBudget:
         """The present rate."""
         return self._per_s
 
+    @property
+    def per_s_max(self) -> int:
+        """The rate while the cluster answers quickly."""
+        return self._per_s_max
+
     def take(self, broker: str, now_ns: int, count: int = 1) -> bool:
         """Whether ``count`` requests, one after the other, may go to ``broker`` from now on; then
         they count, and one runs until :meth:`note_end`.

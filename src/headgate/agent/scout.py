@@ -27,6 +27,7 @@ from headgate.agent.questions import RATES, path_of
 from headgate.agent.quota_reading import QuotaAnswers, quota_look
 from headgate.agent.reading import proof_look, survey_looks, topic_look
 from headgate.agent.request_budget import SLOW_S, RequestBudget
+from headgate.agent.standing import Contact, Standing
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.names import InvalidNameError, parse_topic
@@ -169,6 +170,7 @@ class Scout:
         """The survey that is being read."""
         self._limits = LimitQuestions(client, clock)
         self._replan_ns = self._forget_ns = clock.monotonic_ns()
+        self._contact = Contact()
         self.figures = Figures()
         self.problems: dict[Look, str] = {}
         """The looks that failed last time, each with a sentence."""
@@ -215,6 +217,16 @@ class Scout:
             future.exception()
         self._collect()
         self._read_survey(None)
+
+    def standing(self) -> Standing:
+        """What is known of the cluster as a whole."""
+        good_ns = self.figures.last_good_ns
+        surveys = [good_ns[kind] for kind in (LookKind.SURVEY, LookKind.SWEEP) if kind in good_ns]
+        contact = self._contact
+        return Standing(
+            contact.is_reachable, contact.since_ns, contact.reason,
+            len(self._client.brokers) or None, max(surveys, default=None), self.topics_left_out,
+        )  # fmt: skip
 
     def not_seen(self) -> list[str]:
         """What could not be looked at, in sentences."""
@@ -315,11 +327,19 @@ class Scout:
             if outcome.requests > taken:
                 self._budget.note_more(outcome.requests - taken, now_ns)
             self.figures.requests += outcome.requests
+            self._note_contact(look, outcome, now_ns)
             problem = "an internal error"
             try:
                 problem = self._handle(look, broker, outcome, now_ns)
             finally:
                 self._note(look, problem, now_ns)
+
+    def _note_contact(self, look: Look, outcome: _Outcome, now_ns: int) -> None:
+        if outcome.reply is not None or isinstance(outcome.error, AccessRefusedError):
+            self._contact.note_answer(now_ns)
+        elif outcome.error is not None and look.kind is LookKind.BROKERS:
+            # The only look that always goes to the cluster's own URL.
+            self._contact.note_failure(now_ns, str(outcome.error))
 
     def _note(self, look: Look, problem: str, now_ns: int) -> None:
         self._plan.note_end(look, now_ns, self._random.random(), is_good=not problem)

@@ -15,10 +15,14 @@ import msgspec
 from headgate.agent.figures import SubjectFigures
 from headgate.agent.history_figures import TopicTotals, figures_of
 from headgate.agent.inferred_topic import InferredTopic
+from headgate.agent.limit_reports import limits_report
 from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.quota_forecast import Level, quota_state
 from headgate.agent.quota_guard import QuotaGuard
+from headgate.agent.stats_reports import stats_report
+from headgate.agent.storage_reports import storage_report
 from headgate.base.errors import HeadgateError
+from headgate.base.names import PARTITION_SUFFIX
 from headgate.base.units import NS_PER_S
 from headgate.explain.delivery import Instant
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -74,6 +78,11 @@ class JudgedHistory(Protocol):
     @property
     def topics(self) -> Mapping[str, InferredTopic]:
         """The topics and partitions that it knows, by full name."""
+        ...
+
+    @property
+    def unreachable(self) -> Mapping[str, tuple[int, str]]:
+        """Brokers that did not answer the last request: since when (monotonic), and why."""
         ...
 
 
@@ -191,10 +200,7 @@ class SharedHistory:
             try:
                 report = self._history.topic(name, instant, with_timeline=with_timeline)
             except LookupError as error:
-                raise UnknownTopicError(
-                    f"Topic {name} was not seen: the agent has not looked at it yet, or the "
-                    "cluster does not have it"
-                ) from error
+                raise _unknown_topic(name) from error
             known = self._forecast.of_topic(name)
             if not known:
                 known = self._fullest_partitions(name)
@@ -214,6 +220,61 @@ class SharedHistory:
         with self._lock:
             return list(self._history.topics)
 
+    def limits(self, cluster: str, count: int, instant: Instant) -> dict[str, Any]:
+        """The JSON of the limits in force that are known."""
+        with self._lock:
+            return limits_report(cluster, self._history.topics.values(), count, instant)
+
+    def storage(self, cluster: str, count: int, instant: Instant) -> dict[str, Any]:
+        """The JSON of what takes the disks."""
+        with self._lock:
+            return storage_report(cluster, self._history.topics.values(), count, instant)
+
+    def stats(self, name: str) -> dict[str, Any]:
+        """The last look at a topic, or at all of its partitions, as Pulsar's ``stats``.
+
+        Raises:
+            UnknownTopicError: it was not seen.
+        """
+        with self._lock:
+            known = self._history.topics
+            prefix = f"{name}{PARTITION_SUFFIX}"
+            found = [known[name]] if name in known else [
+                topic for each, topic in known.items() if each.startswith(prefix)
+            ]  # fmt: skip
+            if not found:
+                raise _unknown_topic(name)
+            return stats_report(found)
+
+    def backlogs(self, now_ns: int) -> tuple[int, int | None]:
+        """Messages and bytes of all backlogs; the bytes are those of each topic's slowest
+        subscription, None if one does not tell them."""
+        messages, size = 0, 0
+        are_told = True
+        for name in self.topics():
+            with self._lock:
+                topic = self._history.topics.get(name)
+                if topic is None or topic.is_gone(now_ns):
+                    continue
+                found = [
+                    each.track.phase.last.backlog
+                    for each in topic.subscriptions.values()
+                    if each.track is not None
+                ]
+                messages += sum(found)
+                told = None if topic.look is None else topic.look.backlog_bytes
+            if any(found) and told is None:
+                are_told = False
+            elif any(found):
+                size += told or 0
+        return messages, size if are_told else None
+
+    def unreachable_brokers(self) -> list[tuple[str, int, str]]:
+        """Brokers that do not answer, since when (monotonic), and why."""
+        with self._lock:
+            found = self._history.unreachable.items()
+            return sorted((broker, since_ns, reason) for broker, (since_ns, reason) in found)
+
     def levels(self) -> list[Level]:
         """How full the quotas of all topics are."""
         with self._lock:
@@ -231,6 +292,13 @@ class SharedHistory:
                     yield replace(each, values={**each.values, **_quota_values(levels)})
                 else:
                     yield each
+
+
+def _unknown_topic(name: str) -> UnknownTopicError:
+    return UnknownTopicError(
+        f"Topic {name} was not seen: the agent has not looked at it yet, or the cluster does not "
+        "have it"
+    )
 
 
 _NOT_TOLD: Final = (

@@ -12,6 +12,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.agent.configuration import PortSettings
+from headgate.agent.page_routes import ROLE_KEY
 from headgate.agent.web import HEALTH_PATH
 from headgate.app.key_files import read_key
 from headgate.app.listeners import OpenAddressError
@@ -86,9 +87,12 @@ class TokenGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
-        status, reason = (200, "") if scope["path"] == HEALTH_PATH else self._refusal(scope)
-        if not reason:
+        if scope["path"] == HEALTH_PATH:
             await self._app(scope, receive, send)
+            return
+        status, reason, role = self._checked(scope)
+        if not reason:
+            await self._app({**scope, ROLE_KEY: role}, receive, send)
             return
         body = msgspec.json.encode({"reason": reason})
         headers = [
@@ -102,18 +106,18 @@ class TokenGate:
             {"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body}
         )
 
-    def _refusal(self, scope: Scope) -> tuple[int, str]:
-        """Status and reason; the reason is empty if the request may pass."""
+    def _checked(self, scope: Scope) -> tuple[int, str, str]:
+        """Status, reason and role; the reason is empty if the request may pass."""
         value = next((v for name, v in scope["headers"] if name == b"authorization"), b"")
         scheme, _, token = value.decode("latin-1").partition(" ")
         if not value:
-            return 401, "A token is needed: Authorization: Bearer TOKEN"
+            return 401, "A token is needed: Authorization: Bearer TOKEN", ""
         if scheme.lower() != _SCHEME:
-            return 401, "Only tokens are accepted: Authorization: Bearer TOKEN"
+            return 401, "Only tokens are accepted: Authorization: Bearer TOKEN", ""
         try:
             role = self._verifier.principal(token.strip(), self._now_s()).role
         except CredentialsError as error:
-            return 401, str(error)
+            return 401, str(error), ""
         if role not in self._roles:
-            return 403, f"Role {role[:80]!r} may not ask this agent: it is not in roles"
-        return 200, ""
+            return 403, f"Role {role[:80]!r} may not ask this agent: it is not in roles", ""
+        return 200, "", role

@@ -50,7 +50,7 @@ from headgate.base.units import NS_PER_S
 from headgate.base.web_hosts import HostNames
 from headgate.fs.os_fs import OsFs
 from headgate.page.app import PageApp
-from headgate.page.files import page_files
+from headgate.page.files import agent_files
 
 logger = logging.getLogger("headgate.agent")
 
@@ -191,7 +191,7 @@ def _app(settings: AgentSettings, routes: AgentRoutes, clock: Clock) -> ASGIApp:
     if verifier is not None:
         app = TokenGate(app, verifier, port.roles, lambda: clock.wall_ns() / NS_PER_S)
     # The page holds no secret, and must open for whoever signs in there.
-    app = PageApp(page_files(), app)
+    app = PageApp(agent_files(), app)
     return WebGuard(app, HostNames((port.host,), port.host_names))
 
 

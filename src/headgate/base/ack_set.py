@@ -128,25 +128,29 @@ class AckSet:
         check_batch(ordinal, indexes_mask, batch_size)
         if self.is_acked(ordinal):
             return 0
-        partials = self.partials
-        known = 0 if partials is None else partials.acked_mask(ordinal, batch_size)
+        known = self.acked_mask(ordinal, batch_size)
         acked = known | indexes_mask
         if acked == (1 << batch_size) - 1:
             self.ack(ordinal)
         elif acked != known:
-            if partials is None:
-                partials = self.partials = PartialAcks()
-            if not known:
-                self._above += 1
-            partials.put(PartialEntry(ordinal, acked, batch_size))
+            self.put_partial(PartialEntry(ordinal, acked, batch_size), known)
         return (acked ^ known).bit_count()
 
-    def completes(self, ordinal: int, indexes_mask: int, batch_size: int) -> bool:
-        """Whether these messages of an entry are all that are left of it. Raises
-        :class:`InputError` if the entry is known with another batch size."""
+    def acked_mask(self, ordinal: int, batch_size: int) -> int:
+        """The mask of the acknowledged messages of a partly acknowledged entry; 0 for any other.
+        Raises :class:`InputError` if the entry is known with another batch size."""
         partials = self.partials
-        known = 0 if partials is None else partials.acked_mask(ordinal, batch_size)
-        return known | indexes_mask == (1 << batch_size) - 1
+        return 0 if partials is None else partials.acked_mask(ordinal, batch_size)
+
+    def put_partial(self, entry: PartialEntry, known: int) -> None:
+        """Acknowledge further messages of an unacknowledged entry, not all. Of these ``known`` were
+        acknowledged before: its :meth:`acked_mask`."""
+        partials = self.partials
+        if partials is None:
+            partials = self.partials = PartialAcks()
+        if not known:
+            self._above += 1
+        partials.put(entry)
 
     def partly_acked(self, ordinal: int) -> int:
         """Acknowledged messages of a partly acknowledged entry; 0 for any other."""

@@ -15,6 +15,7 @@ from headgate.base.errors import InputError
 
 WORD_BITS: Final = 64
 _WORD_BYTES = WORD_BITS // 8
+_WORD_MASK = (1 << WORD_BITS) - 1
 
 
 def acked_mask(words: Sequence[int], batch_size: int) -> int:
@@ -24,7 +25,10 @@ def acked_mask(words: Sequence[int], batch_size: int) -> int:
     Raises:
         InputError: a word is set for a message beyond the batch.
     """
-    left = int.from_bytes(struct.pack(f"<{len(words)}q", *words), "little")
+    if len(words) == 1:
+        left = words[0] & _WORD_MASK
+    else:
+        left = int.from_bytes(struct.pack(f"<{len(words)}q", *words), "little")
     if left >> batch_size:
         raise InputError(
             f"an acknowledgement leaves message {left.bit_length() - 1} of a batch of {batch_size}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from headgate.base.identity import NOBODY, Identity
 
@@ -19,6 +20,17 @@ class AuditResult(StrEnum):
     FAILED = "failed"
     """The disk or an internal error ended it, or the client was gone first. The change may be
     there."""
+
+
+class ValueChange(NamedTuple):
+    """A policy or setting that a request gave another value. None: it is not set."""
+
+    name: str
+    """The field of the policies, or the name of the setting."""
+    key: str
+    """Of a policy with a value for each subscription or type, which one; else empty."""
+    before: object
+    after: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,9 @@ class AuditEntry:
     """Method and path of the route, or the command's name. It has no value that a client chose."""
     change: str = ""
     """The new value of a policy, as the client sent it."""
+    values: tuple[ValueChange, ...] = ()
+    """The policies and settings that have another value now. The lines of the log do not show
+    them."""
 
 
 def result_of(status: int) -> AuditResult:

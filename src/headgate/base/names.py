@@ -9,7 +9,7 @@ NamespaceName; the error texts are those of a real broker.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -73,9 +73,14 @@ class NamespaceName:
 
     tenant: str
     local: str
+    full: str = field(init=False, compare=False, repr=False)
+    """``tenant/namespace``: the one spelling used as a key anywhere."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "full", f"{self.tenant}/{self.local}")
 
     def __str__(self) -> str:
-        return f"{self.tenant}/{self.local}"
+        return self.full
 
     @classmethod
     def parse(cls, text: str) -> NamespaceName:
@@ -87,7 +92,13 @@ class NamespaceName:
         parts = text.split("/")
         if len(parts) != 2:
             raise InvalidNameError(f"Invalid namespace {text[:80]!r}: tenant/namespace is allowed")
-        return cls(check_entity("tenant", parts[0]), check_entity("namespace", parts[1]))
+        return _namespace(*parts)
+
+
+@lru_cache(maxsize=4_096)
+def _namespace(tenant: str, local: str) -> NamespaceName:
+    """A checked name: one object, which all topics of a namespace share."""
+    return NamespaceName(check_entity("tenant", tenant), check_entity("namespace", local))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,5 +173,5 @@ def parse_topic(text: str) -> TopicName:
             f"Invalid topic name {text[:80]!r}: domain://tenant/namespace/topic, "
             "tenant/namespace/topic and topic are allowed"
         )
-    namespace = NamespaceName(check_entity("tenant", parts[0]), check_entity("namespace", parts[1]))
+    namespace = _namespace(parts[0], parts[1])
     return make_topic(domain, namespace, parts[2])

@@ -40,6 +40,11 @@ class Sums(NamedTuple):
     length_bytes: int = 0
     """Their lengths in whole bytes, each rounded down."""
 
+    @classmethod
+    def of(cls, mask: int) -> Sums:
+        """What one mask is."""
+        return cls(1, mask.bit_count() - 1, (mask.bit_length() - 1) // 8)
+
     def plus(self, other: Sums) -> Sums:
         """The sums of both."""
         return Sums(*(one + two for one, two in zip(self, other, strict=True)))

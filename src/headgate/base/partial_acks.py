@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from headgate.base.errors import CorruptionError, InputError
-from headgate.base.packed_masks import PackedMasks
+from headgate.base.packed_masks import PackedMasks, Sums
 
 BATCH_MESSAGES_MAX: Final = 1 << 20
 """The largest batch with individual acknowledgements: more messages than 5 MiB can hold."""
@@ -27,8 +27,11 @@ ENTRY_BYTES: Final = 34
 """What one partly acknowledged entry takes in memory at most on average, beside a bit for each of
 its messages."""
 
-SET_BYTES: Final = 800
+SET_BYTES: Final = 170
 """What the partly acknowledged entries of a subscription take beside that, however few they are."""
+
+MAP_BYTES: Final = 540
+"""What they take beside both, once they are two: a map with one leaf."""
 
 _HEAD = struct.Struct("<QI")
 
@@ -46,14 +49,27 @@ class PartialEntry(NamedTuple):
 class PartialAcks:
     """The partly acknowledged entries of one subscription.
 
-    Each is one integer in a compact map: its mask, below a bit whose index is the batch's size. A
-    second set has the ordinals that changed since :meth:`take_changed`.
+    Each is one integer: its mask, below a bit whose index is the batch's size. The entry that began
+    last is at hand, because most subscriptions have one such entry at a time, or acknowledge most
+    messages in it. The others are in a compact map, which exists once there are two. A further set
+    has the ordinals that changed since :meth:`take_changed`.
     """
 
-    __slots__ = ("_changed", "_packed", "highest", "messages", "size_bytes")
+    __slots__ = (
+        "_changed",
+        "_latest",
+        "_latest_packed",
+        "_map",
+        "highest",
+        "messages",
+        "size_bytes",
+    )
 
     def __init__(self) -> None:
-        self._packed = PackedMasks()
+        self._latest = -1
+        """The entry at hand, which is not in the map; -1 without one."""
+        self._latest_packed = 0
+        self._map: PackedMasks | None = None
         self._changed: set[int] | None = None  # an empty set takes 216 bytes
         self.highest = -1
         """No ordinal here is higher. Read-only for callers."""
@@ -64,14 +80,20 @@ class PartialAcks:
         messages of an entry does not change it. Read-only for callers."""
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return (self._latest >= 0) + (0 if self._map is None else len(self._map))
 
     def __contains__(self, ordinal: int) -> bool:
-        return ordinal in self._packed
+        return self._get(ordinal) != 0
+
+    def _get(self, ordinal: int) -> int:
+        """An entry as one integer; 0 if it is not partly acknowledged."""
+        if ordinal == self._latest:
+            return self._latest_packed
+        return 0 if self._map is None else self._map.get(ordinal)
 
     def acked_messages(self, ordinal: int) -> int:
         """Acknowledged messages of an entry; 0 if it is not partly acknowledged."""
-        packed = self._packed.get(ordinal)
+        packed = self._get(ordinal)
         return packed.bit_count() - 1 if packed else 0
 
     def acked_mask(self, ordinal: int, batch_size: int) -> int:
@@ -80,7 +102,7 @@ class PartialAcks:
         Raises:
             InputError: the entry has another batch size here.
         """
-        packed = self._packed.get(ordinal)
+        packed = self._get(ordinal)
         if not packed:
             return 0
         known = packed.bit_length() - 1
@@ -93,13 +115,13 @@ class PartialAcks:
 
     def mask_of(self, ordinal: int) -> int:
         """The mask of an entry's acknowledged messages; 0 if it is not partly acknowledged."""
-        packed = self._packed.get(ordinal)
+        packed = self._get(ordinal)
         return packed ^ (1 << packed.bit_length() - 1) if packed else 0
 
     def left_of(self, ordinal: int) -> tuple[int, int] | None:
         """How many messages of an entry are acknowledged, and the mask of what is left; None if it
         is not partly acknowledged."""
-        packed = self._packed.get(ordinal)
+        packed = self._get(ordinal)
         if not packed:
             return None
         return packed.bit_count() - 1, packed ^ ((1 << packed.bit_length()) - 1)
@@ -107,28 +129,48 @@ class PartialAcks:
     def put(self, entry: PartialEntry) -> None:
         """Set the mask of an entry; it must have some but not all bits of the batch."""
         ordinal, acked_mask, batch_size = entry
-        known = self._packed.put(ordinal, acked_mask | (1 << batch_size))
+        packed = acked_mask | (1 << batch_size)
+        if ordinal == self._latest:
+            known, self._latest_packed = self._latest_packed, packed
+        elif self._map is not None and ordinal in self._map:
+            known = self._map.put(ordinal, packed)
+        else:
+            known = 0
+            self._begin(ordinal, packed)
+            self.size_bytes += ENTRY_BYTES + batch_size // 8
         self.messages += acked_mask.bit_count()
         if known:
             self.messages -= known.bit_count() - 1
-        else:
-            self.size_bytes += ENTRY_BYTES + batch_size // 8
-            if ordinal > self.highest:
-                self.highest = ordinal
         if self._changed is None:
             self._changed = {ordinal}
         else:
             self._changed.add(ordinal)
+
+    def _begin(self, ordinal: int, packed: int) -> None:
+        """Add an entry, which is at hand from now on."""
+        if self._latest >= 0:
+            if self._map is None:
+                self._map = PackedMasks()
+                self.size_bytes += MAP_BYTES
+            self._map.put(self._latest, self._latest_packed)
+        self._latest, self._latest_packed = ordinal, packed
+        if ordinal > self.highest:
+            self.highest = ordinal
 
     def drop(self, first: int, stop: int) -> int:
         """Remove the entries from ``first`` to before ``stop``; returns their number.
 
         Takes a step for 64 of them, and for each entry that changed.
         """
-        packed = self._packed
-        if first > self.highest or (stop == first + 1 and first not in packed):
+        if first > self.highest or (stop == first + 1 and first not in self):
             return 0
-        dropped = packed.drop(first, stop)
+        dropped = Sums() if self._map is None else self._map.drop(first, stop)
+        if self._map is not None and not self._map:
+            self._map = None
+            self.size_bytes -= MAP_BYTES
+        if first <= self._latest < stop:
+            dropped = dropped.plus(Sums.of(self._latest_packed))
+            self._latest, self._latest_packed = -1, 0
         self.messages -= dropped.set_bits
         self.size_bytes -= ENTRY_BYTES * dropped.masks_count + dropped.length_bytes
         if self._changed is not None:
@@ -141,21 +183,35 @@ class PartialAcks:
     def first_within(self, first: int, stop: int) -> int:
         """The first partly acknowledged entry from ``first`` to before ``stop``; ``stop`` if there
         is none."""
-        found = self._packed.first_from(first)
-        return found if 0 <= found < stop else stop
+        found = -1 if self._map is None else self._map.first_from(first)
+        if not first <= found < stop:
+            found = stop
+        return self._latest if first <= self._latest < found else found
 
     def messages_within(self, first: int, stop: int) -> int:
         """Acknowledged messages of the entries from ``first`` to before ``stop``.
 
         Takes a step for 64 of them.
         """
-        return self._packed.sums(first, stop).set_bits
+        found = 0 if self._map is None else self._map.sums(first, stop).set_bits
+        if first <= self._latest < stop:
+            found += self._latest_packed.bit_count() - 1
+        return found
 
     def entries(self, first: int = 0, stop: int | None = None) -> Iterator[PartialEntry]:
         """The entries from ``first`` to before ``stop`` (None: all that follow), ascending.
         None may come or go meanwhile."""
-        for ordinal, packed in self._packed.items(first, stop):
-            yield _entry(ordinal, packed)
+        latest = self._latest
+        if latest >= first and (stop is None or latest < stop):
+            yield from self._entries_of_map(first, latest)
+            yield _entry(latest, self._latest_packed)
+            first = latest + 1
+        yield from self._entries_of_map(first, stop)
+
+    def _entries_of_map(self, first: int, stop: int | None) -> Iterator[PartialEntry]:
+        if self._map is not None:
+            for ordinal, packed in self._map.items(first, stop):
+                yield _entry(ordinal, packed)
 
     def has_changed(self) -> bool:
         """Whether :meth:`take_changed` would return something."""
@@ -163,9 +219,8 @@ class PartialAcks:
 
     def take_changed(self) -> tuple[PartialEntry, ...]:
         """The entries that changed since the last call, each with its whole mask."""
-        packed, changed = self._packed, self._changed
-        self._changed = None
-        return tuple(_entry(ordinal, packed.get(ordinal)) for ordinal in sorted(changed or ()))
+        changed, self._changed = self._changed, None
+        return tuple(_entry(ordinal, self._get(ordinal)) for ordinal in sorted(changed or ()))
 
 
 def _entry(ordinal: int, packed: int) -> PartialEntry:

@@ -96,6 +96,11 @@ class AuditLog:
         if logger.isEnabledFor(logging.INFO) and self._may_write(limit, source):
             logger.info("%s", _line(self._time(), entry))
 
+    @property
+    def notes_connecting(self) -> bool:
+        """Whether producers and consumers that connect have lines."""
+        return logger.isEnabledFor(logging.DEBUG)
+
     def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
         """Write one line, unless the client has had too many; then count it.
 

@@ -35,7 +35,11 @@ _SIGNALLED = 128
     "--out", metavar="DIR", type=click.Path(file_okay=False),
     help="Folder of the pipeline's tables; by default a new temporary folder.",
 )  # fmt: skip
-def demo_command(seconds: float, spark: bool, out: str | None) -> None:
+@click.option(
+    "--keep", is_flag=True,
+    help="Leave brokers and clients running at the end, to look at their pages, until Ctrl-C.",
+)  # fmt: skip
+def demo_command(seconds: float, spark: bool, out: str | None, keep: bool) -> None:
     """Build ten situations, explain each one, and repair one.
 
     The demo needs headgate[demo] and takes about 80 seconds. headgate[spark] and Java 17 add the
@@ -56,7 +60,7 @@ def demo_command(seconds: float, spark: bool, out: str | None) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=shutil.get_terminal_size((_WIDTH, 0)).columns)
     try:
-        status = run_demo(DemoOptions(seconds, spark, out), console)
+        status = run_demo(DemoOptions(seconds, spark, out, keep), console)
     except KeyboardInterrupt:
         console.print("\nInterrupted: the brokers and their clients have ended.")
         raise

@@ -9,7 +9,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,11 +17,12 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from headgate.base.errors import InputError
+from headgate.base.errors import HeadgateError, InputError
 from headgate.demo import adaptive, adaptive_view, follow, follow_view
+from headgate.demo.admin import AdminClient, limit_calls
 from headgate.demo.findings import Finding
 from headgate.demo.live import LiveView, Timeline
-from headgate.demo.repair import is_drained, plan_repair
+from headgate.demo.repair import Repair, is_drained, plan_repair
 from headgate.demo.report import print_report, rows, wrong_verdicts
 from headgate.demo.rule import PROMQL, rule_answer
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
@@ -50,6 +51,12 @@ NEXT_STAGES: Final = {
 }
 """The work of the Spark job after each of its stages."""
 
+KEPT_S: Final = 900
+"""With ``--keep`` all situations last so long. After that the one with an old backlog is over, and
+the brokers' disk fills with the backlogs of the others, so the demo ends."""
+
+KEEP_HINT: Final = "headgate demo --keep leaves the brokers and their pages open at the end"
+
 NEXT: Final = (
     "Next: headgate standalone, then headgate explain (in a checkout: ./dev serve, "
     "./dev headgate explain)"
@@ -71,6 +78,8 @@ class DemoOptions:
     """Whether the pipeline runs, where it can."""
     out: str | None = None
     """Folder of the pipeline's tables; None: a new one among the temporary files."""
+    keep: bool = False
+    """Whether brokers and clients go on after the last step, for people who look at the page."""
 
 
 Findings = dict[Subject, Finding]
@@ -105,13 +114,14 @@ class Demo:
             ) as folder,
             ExitStack() as stack,
         ):
-            stage = stack.enter_context(Stage(Path(folder), SCENES, self._options.seconds))
+            kept_s = KEPT_S if self._options.keep else 0.0
+            stage = stack.enter_context(Stage(Path(folder), SCENES, self._options.seconds, kept_s))
             self._title(1, "Brokers and clients")
             stage.start_brokers()
             for cluster, urls in stage.urls.items():
-                self._say(f"broker {cluster:<13} {urls.broker}   {urls.web}")
+                self._say(f"broker {cluster:<13} {urls.broker}   its page: {urls.web}/")
             subject, scene = self._relative
-            old = scene.old_backlog(self._options.seconds)
+            old = scene.old_backlog(self._options.seconds, kept_s)
             self._say(f"{subject.text}: {old:,} messages were there before its broker's restart")
             job = None
             if not missing:
@@ -121,6 +131,8 @@ class Demo:
             stage.connect_clients()
             problems = self._play(stage, job, missing)
             self._end(begin_s, problems)
+            if self._options.keep:
+                self._keep_open(stage)
         return EXIT_WRONG if problems else 0
 
     def _start_spark(self, stage: Stage, folder: Path) -> SparkJob:
@@ -259,10 +271,40 @@ class Demo:
             self._say(f"{elapsed_s:4.1f} s   backlog of {waiting}")
             if is_drained(repair, found):
                 self._say("drained: that limit was the cause")
+                self._set_back(admin, repair)
                 return []
             if elapsed_s > _DRAIN_S_MAX:
                 return [f"the backlog did not drain within {_DRAIN_S_MAX:.0f} s"]
             time.sleep(_pause_s(elapsed_s, _EXPLAIN_EVERY_S))
+
+    def _set_back(self, admin: AdminClient, repair: Repair) -> None:
+        """Set the limit as it was, if people are to see all situations."""
+        if self._options.keep:
+            for call in limit_calls(repair.scene, repair.scene.limit_per_s):
+                admin.call(call)
+            self._say("--keep: the limit is set back, so that all ten situations are there again")
+
+    def _keep_open(self, stage: Stage) -> None:
+        """Say what can be seen where, and wait until somebody presses Ctrl-C."""
+        self._console.print("\nOpen the page and find the cause of each:", style="bold")
+        for cluster, urls in stage.urls.items():
+            names = ", ".join(s.text for s, _ in self._expected if s.cluster == cluster)
+            self._console.print(f"  {urls.web}/", style="cyan", markup=False, soft_wrap=True)
+            self._say(f"  {names}")
+        minutes = KEPT_S // 60
+        self._say(f"Ctrl-C ends the brokers and removes their data; at the latest in {minutes} min")
+        end_s = time.monotonic() + KEPT_S
+        is_working = True
+        with suppress(KeyboardInterrupt):
+            while time.monotonic() < end_s:
+                time.sleep(_EXPLAIN_EVERY_S)
+                try:
+                    if is_working:
+                        stage.check_clients()
+                except HeadgateError as error:
+                    # A laptop that slept: people may still look at what the page has.
+                    is_working = False
+                    self._say(f"clients have ended, so nothing moves any more ({error})")
 
     def _in_order(self, found: Findings) -> list[Finding]:
         return [found[subject] for subject, _ in self._expected if subject in found]
@@ -293,8 +335,9 @@ class Demo:
         if self._tables_path:
             text = f"The tables (Delta) stay in {self._tables_path}"
             self._console.print(text, markup=False, soft_wrap=True)
-        if not problems:
+        if not problems and not self._options.keep:
             self._console.print(NEXT, markup=False, soft_wrap=True)
+            self._console.print(KEEP_HINT, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -79,13 +79,13 @@ class Scene:
         """How long each of them holds in a demo of ``seconds``; the last one stays."""
         return seconds / len(self.rates_per_s)
 
-    def old_backlog(self, seconds: float) -> int:
+    def old_backlog(self, seconds: float, kept_s: float = 0.0) -> int:
         """Messages that wait before a demo of ``seconds`` begins to publish, for each subscription.
 
         The backlog shrinks by the limit; it lasts half as long again as the demo and two minutes,
-        for the steps after it and for a busy machine.
+        for the steps after it and for a busy machine, and ``kept_s`` more.
         """
-        return round(self.limit_per_s * (1.5 * seconds + 60)) if self.relative else 0
+        return round(self.limit_per_s * (1.5 * seconds + 60 + kept_s)) if self.relative else 0
 
     def quota_bytes(self, seconds: float) -> int:
         """The backlog quota in a demo of ``seconds``."""

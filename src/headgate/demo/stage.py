@@ -36,11 +36,14 @@ _SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
 class Stage:
     """Brokers with the scenes' topics and limits, and the scenes' clients. A context manager."""
 
-    def __init__(self, folder: Path, scenes: Sequence[Scene], seconds: float) -> None:
+    def __init__(
+        self, folder: Path, scenes: Sequence[Scene], seconds: float, kept_s: float = 0.0
+    ) -> None:
         """``folder`` holds the brokers' data and the clients' logs; the situations develop for
-        ``seconds``."""
+        ``seconds``, and last ``kept_s`` after the last step."""
         self._folder = folder
         self._seconds = seconds
+        self._kept_s = kept_s
         self._scenes = tuple(scenes)
         self._stack = ExitStack()
         self._workers: list[Child] = []
@@ -90,7 +93,7 @@ class Stage:
             for scene in scenes:
                 for call in topic_calls(scene):
                     admin.call(call)
-            spec = old_backlogs(scenes, broker.urls.broker, self._seconds)
+            spec = old_backlogs(scenes, broker.urls.broker, self._seconds, self._kept_s)
             with self._client("backlogs", spec) as child:
                 child.next_line(_PUBLISHED_S)
 
@@ -121,14 +124,22 @@ class Stage:
         Raises:
             HeadgateError: a client process has ended, or a broker refused.
         """
-        for child in self._workers:
-            child.check()
+        self.check_clients()
         return {
             finding.subject: finding
             for scene in self._scenes
             for topic in scene.topic_names()
             for finding in self._admins[scene.cluster].explain(topic)
         }
+
+    def check_clients(self) -> None:
+        """Check that the producers and consumers are still there.
+
+        Raises:
+            ChildFailedError: one of their processes has ended.
+        """
+        for child in self._workers:
+            child.check()
 
     def limit_snapshot(self, subject: Subject) -> Snapshot:
         """The present amount of the relative limit over a subscription.
@@ -194,11 +205,13 @@ def _raise_priority() -> None:
             os.setpriority(os.PRIO_PROCESS, 0, _PRIORITY)
 
 
-def old_backlogs(scenes: Sequence[Scene], broker_url: str, seconds: float) -> WorkSpec:
-    """The messages to publish before a demo of ``seconds`` begins."""
+def old_backlogs(
+    scenes: Sequence[Scene], broker_url: str, seconds: float, kept_s: float = 0.0
+) -> WorkSpec:
+    """The messages to publish before a demo of ``seconds`` begins, which lasts ``kept_s`` more."""
     return WorkSpec(
         backlogs=tuple(
-            BacklogSpec(broker_url, topic, scene.old_backlog(seconds))
+            BacklogSpec(broker_url, topic, scene.old_backlog(seconds, kept_s))
             for scene in scenes
             for topic in scene.topic_names()
         )

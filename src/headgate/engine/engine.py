@@ -21,6 +21,7 @@ from headgate.base.units import MIB
 from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS, WOKEN_PER_UNIT
 from headgate.engine.admission import AdmissionControl
 from headgate.engine.cache import EntryCache
+from headgate.engine.client_observer import ClientObserver, NoClientObserver
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.disk_full_hold import DiskFullHold
 from headgate.engine.effects import Effects
@@ -83,6 +84,8 @@ class Engine:
         self.work_pending = effects.work_pending
         self.observer: Observer = NoObserver()
         """Receives the engine's events; assign another to observe."""
+        self.client_observer: ClientObserver = NoClientObserver()
+        """Receives the coming and going of clients; assign another to observe."""
         self.limits = limits or EngineLimits()
         self.policies = policies or EnginePolicies()
         self.cache = EntryCache(cache_bytes_max)

@@ -19,7 +19,7 @@ PARTIAL_BYTES_MAX: Final = 8 * MIB
 """The bound of one subscription: about 180,000 batches of 100 messages. Beyond it, batches are
 acknowledged as a whole only."""
 PARTIALS_BYTES_MAX: Final = 128 * MIB
-"""The bound of all: 150,000 subscriptions with one such batch each."""
+"""The bound of all: 620,000 subscriptions with one batch of 100 messages each."""
 MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
 

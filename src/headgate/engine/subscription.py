@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
-from headgate.base.partial_acks import check_batch
+from headgate.base.partial_acks import PartialEntry, check_batch
 from headgate.base.work_units import CLIENT_CLOSED
 from headgate.engine.consumer import Consumer
 from headgate.engine.cursor import Cursor
@@ -220,6 +220,7 @@ class Subscription(Cursor):
         self.type_known = True
         self.consumers[consumer] = None
         self.topic.consumers_count += 1
+        self.topic.engine.client_observer.consumer_added(self, consumer)
         self.dispatcher.consumer_added(consumer)
         self.wake()
 
@@ -230,6 +231,7 @@ class Subscription(Cursor):
         self.count_throttling()
         del self.consumers[consumer]
         self.topic.consumers_count -= 1
+        self.topic.engine.client_observer.consumer_removed(self, consumer)
         self.idle_since_ms = self.topic.engine.log_ms
         self.topic.touch_idle()
         self.dispatcher.consumer_removed(consumer)
@@ -310,7 +312,9 @@ class Subscription(Cursor):
             return
         batch_size = log.message_count(ordinal)
         check_batch(ordinal, indexes_mask, batch_size)
-        if acks.completes(ordinal, indexes_mask, batch_size):
+        known = acks.acked_mask(ordinal, batch_size)
+        acked = known | indexes_mask
+        if acked == (1 << batch_size) - 1:
             self.ack_entry(consumer, ordinal)
             return
         if batch_size > PARTS_BATCH_MAX:
@@ -318,18 +322,20 @@ class Subscription(Cursor):
                 f"entry {ordinal} is a batch of {batch_size:,} messages; those of up to "
                 f"{PARTS_BATCH_MAX:,} are acknowledged in part"
             )
-        budget, is_first = self.topic.engine.partials, not acks.partly_acked(ordinal)
-        if is_first:
+        if acked == known:
+            return
+        budget = self.topic.engine.partials
+        if not known:
             budget.check_room(self)
-        new = acks.ack_messages(ordinal, indexes_mask, batch_size)
-        if new:
-            if is_first:
-                budget.measure(self)
-            self.dispatcher.messages_acked(consumer, ordinal, new)
-            self.done_messages += new
-            self.acked_messages += new
-            consumer.messages_acked += new
-            self._acks_moved(consumer, acks.mark_delete)
+        acks.put_partial(PartialEntry(ordinal, acked, batch_size), known)
+        if not known:
+            budget.measure(self)
+        new = (acked ^ known).bit_count()
+        self.dispatcher.messages_acked(consumer, ordinal, new)
+        self.done_messages += new
+        self.acked_messages += new
+        consumer.messages_acked += new
+        self._acks_moved(consumer, acks.mark_delete)
 
     def ack_through(self, consumer: Consumer, ordinal: int) -> None:
         """A consumer acknowledged every entry up to and including ``ordinal``."""

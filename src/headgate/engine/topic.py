@@ -10,6 +10,7 @@ from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.base.work_units import WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
+from headgate.engine.client_observer import ClientObserver
 from headgate.engine.cursor_order import CursorOrder
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.delayed_delivery import DEFAULT_DELAYED_DELIVERY
@@ -87,6 +88,7 @@ class TopicEngine(Protocol):
     throttle_spares_caught_up: bool
     due_time_of: DueTimeOf
     delays: DelaySchedule
+    client_observer: ClientObserver
 
     @property
     def effects(self) -> TopicEffects:
@@ -289,6 +291,7 @@ class Topic:
             )
         self.producers[producer.name] = producer
         producer.publishing = self.publishing
+        self.engine.client_observer.producer_added(self, producer)
         if self.publishing.deduplication is not None:
             self.publishing.deduplication.connected(producer)
 
@@ -349,6 +352,7 @@ class Topic:
         producer.publishing = None
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
+            self.engine.client_observer.producer_removed(self, producer)
             if self.access is not None:
                 self.access.left(producer, self.producers)
             if self.publishing.deduplication is not None:

@@ -96,6 +96,7 @@ def subscription_fields(
         "confidence_level": _confidence_level(found),
         "window_s": found.window.length_ns / NS_PER_S,
         "growth_messages": judgement.growth,
+        **_left_without_consumer(found),
         "shares": {verdict.value: share for verdict, share in judgement.shares.items()},
         "would_have_grown": judgement.would_have_grown if settled else None,
         "proven_ack_per_s": found.demonstrated_ack_per_s,
@@ -103,6 +104,16 @@ def subscription_fields(
         "damage": now.damage or None,
         "sentence": sentence,
     }
+
+
+def _left_without_consumer(found: Diagnosis) -> dict[str, Any]:
+    """What left the backlog without being consumed, and when it is gone without such losses."""
+    lost = {name: found.window.gained(name) for name in ("evicted", "expired", "skipped")}
+    backlog = found.window.total_end("backlog")
+    consumed = -(found.judgement.growth + sum(lost.values()))
+    drains_s = backlog * found.window.length_ns / NS_PER_S / consumed if consumed > 0 else None
+    fields: dict[str, Any] = {f"{name}_messages": amount for name, amount in lost.items()}
+    return fields | {"drains_in_s": drains_s if backlog else None}
 
 
 def window_report(seen: Window) -> AccountWindow:

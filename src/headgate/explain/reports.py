@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from headgate.explain.changes import BeforeGrowth, Changes
 from headgate.explain.states import (
     AdaptiveState,
     DecisionState,
@@ -154,6 +155,15 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """The time that the verdict covers: since the backlog began, at most the last 60 s."""
     growth_messages: int
     """Growth of the backlog over that window."""
+    evicted_messages: int
+    """Messages that left the backlog in that window because a backlog quota evicted them."""
+    expired_messages: int
+    """The same of messages that expired."""
+    skipped_messages: int
+    """The same of messages that were skipped."""
+    drains_in_s: float | None
+    """In how many seconds the backlog is gone at the pace at which it was consumed in that window;
+    null if that does not shrink it. What was evicted, expired or skipped is not consumed."""
     shares: dict[str, float]
     would_have_grown: bool | None
     """Without the limit, at the consumer's demonstrated rate; null when no limit is blamed."""
@@ -175,6 +185,9 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the looks leave open, in words."""
     timeline: Timeline | None = None
     """The last hour minute by minute, up to half a minute old; null unless ``timeline`` is set."""
+    before_growth: BeforeGrowth | None = None
+    """What changed before the backlog grew; null without a backlog, of one that began before all
+    changes are known, and of inferred evidence."""
 
 
 class SubscriptionAccount(SubscriptionReport, frozen=True, kw_only=True, rename="camel"):
@@ -244,6 +257,8 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """Largest backlog first."""
     per_partition: list[TopicReport] | None
     """A report on each partition; null unless ``perPartition`` is set."""
+    changes: Changes | None = None
+    """What changed in the last hour; null unless ``timeline`` is set, and from an agent."""
 
 
 class LimitsReport(Struct, frozen=True, kw_only=True, rename="camel"):

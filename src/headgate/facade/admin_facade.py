@@ -7,7 +7,7 @@ is durable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -292,11 +292,16 @@ class AdminFacade:
         return await self._observer.explain_storage(count)
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+        self,
+        topic: TopicName,
+        *,
+        per_partition: bool,
+        timelines: bool = False,
+        roles_of: Collection[str] = (),
     ) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_topic(
-            topic, per_partition=per_partition, timelines=timelines
+            topic, per_partition=per_partition, timelines=timelines, roles_of=roles_of
         )
 
     # -- topics ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -255,9 +255,16 @@ class Facade(Protocol):
         JSON."""
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+        self,
+        topic: TopicName,
+        *,
+        per_partition: bool,
+        timelines: bool = False,
+        roles_of: Collection[str] = (),
     ) -> Any:
-        """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON."""
+        """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON;
+        ``timelines`` adds the last hour of each subscription and what changed, with who did it at
+        the levels ``roles_of``."""
 
     # Schemas. A topic need not exist to have one. The methods that take a definition raise
     # RefusalError 422 if it is not well formed.

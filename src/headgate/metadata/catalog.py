@@ -156,7 +156,7 @@ class Catalog(OwnRows):
 
     def namespace(self, name: NamespaceName) -> NamespaceRow | None:
         """One namespace."""
-        return cast(NamespaceRow | None, self._state.get(Kind.NAMESPACE, str(name)))
+        return cast(NamespaceRow | None, self._state.get(Kind.NAMESPACE, name.full))
 
     def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[str]:
         """Full names of a namespace's topics and of each partition, sorted."""
@@ -198,7 +198,9 @@ class Catalog(OwnRows):
 
     def topic_policies(self, topic: TopicName) -> TopicPolicies:
         """The policies set on a topic; for a partition, those of its partitioned topic."""
-        row = self._state.get(Kind.TOPIC_POLICIES, self.own_name(topic))
+        # Crowds of consumers ask this several times each: no call more than needed.
+        name = topic.full if topic.partition < 0 else self.own_name(topic)
+        row = self._state.get(Kind.TOPIC_POLICIES, name)
         return NO_TOPIC_POLICIES if row is None else cast(TopicPolicies, row)
 
     def topic_properties(self, topic: TopicName) -> Mapping[str, str]:

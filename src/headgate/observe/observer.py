@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from headgate.base.names import TopicName
@@ -9,6 +10,7 @@ from headgate.broker.slices import AdminTurns, in_slices
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.explain.states import StorageState
+from headgate.observe.changes.change_history import ChangeHistory
 from headgate.observe.explain.adaptive import adaptive_report
 from headgate.observe.explain.broker import broker_report
 from headgate.observe.explain.delivery import DeliveryReports
@@ -41,16 +43,20 @@ class Observer:
         """An administrator waits for what is asked for here."""
         self.history = History()
         self.parked_history = ParkedHistory()
+        self.changes = ChangeHistory(broker.engine, lambda: broker.started_ms)
+        broker.audit.listeners.append(self.changes.admin.changed)
         broker.topic_sweeps.observer = self
         parked = ParkedStates(self.parked_history, broker.current_publish_limits)
         delivery = DeliveryReports(broker.engine, self.history, broker.current_dispatch_limits)
         publishing = PublishingReports(parked, broker.current_publish_limits, broker.adaptive)
         self._topic = TopicReports(
-            broker.engine, broker.registry, delivery, publishing, self.storage_state
-        )
+            broker.engine, broker.registry, delivery, publishing, self.storage_state, self.changes,
+            self.parked_history,
+        )  # fmt: skip
         self._top = TopReports(
-            broker.engine, self._turns, broker.registry, delivery, publishing, self.storage_state
-        )
+            broker.engine, self._turns, broker.registry, delivery, publishing, self.storage_state,
+            self.changes,
+        )  # fmt: skip
         self._limits = LimitReports(
             broker.engine, self._turns, broker.current_dispatch_limits,
             broker.current_publish_limits,
@@ -93,14 +99,21 @@ class Observer:
         return await self._top.report(count, broker_id, with_timelines=timelines)
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool = False, timelines: bool = False
+        self,
+        topic: TopicName,
+        *,
+        per_partition: bool = False,
+        timelines: bool = False,
+        roles_of: Collection[str] = (),
     ) -> dict[str, Any]:
         """What delays a topic's messages, as plain values; see :meth:`TopicReports.report`.
 
         Raises:
             RefusalError: 404, there is no such topic.
         """
-        work = self._topic.report(topic, per_partition=per_partition, with_timelines=timelines)
+        work = self._topic.report(
+            topic, per_partition=per_partition, with_timelines=timelines, roles_of=roles_of
+        )
         return await in_slices(self._turns, work)
 
     async def explain_storage(self, count: int) -> dict[str, Any]:

@@ -12,8 +12,12 @@ from typing import Final
 INDEX: Final = "index.html"
 SERVER: Final = "server.json"
 """What the server answers: ``live``, explain and stats of a broker; ``history``, the tables of the
-pipeline. The page shows the views that work."""
+pipeline; ``views``, the views of the present that it can fill. The page shows those alone."""
 _HISTORY: Final = b'{"live": false, "history": true}\n'
+_AGENT: Final = (
+    b'{"live": true, "history": false, "views": ["now", "limits", "storage", "cluster"]}\n'
+)
+"""An agent knows clusters, and not what goes on inside of a broker."""
 _TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -44,6 +48,11 @@ def page_files() -> dict[str, PageFile]:
 def history_files() -> dict[str, PageFile]:
     """The files of a page whose server has the past alone: :data:`SERVER` says so."""
     return {**page_files(), SERVER: _file(_HISTORY, _TYPES[".json"])}
+
+
+def agent_files() -> dict[str, PageFile]:
+    """The files of a page whose server looks at clusters: :data:`SERVER` says what it can fill."""
+    return {**page_files(), SERVER: _file(_AGENT, _TYPES[".json"])}
 
 
 def _below(folder: Traversable, prefix: str) -> list[tuple[str, PageFile]]:

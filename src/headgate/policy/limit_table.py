@@ -88,13 +88,18 @@ class LimitTable:
     ) -> EffectiveLimit:
         kind, catalog = self._kind, self._catalog
         field = kind.policies[level]
+        topic_policy = kind.convert(getattr(catalog.topic_policies(topic), field))
+        policies = catalog.namespace_policies(topic.namespace)
+        namespace_policy = kind.convert(getattr(policies, field))
+        if subscription_policy is None and topic_policy is None and namespace_policy is None:
+            keys, settings = kind.settings[level], self._settings
+            if getattr(settings, keys.messages) <= 0 and getattr(settings, keys.bytes) <= 0:
+                return NO_LIMIT  # most names, of which crowds are looked up at once
         return effective_limit(
             kind.settings[level],
             subscription_policy=subscription_policy,
-            topic_policy=kind.convert(getattr(catalog.topic_policies(topic), field)),
-            namespace_policy=kind.convert(
-                getattr(catalog.namespace_policies(topic.namespace), field)
-            ),
+            topic_policy=topic_policy,
+            namespace_policy=namespace_policy,
             namespace=str(topic.namespace),
             **self._of_settings(level),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from headgate.base.errors import InputError
@@ -99,6 +100,7 @@ class SettingInfo:
         raise SettingError(f"{self.name}={text[:80]!r} is not allowed; use {self.allowed}")
 
 
+@lru_cache(maxsize=64)
 def names_of(text: str) -> tuple[str, ...]:
     """The names in a setting that has several, with commas between."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -25,7 +25,7 @@ half of that, is not worth its code.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -457,15 +457,23 @@ class FrameDecoder:
         Return how many more parts may be checked; 0 if there are too many.
         """
         for field, value in message.ListFields():
-            if field.type == FieldDescriptor.TYPE_STRING:
-                values = (value,) if isinstance(value, (str, bytes)) else value
-                if not all(isinstance(text, str) for text in values):
+            kind = type(value)
+            if kind is str or kind is int:
+                continue  # most fields
+            if isinstance(value, Message):
+                children: Iterable[Message] = (value,)
+            elif field.type == FieldDescriptor.TYPE_STRING:
+                if kind is bytes or not all(isinstance(text, str) for text in value):
                     raise self._fail(f"{field.full_name} is not valid UTF-8")
+                continue
             elif field.type == FieldDescriptor.TYPE_MESSAGE:
-                for child in (value,) if isinstance(value, Message) else value:
-                    parts_max = parts_max and self._check_text(child, parts_max - 1)
-                    if not parts_max:
-                        return 0
+                children = value
+            else:
+                continue
+            for child in children:
+                parts_max = parts_max and self._check_text(child, parts_max - 1)
+                if not parts_max:
+                    return 0
         return parts_max
 
     def _refuse_sizes(self, total_size: int, command_size: int) -> RemoteProtocolError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -130,6 +130,8 @@ class FakeFacade:
         self.topics: dict[str, FakeTopic] = {}
         self.failures: list[Exception] = []
         self.waiting: list[str] = []
+        self.roles_shown: set[str] = set()
+        """The levels of which the last report on a topic may name roles."""
         """Topics that wait for the broker's limit, in a report of a partition."""
         change = self.catalog.plan_first_boot()
         assert change is not None
@@ -334,8 +336,14 @@ class FakeFacade:
         self.backup = ""
 
     async def explain_topic(
-        self, topic: TopicName, *, per_partition: bool, timelines: bool = False
+        self,
+        topic: TopicName,
+        *,
+        per_partition: bool,
+        timelines: bool = False,
+        roles_of: Collection[str] = (),
     ) -> Any:
+        self.roles_shown = set(roles_of)
         waiting = [{"topic": name, "subscription": "s"} for name in self.waiting]
         part = {"limits": [{"longestWaiting": waiting}], "perPartition": None}
         return {

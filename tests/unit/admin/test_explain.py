@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.identity import Identity
+from headgate.explain.changes import LEVELS
 from headgate.policy.access_law import Decision
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade, FakeTopic
@@ -48,6 +49,38 @@ def test_one_topic(api: Ask) -> None:
     }  # fmt: skip
     assert api("GET", f"{path}?perPartition=true").json()["perPartition"]
     assert api("GET", f"{E}/persistent/public/default").status == 404
+
+
+class AllowsAllBut:
+    """Allows everything but some operations."""
+
+    def __init__(self, *operations: str) -> None:
+        self._operations = operations
+
+    def decide(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> Decision:
+        return Decision(operation not in self._operations, f"{identity} {resource} {subscription}")
+
+
+def test_who_made_a_change_is_for_those_who_may_see_roles_there(
+    api: Ask, broker: FakeFacade
+) -> None:
+    api("PUT", "/admin/v2/persistent/public/default/t")
+    path = f"{E}/persistent/public/default/t?timeline=true"
+    api("GET", path)
+    assert broker.roles_shown == LEVELS
+    broker.authorizer = AllowsAllBut("settings.read")
+    api("GET", path)
+    assert broker.roles_shown == LEVELS - {"broker"}
+    broker.authorizer = AllowsAllBut("namespace.permissions.read", "settings.read")
+    api("GET", path)
+    assert broker.roles_shown == {"topic", "subscription"}
+    broker.authorizer = AllowsAllBut(
+        "topic.permissions.read", "namespace.permissions.read", "settings.read"
+    )
+    assert api("GET", path).status == 200
+    assert broker.roles_shown == set()
 
 
 class SeesOneNamespace:

@@ -49,6 +49,9 @@ class FakeTopic:
     limits: LimitsLook | None = None
     subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
 
+    def is_gone(self, now_ns: int) -> bool:
+        return False
+
 
 class FakeHistory:
     """The last look at each topic, and a list of calls. A subscription is in one state."""
@@ -56,6 +59,7 @@ class FakeHistory:
     def __init__(self, cell: Cell = Cell.NO_CONSUMER) -> None:
         self.topics: dict[str, FakeTopic] = {}
         self.calls: list[tuple[Any, ...]] = []
+        self.unreachable: dict[str, tuple[int, str]] = {}
         self._cell = cell
 
     def note_look(self, look: TopicLook) -> None:
@@ -89,6 +93,7 @@ class FakeHistory:
 
     def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
         self.calls.append(("unreachable", broker))
+        self.unreachable[broker] = (at_ns, reason)
 
     def suspects(self, count: int, now_ns: int) -> list[str]:
         return ["suspect"][:count]

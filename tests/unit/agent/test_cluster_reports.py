@@ -17,6 +17,7 @@ from headgate.cli.explain.inferred import evidence_text
 from headgate.explain.delivery import Instant
 from headgate.explain.reports import SubscriptionAccount, SubscriptionReport, TopicReport, TopReport
 from headgate.flow.limits.precedence import NO_LIMIT
+from tests.unit.agent.known import limits_of, per_s
 from tests.unit.agent.scenario import EMPTY, TOPIC, topic_look
 
 FULL = ConsumerLook("a", "/10.0.0.1:1", "monday", 0, 100, False, 100, 1.0)
@@ -157,6 +158,28 @@ def test_what_is_not_seen_is_named() -> None:
         "the last 90 s: there was no look",
     ]
     assert top["subscriptions"][0]["confidence"] <= 0.3
+
+
+def test_limits_are_null_until_they_are_read() -> None:
+    history = ClusterHistory("c")
+    _slow(history, TOPIC)
+    topic = history.topic(TOPIC, _instant(10))
+    assert topic["limits"] is topic["publishing"]["limits"] is None
+    assert topic["subscriptions"][0]["limits"] is topic["publishing"]["parked"] is None
+    history.note_limits(limits_of(TOPIC, dispatch=per_s(60), broker=per_s(900)))
+    topic = history.topic(TOPIC, _instant(10))
+    assert [limit["level"] for limit in topic["limits"]] == ["topic", "broker"]
+    assert topic["publishing"]["limits"] == topic["subscriptions"][0]["limits"] == []
+
+
+def test_each_partition_has_a_limit_for_itself_and_their_broker_one() -> None:
+    history = ClusterHistory("c")
+    parts = [f"{TOPIC}-partition-{number}" for number in range(2)]
+    _slow(history, *parts)
+    for part in parts:
+        history.note_limits(limits_of(part, dispatch=per_s(60), broker=per_s(900)))
+    limits = history.topic(TOPIC, _instant(10))["limits"]
+    assert [limit["subject"] for limit in limits] == [*parts, ""]
 
 
 def test_a_topic_that_no_look_showed_is_an_error() -> None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from headgate.agent.cluster_states import Requests
 from headgate.agent.cluster_watch import PAUSE_S, ClusterWatch
 from headgate.agent.metrics import SinkCounts
 from headgate.agent.record_files import RecordFiles
 from headgate.agent.records import Instants, Record, RecordWindows
 from headgate.agent.shared_history import SharedHistory
+from headgate.agent.standing import Standing
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.record.codec import decode
@@ -53,13 +55,18 @@ class FakeScout:
     def not_seen(self) -> list[str]:
         return ["what needs superuser"]
 
+    def standing(self) -> Standing:
+        return Standing(is_reachable=True, since_ns=100 * S, brokers=3)
+
     def close(self) -> None:
         self.closed = True
 
 
 @dataclass
 class Budget:
-    per_s: int = 50
+    per_s: int = 25
+    per_s_max: int = 50
+    halved: int = 1
 
 
 class FakeSink:
@@ -190,3 +197,12 @@ def test_age_of_the_last_look_and_a_thread_that_hangs() -> None:
     assert (world.watch.last_look_age_s(), world.watch.is_stalled) == (3.0, False)
     world.clock.advance(200 * S)
     assert world.watch.is_stalled
+
+
+def test_what_is_known_of_the_cluster_as_a_whole_and_what_it_is_asked() -> None:
+    world = World()
+    assert world.watch.standing.is_reachable is None
+    assert world.watch.requests() == Requests(None, 25, 50, 1)
+    world.play(60)
+    assert (world.watch.standing.is_reachable, world.watch.standing.brokers) == (True, 3)
+    assert world.watch.requests().per_s == 0.2

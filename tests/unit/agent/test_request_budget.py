@@ -35,7 +35,7 @@ def test_a_slow_or_overloaded_answer_halves_the_rate_once_a_second(
     budget = RequestBudget()
     for _ in range(3):
         budget.note_end("a", START_NS, took_s, status)
-    assert (budget.per_s, budget.halved) == (25, 1)
+    assert (budget.per_s, budget.per_s_max, budget.halved) == (25, 50, 1)
     budget.note_end("a", START_NS + NS_PER_S, took_s, status)
     assert budget.per_s == 12
     for second in range(2, 20):

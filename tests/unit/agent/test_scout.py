@@ -189,6 +189,8 @@ def test_half_of_the_brokers_are_gone() -> None:
     assert {broker for broker, _ in run.history.unreachable} >= {BROKERS[1], BROKERS[3]}
     told = run.scout.not_seen()
     assert any(BROKERS[1] in text and "did not answer" in text for text in told)
+    # The others answer, so the cluster does.
+    assert run.scout.standing().is_reachable
     run.faults.gone.clear()
     run.play(180)
     assert set(run.history.looks) == set(run.cluster.topics)
@@ -259,6 +261,9 @@ def test_without_superuser_the_named_namespaces_are_looked_at() -> None:
     assert seen == {"ns-1", "ns-2"}
     assert len(run.history.looks) == 20
     assert run.scout.lacks_superuser
+    standing = run.scout.standing()
+    assert (standing.is_reachable, standing.brokers) == (True, None)
+    assert standing.survey_ns is not None
     assert run.scout.not_seen() == [
         "the role is no superuser, so the cluster tells nothing of all its topics: seen are the "
         "topics of acme/ns-1, acme/ns-2 alone"
@@ -358,9 +363,18 @@ def test_looks_go_on_for_hours_although_the_admin_url_is_gone() -> None:
     run.faults.gone |= set(BROKERS)
     run.play(S_PER_HOUR)
     assert len(run.transport.sent_at_ns) < 100
+    away = run.scout.standing()
+    assert (away.is_reachable, away.brokers, away.survey_ns) == (False, None, None)
+    assert "did not answer" in away.reason
     run.faults.gone.clear()
     run.play(120)
     assert set(run.history.looks) == set(run.cluster.topics)
+    standing = run.scout.standing()
+    assert (standing.is_reachable, standing.brokers, standing.reason) == (True, len(BROKERS), "")
+    assert standing.since_ns is not None
+    assert away.since_ns is not None
+    assert standing.since_ns > away.since_ns
+    assert standing.survey_ns is not None
 
 
 def test_close_takes_in_what_runs() -> None:

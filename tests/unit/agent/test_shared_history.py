@@ -53,6 +53,8 @@ def test_reports_have_the_quotas() -> None:
     )  # fmt: skip
     (nearest,) = shared.top(3, NOW)["quotas"]
     assert (nearest["topic"], nearest["quota"]["secondsToBreach"]) == ("persistent://a/b/full", 0.0)
+    # What a quota did, a broker alone counts.
+    assert nearest["quota"]["stoppedS"] is nearest["quota"]["evictedMessages"] is None
     assert shared.top(3, NOW)["count"] == 3
     with pytest.raises(UnknownTopicError):
         shared.topic("persistent://a/b/other", NOW)
@@ -91,3 +93,18 @@ def test_a_survey_that_may_be_older_than_a_close_look_counts_nothing() -> None:
     shared.note_look(look(36, published=4_500))
     (topic,) = shared.figures()
     assert topic.values["msgs_in"] == 3_500
+
+
+def test_brokers_that_do_not_answer_and_the_backlogs_of_all_topics() -> None:
+    shared = SharedHistory(FakeHistory())
+    shared.note_unreachable("b2", 5 * S, "refused")
+    shared.note_unreachable("b1", 6 * S, "timed out")
+    assert shared.unreachable_brokers() == [("b1", 6 * S, "timed out"), ("b2", 5 * S, "refused")]
+    assert shared.backlogs(NOW.now_ns) == (0, 0)
+    shared.note_look(look(1, backlog(backlog=7), published=9, backlog_bytes=70))
+    assert shared.backlogs(NOW.now_ns) == (7, 70)
+    for ask in (shared.limits, shared.storage):
+        assert ask("east", 5, NOW)["broker"] == "east"
+    assert set(shared.stats(TOPIC)["subscriptions"]) == {"billing"}
+    with pytest.raises(UnknownTopicError):
+        shared.stats("persistent://a/b/other")

@@ -2,71 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
-
 import pytest
 
 from headgate.agent import web
-from headgate.agent.metrics import ClusterCounts, PortCertificate
-from headgate.agent.shared_history import SharedHistory
-from headgate.agent.web import AgentRoutes
-from headgate.testing import ManualClock
-from tests.unit.agent.fake_history import FakeHistory
+from headgate.agent.metrics import PortCertificate
 from tests.unit.agent.looks import TOPIC, backlog, look
-
-
-@dataclass
-class Watch:
-    name: str
-    history: SharedHistory = field(default_factory=lambda: SharedHistory(FakeHistory()))
-    is_stalled: bool = False
-
-    def last_look_age_s(self) -> float:
-        return 1.5
-
-    def not_seen(self) -> list[str]:
-        return ["the broker's settings"]
-
-    def counts(self) -> ClusterCounts:
-        return ClusterCounts(self.name, 1.5, 1, {}, 2, 50, 1, 0)
-
-
-def ask(
-    path: str,
-    *watches: Watch,
-    method: str = "GET",
-    certificate: PortCertificate | None = None,
-) -> tuple[int, Any, str]:
-    """Status, body (parsed if it is JSON) and content type."""
-    sent: list[dict[str, Any]] = []
-
-    requests = [{"type": "http.request", "body": b"", "more_body": False}]
-
-    async def receive() -> dict[str, Any]:
-        return requests.pop() if requests else {"type": "http.disconnect"}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    where, _, query = path.partition("?")
-    scope = {
-        "type": "http", "method": method, "path": where, "raw_path": where.encode(),
-        "query_string": query.encode(), "headers": [], "http_version": "1.1", "scheme": "http",
-        "server": ("127.0.0.1", 1), "client": ("127.0.0.1", 2), "root_path": "",
-        "asgi": {"version": "3.0"},
-    }  # fmt: skip
-    with ThreadPoolExecutor(1) as pool:
-        clusters = watches or (Watch("prod"),)
-        app = AgentRoutes(clusters, ManualClock(), pool, lambda: certificate).app()
-        asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
-    begin = sent[0]
-    body = b"".join(message.get("body", b"") for message in sent[1:])
-    kind = dict(begin["headers"])[b"content-type"].decode()
-    return begin["status"], json.loads(body) if kind == "application/json" else body, kind
+from tests.unit.agent.watched import Watch, ask
 
 
 def test_the_largest_backlogs() -> None:
@@ -112,11 +53,6 @@ def test_names_of_clusters_are_kept_apart() -> None:
     assert ask(f"{path}?cluster=prod", prod, test)[0] == 200
     assert ask(f"{path}?cluster=test", prod, test)[0] == 404
     assert ask(f"{path}?cluster=other", prod, test)[1]["reason"].startswith("Cluster other is not")
-    found = ask("/admin/v2/headgate/clusters", prod, test)[1]
-    assert found == [
-        {"cluster": name, "lastLookAgeS": 1.5, "notSeen": ["the broker's settings"]}
-        for name in ("prod", "test")
-    ]
 
 
 def test_metrics_are_of_all_clusters() -> None:
@@ -137,8 +73,8 @@ def test_health_is_about_the_agent_and_not_about_clusters() -> None:
 
 
 def test_other_paths_and_methods_have_a_reason() -> None:
-    assert ask("/admin/v2/headgate/limits?count=200")[:2] == (
-        404, {"reason": "An agent has no /admin/v2/headgate/limits: ask a broker of the cluster"},
+    assert ask("/admin/v2/headgate/broker?count=200")[:2] == (
+        404, {"reason": "An agent has no /admin/v2/headgate/broker: ask a broker of the cluster"},
     )  # fmt: skip
     assert ask("/metrics", method="POST")[:2] == (405, {"reason": "Method Not Allowed"})
 

@@ -12,6 +12,7 @@ import jwt
 import pytest
 
 from headgate.agent.configuration import PortSettings
+from headgate.agent.page_routes import ROLE_KEY
 from headgate.app.agent_access import TokenGate, check_agent_address, token_verifier
 from headgate.app.listeners import OpenAddressError
 
@@ -36,11 +37,13 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"{}"})
 
 
-def ask(path: str, authorization: str | None, method: str = "GET") -> tuple[int, str]:
+def ask(
+    path: str, authorization: str | None, method: str = "GET", app: Any = _app
+) -> tuple[int, str]:
     key = base64.b64encode(SECRET).decode()
     verifier = token_verifier(PortSettings(secret_key=f"data:;base64,{key}", roles=("ops",)))
     assert verifier is not None
-    gate = TokenGate(_app, verifier, ("ops",), lambda: NOW_S)
+    gate = TokenGate(app, verifier, ("ops",), lambda: NOW_S)
     headers = [] if authorization is None else [(b"authorization", authorization.encode())]
     sent: list[dict[str, Any]] = []
 
@@ -58,6 +61,18 @@ def ask(path: str, authorization: str | None, method: str = "GET") -> tuple[int,
 
 def token(role: str, **claims: Any) -> str:
     return jwt.encode({"sub": role, **claims}, SECRET, "HS256")
+
+
+def test_the_routes_see_the_role() -> None:
+    seen: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope.get(ROLE_KEY))
+        await _app(scope, receive, send)
+
+    assert ask("/metrics", f"Bearer {token('ops')}", app=app)[0] == 200
+    assert ask("/health", None, app=app)[0] == 200
+    assert seen == ["ops", None]
 
 
 def test_a_token_of_a_named_role_may_ask() -> None:

@@ -234,6 +234,7 @@ class VirtualBroker:
             give_way=lambda units, _: self.give_way(units),
             grant=lambda units, _: self.grant(units),
         )
+        self.audit = SimpleNamespace(listeners=[])
         self.observer = Observer(self)  # type: ignore[arg-type]
         self.turn_ticks = 1
         """The broker is so slow that it comes to send only every so many ticks."""

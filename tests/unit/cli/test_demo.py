@@ -52,9 +52,9 @@ def test_defaults(demo: _Demo, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_options(demo: _Demo) -> None:
-    words = ["demo", "--seconds", "15", "--no-spark", "--out", "here"]
+    words = ["demo", "--seconds", "15", "--no-spark", "--out", "here", "--keep"]
     assert CliRunner().invoke(main, words).exit_code == 0
-    assert demo.options == DemoOptions(15.0, False, "here")
+    assert demo.options == DemoOptions(15.0, False, "here", keep=True)
 
 
 def test_a_wrong_verdict_reaches_the_shell(demo: _Demo) -> None:

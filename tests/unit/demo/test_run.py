@@ -66,6 +66,9 @@ class _Play:
         )
         self.calls: list[HttpCall] = []
         self.steps: list[str] = []
+        self.kept_s = 0.0
+        self.interrupted_at_s = math.inf
+        """When somebody presses Ctrl-C."""
 
     def explain(self) -> dict[Subject, Finding]:
         if not self.calls or not self.drains:
@@ -99,8 +102,11 @@ class _Stage:
             "demo-adaptive": Urls("pulsar://c", "http://c"),
         }
 
-    def __call__(self, folder: Path, _scenes: object, seconds: float) -> _Stage:
+    def __call__(
+        self, folder: Path, _scenes: object, seconds: float, kept_s: float = 0.0
+    ) -> _Stage:
         assert folder.is_dir()
+        self._play.kept_s = kept_s
         self._play.snapshots = iter(snapshots(seconds))
         self._play.adaptive_snapshots = iter(adaptive_snapshots(seconds))
         return self
@@ -116,6 +122,10 @@ class _Stage:
 
     def explain(self) -> dict[Subject, Finding]:
         return self._play.explain()
+
+    def check_clients(self) -> None:
+        if self._play.time.now_s > self._play.interrupted_at_s:
+            raise KeyboardInterrupt
 
     def limit_snapshot(self, what: Subject) -> Snapshot:
         assert what == MOVING
@@ -179,8 +189,9 @@ def test_a_successful_demo_exits_with_zero(play: _Play) -> None:
     assert run.SPARK_HINT in text
     assert "drained: that limit was the cause" in text
     assert text.endswith(
-        "Every verdict matches the situation that was built; 20 s.\n" + f"{run.NEXT}\n"
+        f"Every verdict matches the situation that was built; 20 s.\n{run.NEXT}\n{run.KEEP_HINT}\n"
     )
+    assert play.kept_s == 0
 
 
 def test_the_limit_named_by_explain_is_raised(play: _Play) -> None:
@@ -191,6 +202,37 @@ def test_the_limit_named_by_explain_is_raised(play: _Play) -> None:
     assert call.path.endswith("/payments/subscriptionDispatchRate")
     assert call.curl(_Admin.web_url) in text
     assert "explain names for payments / audit: subscription limit 50 msg/s (topic policy)" in text
+
+
+def _kept() -> tuple[int, str]:
+    console = Console(file=io.StringIO(), width=100, record=True)
+    status = run_demo(DemoOptions(20.0, spark=False, keep=True), console)
+    return status, console.export_text()
+
+
+def test_what_is_kept_has_all_situations_again_until_ctrl_c(play: _Play) -> None:
+    what = subject("payments / audit")
+    play.found[what] = replace(play.found[what], backlog=2_000)
+    play.interrupted_at_s = 300.0
+    status, text = _kept()
+    assert status == 0
+    assert play.kept_s == run.KEPT_S
+    raised, set_back = play.calls
+    assert raised.path == set_back.path
+    rates = [call.body["dispatchThrottlingRateInMsg"] for call in (raised, set_back)]
+    assert rates[0] > rates[1] == 50
+    for url in ("http://a/", "http://b/", "http://c/"):
+        assert f"\n  {url}\n" in text
+    for each in SUBJECTS:
+        assert each.text in text.partition("Open the page")[2]
+    assert run.KEEP_HINT not in text
+    assert play.steps[-1] == "end"
+    assert 300 < play.time.now_s < 310
+
+
+def test_what_is_kept_ends_before_a_disk_is_full(play: _Play) -> None:
+    assert _kept()[0] == 0
+    assert run.KEPT_S < play.time.now_s < 2 * run.KEPT_S
 
 
 class _Job:
@@ -272,7 +314,7 @@ def test_the_tables_give_verdicts_too(play: _Play, job: _Job, tmp_path: Path) ->
     assert status == 0
     assert play.steps == ["brokers", "clients", "go", "end of Spark", "end"]
     assert "    so the tables.\n" in text
-    assert text.endswith(f"The tables (Delta) stay in {tmp_path}\n{run.NEXT}\n")
+    assert text.endswith(f"The tables (Delta) stay in {tmp_path}\n{run.NEXT}\n{run.KEEP_HINT}\n")
     assert job.shown == ["reading the last records", "computing intervals"]
     job.said[what] = replace(play.found[what], verdict="NONE")
     play.calls.clear()

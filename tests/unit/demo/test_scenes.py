@@ -70,7 +70,8 @@ def test_a_relative_limit_has_a_backlog_until_the_end(seconds: float) -> None:
     (scene,) = (each for each in SCENES if each.relative)
     assert len(scene.topics) == len(scene.subscriptions) == 1
     assert scene.old_backlog(seconds) > 1.4 * scene.limit_per_s * (seconds + 30)
-    assert all(each.old_backlog(seconds) == 0 for each in SCENES if not each.relative)
+    assert scene.old_backlog(seconds, 100) == scene.old_backlog(seconds) + 100 * scene.limit_per_s
+    assert all(each.old_backlog(seconds, 100) == 0 for each in SCENES if not each.relative)
     assert scene.rates_per_s == (100, 300, 100)
     assert scene.phase_s(seconds) * 3 == pytest.approx(seconds)
     # At least half of a queue that holds more than two seconds' deliveries is free at every rate.

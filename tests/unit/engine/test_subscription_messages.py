@@ -263,9 +263,9 @@ def test_what_one_subscription_keeps_of_batches_is_bounded(monkeypatch: pytest.M
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, SHARED, permits=100)
     rig.publish(3, messages=80)
-    monkeypatch.setattr("headgate.engine.partial_budget.PARTIAL_BYTES_MAX", 844)
+    monkeypatch.setattr("headgate.engine.partial_budget.PARTIAL_BYTES_MAX", 214)
     subscription.ack_messages(consumer, 0, 1)
-    with pytest.raises(InputError, match=r"of 844 bytes; up to 844 are kept"):
+    with pytest.raises(InputError, match=r"of 214 bytes; up to 214 are kept"):
         subscription.ack_messages(consumer, 1, 1)
     subscription.ack_messages(consumer, 0, 2)
     subscription.ack_messages(consumer, 1, (1 << 80) - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_MINUTE, NS_PER_S
 from headgate.explain.delivery import Instant, SubscriptionNow, subscription_fields, window_report
@@ -43,6 +45,31 @@ def test_before_it_has_settled_a_report_says_so() -> None:
     fields = subscription_fields(found, "", NOW, Instant(START, 0))
     assert (fields["verdict"], fields["confidence_level"]) == ("SETTLING", "settling")
     assert fields["verdict_since"] is fields["second"] is fields["would_have_grown"] is None
+
+
+def drains(*, done: int, **lost: int) -> tuple[float | None, int]:
+    """In how many seconds 2,000 messages are gone of which so many went in 20 s, and those lost."""
+    parts = [past([Cell.NO_PERMITS] * 20)]
+    found = at_once(diagnose(parts, [NO_LIMIT] * 3))
+    start, end = found.window.start[0], found.window.end[0]
+    found = replace(
+        found,
+        window=replace(
+            found.window, start=[replace(start, **dict.fromkeys(lost, 0))],
+            end=[replace(end, **lost)],
+        ),
+        judgement=replace(found.judgement, growth=-done),
+    )  # fmt: skip
+    fields = subscription_fields(found, "", NOW, Instant(START, 0))
+    return fields["drains_in_s"], sum(fields[f"{each}_messages"] for each in lost)
+
+
+def test_what_is_lost_does_not_count_as_consumed() -> None:
+    assert drains(done=200) == (200, 0)
+    assert drains(done=200, evicted=100) == (400, 100)
+    assert drains(done=200, expired=200) == (None, 200)
+    assert drains(done=200, evicted=100, skipped=150, expired=50) == (None, 300)
+    assert drains(done=-10) == (None, 0)
 
 
 def test_a_window_in_full() -> None:

@@ -8,39 +8,49 @@ import json
 import re
 from importlib import resources
 
-from headgate.page.files import INDEX, SERVER, history_files, page_files
+from headgate.page.files import INDEX, SERVER, agent_files, history_files, page_files
 
 SIZE_BYTES_MAX = 60 * 1024
 """Of all files that a browser loads, compressed."""
 IMPORTED = re.compile(r"""(?:from|import)\s+["'](\.[^"']+)["']""")
 LATER = re.compile(r"""(?:(?:from|import)\s+|import\()["'](\.[^"']+)["']""")
-"""Also modules that are loaded only if the server has the past."""
+"""Also modules that are loaded only if the server can fill their views."""
 FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https?:)?//")
 """An address of another host."""
 STATIC = resources.files("headgate.page") / "static"
 
 
+SERVERS = {"broker": ["live"], "agent": ["live", "cluster"], "tables": ["past"]}
+"""Which modules of views a browser loads over each kind of server, as ``views/index.js`` does."""
+
+
 def test_what_a_browser_loads_is_small() -> None:
     files = page_files()
-    live, past = loaded_by(IMPORTED), loaded_by(LATER)
-    assert INDEX in live
-    assert live < past
-    for loaded in (live, past):
+    first = loaded_by([INDEX, SERVER])
+    assert {INDEX, "app/main.js"} < first
+    for views in SERVERS.values():
+        loaded = first | loaded_by([f"app/views/{name}.js" for name in views])
+        assert first < loaded
         assert sum(len(files[name].compressed) for name in loaded) < SIZE_BYTES_MAX
+    later = set(LATER.findall(files["app/views/index.js"].body.decode()))
+    assert later == {f"./{name}.js" for views in SERVERS.values() for name in views}
     assert all(gzip.decompress(file.compressed) == file.body for file in files.values())
 
 
-def loaded_by(imports: re.Pattern[str]) -> set[str]:
-    """What the document names, and all modules that its script imports, by others too."""
+def loaded_by(names: list[str]) -> set[str]:
+    """These files, what the document names, and all modules that scripts import, by others too."""
     files = page_files()
-    waiting = [INDEX, SERVER, *re.findall(r'(?:src|href)="(\w[^"]+)"', files[INDEX].body.decode())]
+    waiting = list(names)
     found: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            text = files[name].body.decode() if name.startswith("app/") else ""
-            waiting += (path_of(name, target) for target in imports.findall(text))
+            text = files[name].body.decode()
+            if name == INDEX:
+                waiting += re.findall(r'(?:src|href)="(\w[^"]+)"', text)
+            elif name.startswith("app/"):
+                waiting += (path_of(name, target) for target in IMPORTED.findall(text))
     return found
 
 
@@ -57,10 +67,24 @@ def path_of(name: str, target: str) -> str:
 
 def test_a_server_of_the_past_says_so() -> None:
     files, past = page_files(), history_files()
-    assert json.loads(files[SERVER].body) == {"live": True, "history": False}
+    broker = json.loads(files[SERVER].body)
+    assert (broker["live"], broker["history"], "cluster" in broker["views"]) == (True, False, False)
     assert json.loads(past[SERVER].body) == {"live": False, "history": True}
     assert {**past, SERVER: files[SERVER]} == files
     assert past[SERVER].etag != files[SERVER].etag
+
+
+def test_a_server_says_which_views_it_can_fill() -> None:
+    broker, agent = (
+        json.loads(files[SERVER].body)["views"] for files in (page_files(), agent_files())
+    )
+    views = STATIC / "app" / "views"
+    registries = [(views / name).read_text() for name in ("live.js", "cluster.js")]
+    in_menu = re.findall(r'path: "(\w+)", name:', "".join(registries))
+    assert [*broker, "cluster"] == in_menu
+    assert set(broker) - set(agent) == {"adaptive", "broker", "browse"}
+    assert set(agent) - set(broker) == {"cluster"}
+    assert f"views: {json.dumps(broker)}" in (STATIC / "app" / "server.js").read_text()
 
 
 def test_vendored_files_are_as_published() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from headgate.base.audit_entry import AuditEntry, AuditResult, result_of
 from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import InvalidNameError
-from headgate.broker.audit import AuditLog
+from headgate.broker.audit import CONNECTING, AuditLog
 from headgate.broker.authorization import DEMANDS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.metadata.errors import RefusalError
@@ -45,28 +45,33 @@ class CommandAudit:
         """``handler``, with a line when it has ended."""
 
         async def carry_out(connection: ClientConnection, command: BaseCommand) -> None:
-            # Before, because an UNSUBSCRIBE removes the consumer that knows its subscription.
-            entry = _entry(connection, command, AuditResult.ALLOWED)
+            is_connecting = COMMANDS[command.type].operation in CONNECTING
+            # Before, because an UNSUBSCRIBE removes the consumer that knows its subscription. Of
+            # those that connect, which come in crowds, an entry is made only if it is written.
+            early = None if is_connecting else _entry(connection, command, AuditResult.ALLOWED)
+
+            def note(result: AuditResult, reason: str, status: int = 0) -> None:
+                entry = early or _entry(connection, command, result)
+                self._log.note(_with(entry, result, reason, status))
+
             try:
                 await handler(connection, command)
             except asyncio.CancelledError:
-                reason = "the connection ended before the command did"
-                self._log.note(_with(entry, AuditResult.FAILED, reason))
+                note(AuditResult.FAILED, "the connection ended before the command did")
                 raise
             except RefusalError as refusal:
-                result = result_of(refusal.status)
-                self._log.note(_with(entry, result, refusal.reason, refusal.status))
+                note(result_of(refusal.status), refusal.reason, refusal.status)
                 raise
             except HeadgateError as error:
                 is_failure = isinstance(error, StorageError)
-                result = AuditResult.FAILED if is_failure else AuditResult.REFUSED
-                self._log.note(_with(entry, result, str(error)))
+                note(AuditResult.FAILED if is_failure else AuditResult.REFUSED, str(error))
                 raise
             except Exception as error:
                 reason = f"unexpected {type(error).__name__}; the broker's log has more"
-                self._log.note(_with(entry, AuditResult.FAILED, reason))
+                note(AuditResult.FAILED, reason)
                 raise
-            self._log.note(entry)
+            if early is not None or self._log.notes_connecting:
+                note(AuditResult.ALLOWED, "")
 
         return carry_out
 

@@ -93,29 +93,27 @@ class ConsumerCommands:
         try:
             name = parse_topic(request.topic)
             check_subscription(request.subscription)
-            _check_type(request)
+            kind = _type_of(request)
             topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
-            self._check_type_enabled(name, request)
+            self._check_type_enabled(name, kind)
             _check_version(connection, topic)
-            await self._check_counts(connection, topic, request)
+            await self._check_counts(connection, topic, request, kind)
             await self._schemas.check_consumer(topic, request)
             subscription = await self._find_or_create(topic, request)
-            await _check_exclusive(connection, subscription, SubscriptionType(request.subType))
+            await _check_exclusive(connection, subscription, kind)
             self._host.begin_turn()
             if not connection.is_open or connection.creating.get(key) is not request:
                 _remove_unused(subscription)
                 return
             try:
                 self._check(connection, command)  # its permissions may have changed meanwhile
-                self._count_limits.check_consumer(
-                    topic, subscription, SubscriptionType(request.subType)
-                )
+                self._count_limits.check_consumer(topic, subscription, kind)
                 self._count_limits.check_consumer_address(topic, connection.address)
             except (ConsumerBusyError, RefusalError):
                 _remove_unused(subscription)
                 raise
             consumer = self._make_consumer(connection, topic, request)
-            subscription.add_consumer(consumer, SubscriptionType(request.subType))
+            subscription.add_consumer(consumer, kind)
             connection.consumers[request.consumer_id] = (consumer, subscription)
             connection.described_bytes[key] = held_bytes
             connection.write(encode.success(request.request_id))
@@ -124,18 +122,21 @@ class ConsumerCommands:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
 
-    def _check_type_enabled(self, topic: TopicName, request: CommandSubscribe) -> None:
+    def _check_type_enabled(self, topic: TopicName, kind: SubscriptionType) -> None:
         """Refuse a type of subscription that policies or settings exclude; the text is Pulsar's."""
-        name = SubscriptionType(request.subType).label
-        if name not in self._uses.subscription_types(topic):
-            raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {name} sub type!")
+        if kind.label not in self._uses.subscription_types(topic):
+            raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {kind.label} sub type!")
 
     async def _check_counts(
-        self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
+        self,
+        connection: ClientConnection,
+        topic: Topic,
+        request: CommandSubscribe,
+        kind: SubscriptionType,
     ) -> None:
         """Refuse a consumer beyond a limit on their number, unless a dead connection holds the
         place of the same consumer."""
-        kind, host = SubscriptionType(request.subType), self._host
+        host = self._host
         subscription = topic.subscriptions.get(request.subscription)
         try:
             self._count_limits.check_consumer(topic, subscription, kind)
@@ -315,11 +316,17 @@ def _check_version(connection: ClientConnection, topic: Topic) -> None:
         raise UnsupportedVersionError("Consumer doesn't support batch-message")
 
 
-def _check_type(request: CommandSubscribe) -> None:
+def _type_of(request: CommandSubscribe) -> SubscriptionType:
+    """The type of the subscription that a consumer asks for.
+
+    Raises:
+        NotAllowedError: it is not supported, or not with ``readCompacted``.
+    """
     if request.subType == WireType.KEY_SHARED:
         raise NotAllowedError("Key_Shared is not supported: Exclusive, Shared and Failover are")
     if request.read_compacted and request.subType == WireType.SHARED:
         raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
+    return SubscriptionType(request.subType)
 
 
 def _holder(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 from headgate.base.errors import HeadgateError
@@ -54,8 +55,13 @@ class LookupCommands:
         finally:
             counts.lookups_pending -= 1
 
-    async def lookup(self, connection: ClientConnection, command: BaseCommand) -> None:
-        """Answer with the address of this broker, which serves every topic."""
+    def lookup(self, connection: ClientConnection, command: BaseCommand) -> None:
+        """Answer with the address of this broker, which serves every topic.
+
+        Raises:
+            RefusalError: its namespace does not exist.
+            InvalidNameError: no topic may have the name.
+        """
         request = command.lookupTopic
         if request.advertised_listener_name:
             self._counts.lookups_failed += 1
@@ -84,21 +90,35 @@ class LookupCommands:
         )
         self._counts.lookups_answered += 1
 
-    async def partition_metadata(self, connection: ClientConnection, command: BaseCommand) -> None:
+    def partition_metadata(
+        self, connection: ClientConnection, command: BaseCommand
+    ) -> Coroutine[Any, Any, None] | None:
         """Answer how many partitions a topic has. A topic that is created on demand gets the
-        default number."""
+        default number, when that is stored.
+
+        Raises:
+            RefusalError: the topic is not there and may not be created.
+            InvalidNameError: no topic may have the name.
+        """
         request = command.partitionMetadata
         registry = self._registry
         name = parse_topic(request.topic)
         self._check_namespace(name)
         check_persistent(name)
         partitions = registry.partitions(name)
-        if not partitions and not registry.exists(name) and name.partition < 0:
+        if not partitions and name.partition < 0 and not registry.exists(name):
             if not request.metadata_auto_creation_enabled:
                 raise TopicNotFoundError(name)
-            with self._in_progress():
-                partitions = await registry.create_partitions_on_demand(name)
+            return self._create_partitions(connection, request.request_id, name)
         connection.write(encode.partition_metadata(request.request_id, partitions))
+        return None
+
+    async def _create_partitions(
+        self, connection: ClientConnection, request_id: int, name: TopicName
+    ) -> None:
+        with self._in_progress():
+            partitions = await self._registry.create_partitions_on_demand(name)
+        connection.write(encode.partition_metadata(request_id, partitions))
 
 
 def is_loopback(url: str) -> bool:

@@ -60,7 +60,6 @@ from headgate.engine.errors import NotAllowedError
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.security.provider import Principal
 from headgate.wire import commands, encode
@@ -405,10 +404,12 @@ class Connection(asyncio.BufferedProtocol):
         elif (handler := self._handlers.get(kind)) is not None:
             try:
                 self._check(self, command)
-            except RefusalError as error:
+                coroutine = handler(self, command)
+            except RemoteProtocolError:
+                raise
+            except HeadgateError as error:
                 self.refuse(command, error)
                 return
-            coroutine = handler(self, command)
             if coroutine is not None:
                 self.run_waiting(coroutine, command)
         else:

@@ -15,8 +15,8 @@ from headgate.broker.work.scheduler import WorkScheduler
 from headgate.wire.messages import BaseCommand
 
 Handler = Callable[[ClientConnection, BaseCommand], Coroutine[Any, Any, None] | None]
-"""Carries out a command. A handler that has to wait returns a coroutine; the client gets the error
-that it raises."""
+"""Carries out a command. A handler that has to wait returns a coroutine. The client gets the error
+that either raises, but for a breach of the protocol, which ends its connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,8 @@ def _counts() -> Iterator[Verb]:
          "consumers of a subscription"),
         ("max-subscriptions-per-topic", "maxSubscriptionsPerTopic", "-m",
          "subscriptions of a topic"),
-        ("max-unacked-messages-per-consumer", "maxUnackedMessagesPerConsumer", "-c",
+        ("max-unacked-messages-per-consumer", "maxUnackedMessagesPerConsumer",
+         "--max-unacked-messages-per-topic -c",  # pulsar-admin's name for it
          "unacknowledged messages of a shared consumer"),
         ("max-unacked-messages-per-subscription", "maxUnackedMessagesPerSubscription", "-c",
          "unacknowledged messages of a shared subscription"),

@@ -42,3 +42,13 @@ def instant_text(text: str) -> str:
 def capitalized(sentence: str) -> str:
     """A sentence of the broker's, to stand on its own."""
     return f"{sentence[0].upper()}{sentence[1:]}"
+
+
+def drains_in_s(report: Report) -> float | None:
+    """In how many seconds a backlog is gone at the pace at which it is consumed; None if that does
+    not shrink it. Earlier releases do not tell it apart from messages that are lost."""
+    if "drainsInS" in report:
+        left_s: float | None = report["drainsInS"]
+        return left_s
+    backlog, growth = report["backlogMessages"], report["growthMessages"]
+    return report["windowS"] * backlog / -growth if growth < 0 and backlog else None

@@ -101,8 +101,8 @@ def add_quotas(page: Page, quotas: Sequence[Report], *, partitioned: bool) -> No
         if partitioned:
             text = f"its fullest partition, {short_name(quota['topic'])}: {text}"
         page.add(f"{capitalized(text)}.")
-        # Figures of a cluster are not known.
-        if (quota["stoppedS"] or 0.0) >= 1:
+        # An agent does not know what a quota did: null.
+        if (quota["stoppedS"] or 0) >= 1:
             text = f"It stopped producers for {time_text(quota['stoppedS'])} so far"
             if quota["producersClosed"]:
                 closed = count_text(quota["producersClosed"], "producer")

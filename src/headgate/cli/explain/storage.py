@@ -12,6 +12,7 @@ from headgate.cli.explain.figures import (
     instant_text,
     short_name,
 )
+from headgate.cli.explain.inferred import add_not_seen, is_inferred
 from headgate.cli.explain.page import INDENT, Page
 
 _PARTS: Final = (
@@ -34,7 +35,7 @@ _ALARMS: Final = ("filling", "full")
 def add_storage(page: Page, answer: Report) -> None:
     """Add the parts of each log, then the topics that keep most of it."""
     page.add(f"{answer['broker']}, {instant_text(answer['at'])}: what takes the disk", bold=True)
-    for log in answer["logs"]:
+    for log in answer["logs"] or ():  # null in an agent's answer
         page.blank()
         name = "Telemetry log" if log["log"] == "telemetry" else "Log"
         segments = count_text(log["segments"], "segment")
@@ -54,17 +55,23 @@ def add_storage(page: Page, answer: Report) -> None:
     page.blank()
     if not topics:
         page.add("No topic holds a message.")
+        add_not_seen(page, answer)
         return
-    page.add("Topics that keep most beyond their own messages:", bold=True)
+    most = "" if is_inferred(answer) else " beyond their own messages"
+    page.add(f"Topics that keep most{most}:", bold=True)
     for place, holder in enumerate(topics, start=1):
         page.blank()
         page.add(short_name(holder["topic"]), first=f"{place:>2}. ", rest=INDENT, bold=True)
-        for line in _lines(holder, answer["started"]):
+        lines = (
+            _inferred_lines(holder) if is_inferred(answer) else _lines(holder, answer["started"])
+        )
+        for line in lines:
             page.add(line, first=INDENT, rest=INDENT)
     left_out = answer["topicsTotal"] - len(topics)
     if left_out > 0:
         page.blank()
         page.add(f"{left_out:,} more, which keep less; --count shows more.")
+    add_not_seen(page, answer)
 
 
 def _add_forecast(page: Page, forecast: Report | None) -> None:
@@ -88,6 +95,10 @@ def _add_forecast(page: Page, forecast: Report | None) -> None:
             first=INDENT,
             rest=INDENT,
         )
+
+
+def _inferred_lines(holder: Report) -> list[str]:
+    return [f"Stores {size_text(holder['heldBytes'])}.", f"{capitalized(holder['sentence'])}."]
 
 
 def _lines(holder: Report, started: str) -> list[str]:

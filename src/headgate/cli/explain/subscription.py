@@ -13,6 +13,7 @@ from headgate.cli.explain.figures import (
     Report,
     capitalized,
     count_text,
+    drains_in_s,
     rate_text,
 )
 from headgate.cli.explain.inferred import evidence_text, is_inferred, is_noise
@@ -33,6 +34,9 @@ def add_subscription(page: Page, report: Report) -> None:
     kind = f"{report['type']}, " if report["type"] else ""
     page.add(f"{title} ({kind}{count_text(report['consumers'], 'consumer')})", bold=True)
     add_verdict(page, report)
+    before = report.get("beforeGrowth")  # absent in answers of earlier releases
+    if before:
+        page.add(f"{before['sentence']}.", first=INDENT, rest=INDENT)
     page.blank()
     page.rows(list(_account_rows(report)))
 
@@ -125,13 +129,27 @@ def _backlog_line(report: Report) -> str:
     if per_s >= RATE_SHOWN_MIN:
         text += f", growing {rate_text(per_s)}/s"
     elif per_s <= -RATE_SHOWN_MIN:
-        left_s = report["backlogMessages"] / -per_s
-        text += f", shrinking {rate_text(-per_s)}/s, gone in {time_text(left_s)} at this pace"
+        text += f", shrinking {rate_text(-per_s)}/s{_draining(report)}"
     else:
         text += ", steady"
     if report["backlogSinceS"] is not None:
         text += f"; there for {_age_text(report, report['backlogSinceS'], report['knownSinceS'])}"
     return text
+
+
+_LOSSES: Final = ("evicted", "expired", "skipped")
+
+
+def _draining(report: Report) -> str:
+    """When a backlog that shrinks is gone, or that it only shrinks because messages are lost."""
+    # Earlier releases do not say what was lost.
+    lost = {each: report.get(f"{each}Messages") or 0 for each in _LOSSES}
+    named = ", ".join(f"{amount:,} {each}" for each, amount in lost.items() if amount)
+    left_s = drains_in_s(report)
+    if left_s is None:
+        return f" because messages were lost ({named})" if named else ""
+    gone = f", gone in {time_text(left_s)} at this pace"
+    return f"{gone} of consumption ({named})" if named else gone
 
 
 def _age_text(report: Report, since_s: float, known_s: float) -> str:

@@ -16,6 +16,7 @@ from headgate.cli.explain.figures import (
     Report,
     capitalized,
     count_text,
+    drains_in_s,
     instant_text,
     short_name,
 )
@@ -54,10 +55,8 @@ def _growth(report: Report) -> str:
 
 
 def _drains(report: Report) -> str:
-    per_s = growth_per_s(report)
-    if per_s >= -0.05 or not report["backlogMessages"]:
-        return _UNKNOWN
-    return about_text(report["backlogMessages"] / -per_s)
+    left_s = drains_in_s(report)
+    return _UNKNOWN if left_s is None or growth_per_s(report) >= -0.05 else about_text(left_s)
 
 
 def _messages(report: Report) -> str:

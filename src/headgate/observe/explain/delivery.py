@@ -20,6 +20,7 @@ from headgate.explain.delivery import (
 from headgate.explain.reports import SubscriptionAccount, SubscriptionReport
 from headgate.explain.states import LimitState
 from headgate.explain.window import window
+from headgate.observe.changes.change_history import TopicChanges
 from headgate.observe.explain.diagnosis import diagnose_subscription
 from headgate.observe.explain.timelines import Timelines
 from headgate.observe.explain.window import Part, parts_of
@@ -49,14 +50,15 @@ class DeliveryReports:
         partitions: int = 0,
         *,
         with_timeline: bool = False,
+        changes: TopicChanges | None = None,
     ) -> Sliced[SubscriptionReport]:
         """The report on one subscription, given as its partitions' parts (at least one).
 
         ``name`` is that of the topic in the report, by default the first part's. ``partitions`` is
-        0 for a topic that is not partitioned.
+        0 for a topic that is not partitioned. ``changes`` are those of the topic.
         """
         parts = yield from parts_of(self._history, subscriptions)
-        fields = yield from self._fields(parts, name, partitions, with_timeline=with_timeline)
+        fields = yield from self._fields(parts, name, partitions, with_timeline, changes)
         return SubscriptionReport(**fields)
 
     def broker_limit(self) -> LimitState | None:
@@ -78,10 +80,16 @@ class DeliveryReports:
         partitions: int,
         *,
         with_timeline: bool = False,
+        changes: TopicChanges | None = None,
     ) -> Sliced[SubscriptionAccount]:
-        """The report on one subscription with its account in full; see :meth:`report`."""
+        """The report on one subscription with its account in full; see :meth:`report`. With a
+        timeline, what took messages from the subscription is added to ``changes``."""
         parts = yield from parts_of(self._history, subscriptions)
-        fields = yield from self._fields(parts, name, partitions, with_timeline=with_timeline)
+        fields = yield from self._fields(parts, name, partitions, with_timeline, changes)
+        if with_timeline and changes is not None:
+            for part in parts:
+                changes.add_messages(part)
+                yield
         minute = window_report(window(parts, NS_PER_MINUTE))
         yield
         hour = window_report(window(parts, NS_PER_HOUR))
@@ -102,7 +110,12 @@ class DeliveryReports:
         )
 
     def _fields(
-        self, known: Sequence[Part], name: str, partitions: int, *, with_timeline: bool
+        self,
+        known: Sequence[Part],
+        name: str,
+        partitions: int,
+        with_timeline: bool,
+        changes: TopicChanges | None,
     ) -> Sliced[dict[str, Any]]:
         judged = yield from diagnose_subscription(self._limits, known)
         parts = judged.parts
@@ -125,4 +138,9 @@ class DeliveryReports:
         instant = Instant(self._engine.now_ns, self._engine.now_ms)
         fields = subscription_fields(judged.diagnosis, sentence, now, instant)
         fields["timeline"] = (yield from self._timelines.of(known)) if with_timeline else None
+        if changes is not None:
+            began_ns = judged.diagnosis.backlog_since_ns
+            fields["before_growth"] = changes.before_growth(
+                fields["verdict"], largest.name, began_ns
+            )
         return fields

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -10,14 +10,17 @@ from typing import Any, Final
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest, Reversed
 from headgate.base.names import PARTITION_SUFFIX, parse_topic
+from headgate.base.sliced import Sliced
 from headgate.broker.damage import damages
 from headgate.broker.slices import Pace, Turns, in_slices, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.explain.reports import DamageState, TopicQuotaReport, TopReport
+from headgate.explain.changes import LEVELS
+from headgate.explain.reports import DamageState, SubscriptionReport, TopicQuotaReport, TopReport
 from headgate.explain.states import StorageState
 from headgate.flow.quota.backlog_quota import QuotaType
+from headgate.observe.changes.change_history import ChangeHistory
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import LargestParked, PublishingReports
 from headgate.observe.explain.topic import TopicLookup, plain_in_steps
@@ -82,6 +85,7 @@ class TopReports:
         delivery: DeliveryReports,
         publishing: PublishingReports,
         storage: Callable[[], StorageState],
+        changes: ChangeHistory,
     ) -> None:
         self._engine = engine
         self._turns = turns
@@ -89,6 +93,7 @@ class TopReports:
         self._delivery = delivery
         self._publishing = publishing
         self._storage = storage
+        self._changes = changes
 
     async def report(
         self, count: int, broker: str, *, with_timelines: bool = False
@@ -111,10 +116,7 @@ class TopReports:
         ]
         reports = []
         for backlog, parts in live:
-            partitions = self._topics.partitions(parse_topic(backlog.topic))
-            work = self._delivery.report(
-                parts, backlog.topic, partitions, with_timeline=with_timelines
-            )
+            work = self._report(backlog, parts, with_timelines=with_timelines)
             reports.append(await in_slices(self._turns, work))
         report = TopReport(
             at=iso_time(self._engine.now_ms),
@@ -131,6 +133,22 @@ class TopReports:
             ],
         )
         return await in_slices(self._turns, plain_in_steps(report))
+
+    def _report(
+        self, backlog: _Backlog, parts: Sequence[Subscription], *, with_timelines: bool
+    ) -> Sliced[SubscriptionReport]:
+        """The report on one of the largest. Only super users see it, so it names roles."""
+        name = parse_topic(backlog.topic)
+        names = [part.topic.name for part in parts]
+        changes = yield from self._changes.of_topic(name, names, LEVELS)
+        work = self._delivery.report(
+            parts,
+            backlog.topic,
+            self._topics.partitions(name),
+            with_timeline=with_timelines,
+            changes=changes,
+        )
+        return (yield from work)
 
     async def _find(
         self, worst: Largest[_Backlog], quotas: _SoonestQuotas, parked: LargestParked

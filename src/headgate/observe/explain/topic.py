@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -17,8 +17,10 @@ from headgate.engine.topic import Topic
 from headgate.explain.reports import TopicReport, TopReport
 from headgate.explain.states import LimitState, StorageState
 from headgate.metadata.errors import not_found
+from headgate.observe.changes.change_history import ChangeHistory
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
+from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.states.quotas import quota_states
 
 SUBSCRIPTIONS_PER_YIELD: Final = 64
@@ -47,21 +49,30 @@ class TopicReports:
         delivery: DeliveryReports,
         publishing: PublishingReports,
         storage: Callable[[], StorageState],
+        changes: ChangeHistory,
+        parked: ParkedHistory,
     ) -> None:
         self._engine = engine
         self._topics = topics
         self._delivery = delivery
         self._publishing = publishing
         self._storage = storage
+        self._changes = changes
+        self._parked = parked
 
     def report(
-        self, topic_name: TopicName, *, per_partition: bool, with_timelines: bool = False
+        self,
+        topic_name: TopicName,
+        *,
+        per_partition: bool,
+        with_timelines: bool = False,
+        roles_of: Collection[str] = (),
     ) -> Sliced[dict[str, Any]]:
         """What delays a topic's messages: a :class:`TopicReport` as plain values.
 
         A partitioned topic is reported as one; ``per_partition`` adds a report on each partition,
-        and ``with_timelines`` the timeline of each subscription. Partitions that are unloaded
-        meanwhile are left out.
+        and ``with_timelines`` the timeline of each subscription and the changes of the topic, which
+        name roles at the levels ``roles_of``. Partitions that are unloaded meanwhile are left out.
 
         Raises:
             RefusalError: 404, there is no such topic.
@@ -73,7 +84,12 @@ class TopicReports:
             if topic is None:
                 raise not_found(f"Topic {topic_name} not found")
             report = yield from self._report(
-                topic_name, [topic], 0, broker_limit, with_timelines=with_timelines
+                topic_name,
+                [topic],
+                0,
+                broker_limit,
+                with_timelines=with_timelines,
+                roles_of=roles_of,
             )
             return (yield from plain_in_steps(report))
         topics: list[Topic] = []
@@ -84,13 +100,23 @@ class TopicReports:
                 topics.append(topic)
                 if per_partition:
                     own = yield from self._report(
-                        topic.name, [topic], 0, broker_limit, with_timelines=False
+                        topic.name,
+                        [topic],
+                        0,
+                        broker_limit,
+                        with_timelines=False,
+                        roles_of=roles_of,
                     )
                     split.append((yield from plain_in_steps(own)))
             yield
         present = [topic for topic in topics if topic.is_live]
         report = yield from self._report(
-            topic_name, present, partitions, broker_limit, with_timelines=with_timelines
+            topic_name,
+            present,
+            partitions,
+            broker_limit,
+            with_timelines=with_timelines,
+            roles_of=roles_of,
         )
         answer = yield from plain_in_steps(report)
         return answer | ({"perPartition": split} if per_partition else {})
@@ -103,8 +129,11 @@ class TopicReports:
         broker_limit: LimitState | None,
         *,
         with_timelines: bool,
+        roles_of: Collection[str],
     ) -> Sliced[TopicReport]:
         """A report without those on its partitions."""
+        names = [topic.name for topic in topics]
+        changes = yield from self._changes.of_topic(name, names, roles_of)
         by_name: dict[str, list[Subscription]] = {}
         for topic in topics:
             for number, subscription in enumerate([*topic.subscriptions.values()], 1):
@@ -114,9 +143,12 @@ class TopicReports:
         subscriptions = []
         for parts in by_name.values():
             work = self._delivery.account(
-                parts, name.full, partitions, with_timeline=with_timelines
+                parts, name.full, partitions, with_timeline=with_timelines, changes=changes
             )
             subscriptions.append((yield from work))
+        for topic in topics if with_timelines else ():
+            changes.add_quotas(self._parked, topic)
+            yield
         subscriptions.sort(key=lambda report: -report.backlog_messages)
         limits = self._delivery.limits(topics, broker_limit)
         publishing = yield from self._publishing.report(topics)
@@ -138,6 +170,7 @@ class TopicReports:
             limits=limits,
             subscriptions=subscriptions,
             per_partition=None,
+            changes=changes.report() if with_timelines else None,
         )
 
 

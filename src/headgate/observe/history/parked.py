@@ -7,11 +7,13 @@ nothing; each other topic has a point whenever its seconds changed, downsampled 
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from typing import Final
 
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic
+from headgate.explain.changes import APART_NS
 from headgate.explain.downsampling import THIN_EVERY_POINTS, bucket_of
 
 Nanoseconds = tuple[int, ...]
@@ -69,6 +71,20 @@ class ParkedTrack:
                 kept.setdefault(bucket, point)
         self._points = [*kept.values(), self._points[-1]]
 
+    def begins_ns(self, cause: ParkCause, apart_ns: int) -> list[int]:
+        """When something began to wait for a cause. A wait that follows within ``apart_ns`` of one
+        before is not another one."""
+        found: list[int] = []
+        place = 1 + list(ParkCause).index(cause)
+        last_ns = -apart_ns - 1
+        for before, after in pairwise(map(_POINT.unpack, self._points)):
+            waited_ns = after[place] - before[place]
+            if waited_ns > 0:
+                if before[0] - last_ns > apart_ns or not found:
+                    found.append(max(before[0], after[0] - waited_ns))
+                last_ns = after[0]
+        return found
+
     def since(self, start_ns: int, now_ns: int, spent_ns: Nanoseconds) -> Nanoseconds:
         """The part of ``spent_ns``, the amounts until now, that passed from ``start_ns`` on."""
         points = [_POINT.unpack(point) for point in self._points]
@@ -118,6 +134,11 @@ class ParkedHistory:
             self._tracks[topic] = ParkedTrack(now_ns, spent_ns)
         else:
             track.add(now_ns, spent_ns)
+
+    def quota_reached_ns(self, topic: Topic) -> list[int]:
+        """When a backlog quota stopped producers of a topic in the last hour."""
+        track = self._tracks.get(topic)
+        return [] if track is None else track.begins_ns(ParkCause.BACKLOG_QUOTA, APART_NS)
 
     def last(self, topic: Topic, length_ns: int) -> Nanoseconds:
         """Time in which anything waited, out of the last ``length_ns`` (at most an hour)."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headgate.base.partial_acks import ENTRY_BYTES, SET_BYTES
+from headgate.base.partial_acks import ENTRY_BYTES, MAP_BYTES, SET_BYTES
 from headgate.base.positions import Position
 from headgate.base.work_units import HOLDERS_PER_UNIT, TURN_UNITS
 from headgate.testing import RefusedError, World
@@ -263,7 +263,7 @@ async def test_what_is_partly_acknowledged_is_charged_to_its_consumers(world: Wo
         consumer.ack_part_nowait(position, 1)
     await asyncio.sleep(1)
     subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
-    assert subscription.acks.partial_bytes == SET_BYTES + 100 * (ENTRY_BYTES + 10)
+    assert subscription.acks.partial_bytes == SET_BYTES + MAP_BYTES + 100 * (ENTRY_BYTES + 10)
     held = [c.held_memory(is_scarce=False).pending for c in world.broker.connections]
     assert sum(held) - before == subscription.acks.partial_bytes
     await consumer.ack_through(batch[-1])

@@ -195,7 +195,7 @@ async def test_with_tls_a_lookup_has_both_addresses(world: World) -> None:
         command = BaseCommand(type=CommandType.LOOKUP)
         command.lookupTopic.topic = TOPIC
         command.lookupTopic.request_id = 7
-        await commands.lookup(connection, command)
+        commands.lookup(connection, command)
     assert seen == [
         ("", "pulsar+ssl://b:6651"), ("pulsar://b:6650", "pulsar+ssl://b:6651"),
     ]  # fmt: skip

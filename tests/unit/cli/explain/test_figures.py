@@ -5,6 +5,7 @@ from __future__ import annotations
 from headgate.cli.explain.figures import (
     capitalized,
     count_text,
+    drains_in_s,
     instant_text,
     rate_text,
     short_name,
@@ -28,3 +29,12 @@ def test_names_and_instants_are_short() -> None:
     assert topic_title(report | {"partitions": 3}) == "acme/shop/orders (3 partitions)"
     assert instant_text("2026-11-21T18:18:35.123Z") == "2026-11-21 18:18:35 UTC"
     assert capitalized("the disk is full") == "The disk is full"
+
+
+def test_a_backlog_that_is_lost_does_not_drain() -> None:
+    earlier = {"backlogMessages": 1_200, "growthMessages": -600, "windowS": 60.0}
+    assert drains_in_s(earlier) == 120
+    assert drains_in_s(earlier | {"growthMessages": 1}) is None
+    assert drains_in_s(earlier | {"backlogMessages": 0}) is None
+    assert drains_in_s(earlier | {"drainsInS": None}) is None
+    assert drains_in_s(earlier | {"drainsInS": 7.0}) == 7

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from headgate.base.names import TopicName, parse_topic
+from headgate.cli.explain.page import Page
+from headgate.cli.explain.publishing import add_quotas
 from headgate.cli.explain.text import explain_text
 from headgate.metadata.policies import BacklogQuota, PublishRate
 from headgate.testing import World
@@ -123,3 +125,12 @@ def test_a_connection_that_is_not_read(answers: dict[str, Any]) -> None:
 def test_of_partitions_it_is_reported_to_which_somebody_publishes(answers: dict[str, Any]) -> None:
     text = page(answers["orders"] | {"partitions": 3}, 120)
     assert "wait most    till-2 to public/default/orders (160 messages, the oldest for 9 s)" in text
+
+
+def test_what_an_agent_does_not_know_of_a_quota_is_not_told() -> None:
+    quota = dict.fromkeys(
+        ("stoppedS", "producersClosed", "producersRefused", "evictions", "evictedMessages")
+    ) | {"topic": "persistent://a/b/c", "sentence": "the topic is at 84 % of its quota"}
+    shown = Page(80, color=False)
+    add_quotas(shown, [quota], partitioned=False)
+    assert shown.text() == "The topic is at 84 % of its quota.\n"

@@ -133,3 +133,27 @@ def test_it_takes_no_topic() -> None:
     result = CliRunner().invoke(explain_command, ["orders", "--storage"])
     assert result.exit_code == 2
     assert "it takes no TOPIC" in result.output
+
+
+def test_an_answer_of_an_agent_has_sizes_and_says_what_it_lacks() -> None:
+    holder = dict.fromkeys(SLOW) | {
+        "topic": SLOW["topic"], "heldBytes": 3_780, "sentence": SLOW["sentence"],
+    }  # fmt: skip
+    answer = ANSWER | {
+        "broker": "production", "started": None, "logs": None, "forecast": None, "topicsTotal": 1,
+        "topics": [holder], "evidence": "inferred", "notSeen": ["the disks of the cluster"],
+    }  # fmt: skip
+    assert explain_text(answer, 80, color=False) == dedent("""\
+        production, 2026-11-23 15:06:48 UTC: what takes the disk
+
+        Topics that keep most:
+
+         1. acme/shop/slow
+            Stores 3.7 KiB.
+            Subscription s has not acknowledged 20 messages.
+
+        Not seen:
+            The disks of the cluster.
+        """)
+    empty = explain_text(answer | {"topics": []}, 80, color=False)
+    assert "The disks of the cluster." in empty

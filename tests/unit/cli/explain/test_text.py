@@ -114,6 +114,7 @@ def test_one_topic(answers: dict[str, Any]) -> None:
             THROTTLED_SUBSCRIPTION (confidence 1.00): the subscription limit of 50 msg/s (topic policy) held
             this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
             are free); 120 msg/s are published, so raise it above that.
+            It has grown since 22:13:21 UTC; at 22:13:20 the broker was started.
 
             now        throttled_subscription (messages, consumer hungry); 0 of 2,099 messages (205 KiB) are
                        with consumers; the oldest is 17 s old
@@ -176,9 +177,40 @@ def test_how_a_backlog_moves(answers: dict[str, Any]) -> None:
     watched = "; there for at least 2 h 5 min, of which this broker has watched 11 min"
     assert line(growthMessages=0, knownSinceS=660.0) == f"backlog 1,200, steady{watched}"
     assert line(growthMessages=0, knownSinceS=7_498.0).endswith("; there for 2 h 5 min")
-    assert line(growthMessages=-600) == (
+    assert line(growthMessages=-600, drainsInS=120.0) == (
         "backlog 1,200, shrinking 10/s, gone in 2 min at this pace; there for 2 h 5 min"
     )
+
+
+def test_a_backlog_that_shrinks_by_losses_is_not_said_to_drain(answers: dict[str, Any]) -> None:
+    report = answers["first"]["subscriptions"][0]
+
+    def line(**changes: Any) -> str:
+        shrinking = {"backlogMessages": 1_200, "windowS": 60.0, "growthMessages": -600}
+        changed = report | shrinking | {"backlogSinceS": None} | changes
+        text = page(answers["first"] | {"subscriptions": [changed]}, WIDTH_MAX)
+        return text.splitlines()[3].strip()
+
+    assert line(drainsInS=None, evictedMessages=700) == (
+        "backlog 1,200, shrinking 10/s because messages were lost (700 evicted)"
+    )
+    assert line(drainsInS=180.0, expiredMessages=150, skippedMessages=50) == (
+        "backlog 1,200, shrinking 10/s, gone in 3 min at this pace of consumption (150"
+        " expired, 50 skipped)"
+    )
+    earlier = {key: value for key, value in report.items() if key != "drainsInS"}
+    text = page(answers["first"] | {"subscriptions": [
+        earlier | {"backlogMessages": 1_200, "windowS": 60.0, "growthMessages": -600}
+    ]})  # fmt: skip
+    assert "gone in 2 min at this pace" in text
+
+
+def test_what_changed_before_it_grew_is_one_line(answers: dict[str, Any]) -> None:
+    report = answers["orders"]["subscriptions"][0]
+    sentence = "It has grown since 12:31:05 UTC; at 12:30:58 the topic was unloaded by ops"
+    changed = report | {"beforeGrowth": {"sentence": sentence}}
+    text = page(answers["orders"] | {"subscriptions": [changed]}, WIDTH_MAX)
+    assert f"\n    {sentence}.\n" in text
 
 
 def test_doubt_is_said(answers: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 // Requests to the admin API that serves this page. Nothing goes to another host.
 
 // The page is at PREFIX/headgate/, the API at PREFIX/admin/: a proxy may add any prefix.
-const ROOT = new URL("../", document.baseURI);
+export const ROOT = new URL("../", document.baseURI);
 const TIMEOUT_MS = 15_000;
 const KEPT_MAX = 200;
 // So old may an answer be that the server made for another page, and no older than the page's own
@@ -38,11 +38,14 @@ function ownHeaders() {
 }
 
 // An agent that watches several clusters is asked about the one that ?cluster=NAME of the page names.
-const CLUSTER = new URLSearchParams(location.search).get("cluster");
+export function chosenCluster() {
+  return new URLSearchParams(location.search).get("cluster");
+}
 
 export function address(path) {
   const url = new URL(path, ROOT);
-  if (CLUSTER) url.searchParams.set("cluster", CLUSTER);
+  const cluster = chosenCluster();
+  if (cluster) url.searchParams.set("cluster", cluster);
   return url.href;
 }
 
@@ -72,9 +75,10 @@ function refusal(reply, reason) {
 }
 
 async function send(method, path, body, everyS) {
+  const url = address(path);
   const headers = { ...ownHeaders(), Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const kept = method === "GET" ? answers.get(path) : undefined;
+  const kept = method === "GET" ? answers.get(url) : undefined;
   if (kept?.etag) headers["If-None-Match"] = kept.etag;
   if (method !== "GET") changedAtMs = performance.now();
   else if (everyS && performance.now() - changedAtMs > 1000 * SHARED_AGE_S_MAX + TIMEOUT_MS) {
@@ -82,7 +86,7 @@ async function send(method, path, body, everyS) {
   }
   let reply;
   try {
-    reply = await fetch(address(path), {
+    reply = await fetch(url, {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -108,11 +112,20 @@ async function send(method, path, body, everyS) {
   }
   if (!reply.ok) throw refusal(reply, value?.reason ?? reply.statusText ?? "refused");
   if (method === "GET") {
-    answers.delete(path);
-    answers.set(path, { etag: reply.headers.get("ETag"), value, madeAtMs });
+    answers.delete(url);
+    answers.set(url, { etag: reply.headers.get("ETag"), value, madeAtMs });
     if (answers.size > KEPT_MAX) answers.delete(answers.keys().next().value);
   }
   return value;
+}
+
+// An answer that is bare text.
+export async function getText(path) {
+  const reply = await fetch(address(path), {
+    headers: ownHeaders(), cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (!reply.ok) throw refusal(reply, reply.statusText);
+  return reply.text();
 }
 
 const MESSAGE = "x-pulsar-";
@@ -149,6 +162,6 @@ export const request = send;
 // How long ago the server made its answer to `path`. Pages that ask anew as soon as that is as old as
 // their interval come to ask together, and share an answer that is new.
 export function ageMs(path) {
-  const kept = answers.get(path);
+  const kept = answers.get(address(path));
   return kept ? performance.now() - kept.madeAtMs : 0;
 }

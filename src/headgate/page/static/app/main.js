@@ -2,12 +2,13 @@
 
 import { html, render, useEffect, useRef } from "../vendor/preact.js";
 import { learnAccess, useAccess } from "./access.js";
+import { ClusterChoice, latenessNow, useClusters } from "./clusters.js";
+import { Freshness } from "./parts.js";
+import { server } from "./server.js";
 import { Reader, SignIn } from "./sign_in.js";
 import { INTERVALS_S, INTERVAL_S, intervalOf, link, setQuery, useRoute } from "./state.js";
-import { readServer } from "./server.js";
 import { viewsOf } from "./views/index.js";
 
-const server = await readServer();
 const VIEWS = await viewsOf(server);
 
 function Menu({ current }) {
@@ -35,14 +36,29 @@ function focusContent() {
   document.getElementById("content").focus();
 }
 
+function Notices({ late, asked, shown }) {
+  return html`${late && html`<p class="notice" role="alert" aria-live="off">${late}. The figures are those of the last looks.</p>`}
+    ${asked && html`<p class="notice calm">This server cannot fill the view “${asked}”. This is ${shown}.</p>`}`;
+}
+
+function Content({ access, clusters, view: View, parts, query }) {
+  if (access.state === "out") return html`<${SignIn} access=${access} />`;
+  if (access.state === "asking") return null;
+  // Before the clusters are known a request could not name one.
+  if (!clusters.isKnown) return html`<${Freshness} answer=${clusters.answer} everyS=${1} />`;
+  return html`<${View} parts=${parts} query=${query} everyS=${intervalOf(query)} />`;
+}
+
 function Page() {
-  const { parts, query } = useRoute();
+  const { parts, query, cluster } = useRoute();
   const access = useAccess();
-  const current = VIEWS.find(({ path }) => path === parts[0]) ?? VIEWS[0];
+  const clusters = useClusters(access.state !== "asking" && access.state !== "out", query);
+  const known = VIEWS.find(({ path }) => path === parts[0]);
+  const current = known ?? VIEWS[0];
   useEffect(() => {
     const about = parts.length > 1 ? parts.slice(1).join(" ") : current.name ?? "";
-    document.title = about ? `${about} · Headgate` : "Headgate";
-  }, [parts.join("\n")]);
+    document.title = [about, cluster, "Headgate"].filter(Boolean).join(" · ");
+  }, [parts.join("\n"), cluster]);
   const place = parts.join("\n") || current.path;
   const shown = useRef(place);
   useEffect(() => {
@@ -52,13 +68,14 @@ function Page() {
     scrollTo(0, 0);
     focusContent();
   }, [place]);
-  // Another reader sees other data: the view begins anew.
-  const key = `${access.role}\n${place}`;
+  // Another reader or another cluster sees other data: the view begins anew.
+  const key = `${access.role}\n${cluster}\n${place}`;
+  const late = current.path === "cluster" ? "" : latenessNow(clusters);
   return html`<header><a class="brand" href=${link([VIEWS[0].path])}><img src="icon.svg" alt="" width="24" height="24" />Headgate</a>
-      <${Menu} current=${current.path} />${server.live && html`<${Pace} query=${query} />`}<${Reader} /></header>
-    <main id="content" tabindex="-1">${access.state === "out"
-      ? html`<${SignIn} access=${access} />`
-      : access.state !== "asking" && html`<${current.view} key=${key} parts=${parts} query=${query} everyS=${intervalOf(query)} />`}</main>`;
+      <${Menu} current=${current.path} /><${ClusterChoice} clusters=${clusters} />${server.live && html`<${Pace} query=${query} />`}<${Reader} /></header>
+    <main id="content" tabindex="-1" class=${late ? "is-late" : ""}>
+      <${Notices} late=${late} asked=${known ? "" : parts[0]} shown=${current.name} />
+      <${Content} access=${access} clusters=${clusters} view=${current.view} key=${key} parts=${parts} query=${query} /></main>`;
 }
 
 render(html`<${Page} />`, document.getElementById("app"));

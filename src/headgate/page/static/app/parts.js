@@ -3,7 +3,8 @@
 import { html, useState } from "../vendor/preact.js";
 import { address } from "./api.js";
 import { CAUSES, causeMeaning, causeName } from "./causes.js";
-import { UNKNOWN, bytes, count, duration, percent, shortTopic, wholeTopic } from "./format.js";
+import { UNKNOWN, bytes, count, duration, percent, plural, shortTopic, wholeTopic } from "./format.js";
+import { commandHere } from "./clusters.js";
 import { link } from "./state.js";
 
 export function Verdict({ cause, inferred }) {
@@ -112,7 +113,7 @@ export function CopyButton({ text, label }) {
 // The same data elsewhere: as JSON, by curl, by headgate's command, in Prometheus.
 export function Elsewhere({ path, command, promql }) {
   const url = address(path);
-  const rows = [["curl", `curl '${url}'`], ["command", command], ["PromQL", promql]];
+  const rows = [["curl", `curl '${url}'`], ["command", commandHere(command)], ["PromQL", promql]];
   return html`<details class="elsewhere"><summary>The same as JSON, curl, command${promql ? ", PromQL" : ""}</summary>
     <p><a href=${url} target="_blank" rel="noopener">JSON</a></p>
     ${rows.filter(([, text]) => text).map(([name, text]) => html`
@@ -150,7 +151,20 @@ export function Figures({ children }) {
   return html`<dl class="figures">${children}</dl>`;
 }
 
+// What no look has told. It must not read as if there were nothing.
+export function NotKnown({ why }) {
+  return html`<p class="not-known">Not known${why ? `: ${why}` : ""}</p>`;
+}
+
+// What the server could not look at, in its own words.
+export function NotSeen({ list }) {
+  if (!list?.length) return null;
+  return html`<details class="not-seen" open=${list.length < 4}><summary>Not seen: ${plural(list.length, "thing")}</summary>
+    <ul>${list.map((each) => html`<li key=${each}>${each}</li>`)}</ul></details>`;
+}
+
 export function limitText(budget) {
+  if (budget.limit == null) return budget.text;
   const amount = budget.dimension === "bytes" ? bytes(budget.limit) : `${count(budget.limit)} msg`;
   return budget.periodS === 1 ? `${amount}/s` : `${amount} per ${duration(budget.periodS)}`;
 }

@@ -1,7 +1,7 @@
 // What the URL says, and answers that are asked for again and again.
 
 import { useCallback, useEffect, useState } from "../vendor/preact.js";
-import { ageMs, get } from "./api.js";
+import { ageMs, chosenCluster, get } from "./api.js";
 
 // "#/topic/a/b?x=1" as {parts: ["topic", "a", "b"], query: URLSearchParams}.
 export function readRoute() {
@@ -18,11 +18,13 @@ export function link(parts, query = {}) {
 }
 
 export function useRoute() {
-  const [route, setRoute] = useState(readRoute);
+  const [route, setRoute] = useState(() => ({ ...readRoute(), cluster: chosenCluster() }));
   useEffect(() => {
-    const changed = () => setRoute(readRoute());
-    addEventListener("hashchange", changed);
-    return () => removeEventListener("hashchange", changed);
+    const changed = () => setRoute({ ...readRoute(), cluster: chosenCluster() });
+    // Another cluster changes the address before the hash.
+    const events = ["hashchange", "popstate"];
+    for (const each of events) addEventListener(each, changed);
+    return () => events.forEach((each) => removeEventListener(each, changed));
   }, []);
   return route;
 }

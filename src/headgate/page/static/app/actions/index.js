@@ -12,7 +12,8 @@ function Buttons({ actions, context, onDone }) {
   const [open, setOpen] = useState(null);
   const isOpen = state === "open";
   const shown = actions.filter(({ operation, isFor }) => (isOpen || allowed?.has(operation)) && (!isFor || isFor(context.report)));
-  if (!shown.length) return null;
+  // An agent changes nothing at the cluster that it looks at.
+  if (!shown.length || context.report.evidence === "inferred") return null;
   return html`<p class="actions" role="group" aria-label="Actions"><span class="muted">${isOpen ? "Commands for" : "Change"}</span>
       ${shown.map((action) => html`<button type="button" key=${action.id} onClick=${() => setOpen(action)}>${action.name}…</button>`)}</p>
     ${open && html`<${Dialog} action=${open} context=${context} mayChange=${!isOpen} onClose=${() => setOpen(null)} onDone=${onDone} />`}`;

@@ -1,6 +1,7 @@
-// For a role that may not list everything: it opens by name what it may see.
+// Opens by name what no list has: for a role that may not list everything, and over an agent, which lists no topics.
 
 import { html } from "../../vendor/preact.js";
+import { isAgent } from "../server.js";
 import { link } from "../state.js";
 
 // "tenant", "tenant/namespace", "tenant/namespace/topic" or a topic's full name as a place of the page.
@@ -12,12 +13,13 @@ export function placeOf(text) {
 }
 
 export function ByName({ error }) {
-  if (error?.status !== 401 && error?.status !== 403) return null;
+  if (!isAgent && error?.status !== 401 && error?.status !== 403) return null;
   const go = (event) => {
     event.preventDefault();
     location.hash = link(placeOf(new FormData(event.target).get("name")));
   };
-  return html`<form class="card filters" onSubmit=${go}>
-    <label>Open what your role may see <input name="name" required placeholder="tenant/namespace/topic" /></label>
+  return html`<form class=${isAgent ? "filters" : "card filters"} onSubmit=${go}>
+    <label>${isAgent ? "Open a topic" : "Open what your role may see"} <input name="name" required placeholder="tenant/namespace/topic"
+      pattern=${isAgent ? ".+/.+/.+" : null} title="tenant/namespace/topic" /></label>
     <button>Open</button></form>`;
 }

@@ -1,27 +1,10 @@
-// Every view: its path in the URL, its name in the menu (none: it is reached by links), its component.
+// The views that a server can fill. A browser loads those alone.
 
-import { Browse } from "./browse.js";
-import { Adaptive } from "./adaptive.js";
-import { Broker } from "./broker.js";
-import { Limits } from "./limits.js";
-import { Now } from "./now.js";
-import { Storage } from "./storage.js";
-import { Subscription } from "./subscription.js";
-import { Topic } from "./topic.js";
-
-const VIEWS = [
-  { path: "now", name: "Now", view: Now },
-  { path: "limits", name: "Limits", view: Limits },
-  { path: "storage", name: "Quotas and storage", view: Storage },
-  { path: "adaptive", name: "Adaptive", view: Adaptive },
-  { path: "broker", name: "Broker", view: Broker },
-  { path: "browse", name: "Browse", view: Browse },
-  { path: "topic", view: Topic },
-  { path: "subscription", view: Subscription },
-];
-
-// The views that work over a server: {live, history}. Those of the past are loaded only where there is one.
-export async function viewsOf(server) {
-  const past = server.history ? (await import("./past.js")).VIEWS : [];
-  return [...(server.live ? VIEWS : []), ...past];
+// {live, history, views}: what the server says of itself.
+export async function viewsOf({ live, history, views }) {
+  const past = history ? (await import("./past.js")).VIEWS : [];
+  if (!live) return past;
+  const found = (await import("./live.js")).VIEWS.filter(({ path, name }) => !name || views.includes(path));
+  const clusters = views.includes("cluster") ? (await import("./cluster.js")).VIEWS : [];
+  return [...found, ...clusters, ...past];
 }

@@ -2,7 +2,8 @@
 
 import { html } from "../../vendor/preact.js";
 import { count, plural } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness } from "../parts.js";
+import { Elsewhere, Figure, Figures, Freshness, NotSeen } from "../parts.js";
+import { isAgent } from "../server.js";
 import { useAnswer } from "../state.js";
 import { LimitsTable } from "./topic.js";
 
@@ -12,13 +13,17 @@ export function Limits({ everyS }) {
   const path = `admin/v2/headgate/limits?count=${COUNT}`;
   const answer = useAnswer(path, everyS);
   const limits = answer.value?.limits ?? [];
-  const holding = limits.filter(({ waiters }) => waiters > 0);
-  const once = limits.filter(({ waiters, waitingS }) => !waiters && waitingS > 0);
-  const never = limits.filter(({ waiters, waitingS }) => !waiters && !waitingS);
+  // An agent may know that a limit holds something, and not how much.
+  const holds = ({ holds: isHolding, waiters }) => isHolding ?? waiters > 0;
+  const holding = limits.filter(holds);
+  const once = limits.filter((limit) => !holds(limit) && limit.waitingS > 0);
+  const never = limits.filter((limit) => !holds(limit) && limit.waitingS === 0);
+  const unknown = limits.filter((limit) => !holds(limit) && limit.waitingS == null);
   const groups = [
     ["Something waits for them now", holding, "Nothing waits for a limit now."],
-    ["They have held something since their topic was loaded", once, "None."],
-    ["They have never held anything", never, "None."],
+    [`They have held something since ${isAgent ? "the agent first saw their topic" : "their topic was loaded"}`, once, "None."],
+    [isAgent ? "They have not held anything since then" : "They have never held anything", never, "None."],
+    ...(unknown.length ? [["They do not hold now; whether they did is not known", unknown, ""]] : []),
   ];
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1>Limits in force</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
@@ -29,7 +34,8 @@ export function Limits({ everyS }) {
       ${groups.map(([title, found, empty]) => html`<h2>${title}</h2>
         <${LimitsTable} limits=${found} empty=${empty} withSubject />`)}
       ${answer.value.limitsTotal > limits.length && html`<p class="muted">
-        ${plural(limits.length, "limit")} of ${count(answer.value.limitsTotal)}, those at which most waits.</p>`}`}
-    <${Elsewhere} path=${path} promql="headgate_effective_limit" />
+        ${plural(limits.length, "limit")} of ${count(answer.value.limitsTotal)}, those at which most waits.</p>`}
+      <${NotSeen} list=${answer.value.notSeen} />`}
+    <${Elsewhere} path=${path} promql=${isAgent ? null : "headgate_effective_limit"} />
   </section>`;
 }

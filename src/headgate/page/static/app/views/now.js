@@ -3,7 +3,8 @@
 import { html } from "../../vendor/preact.js";
 import { CAUSES } from "../causes.js";
 import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotSeen, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { isAgent } from "../server.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
 
@@ -18,14 +19,27 @@ export function growthPerS(report) {
   return report.windowS ? report.growthMessages / report.windowS : null;
 }
 
-// In how many seconds the backlog is gone at its present pace; null if it does not shrink.
-export function drainsInS(report) {
-  const perS = growthPerS(report);
-  return perS != null && perS < 0 && report.backlogMessages ? report.backlogMessages / -perS : null;
+// What left the backlog of the verdict's window without being consumed: "50 evicted, 2 expired".
+export function lossText(report) {
+  const lost = [["evicted", report.evictedMessages], ["expired", report.expiredMessages], ["skipped", report.skippedMessages]];
+  return lost.filter(([, amount]) => amount).map(([how, amount]) => `${count(amount)} ${how}`).join(", ");
+}
+
+// When the backlog is gone at the pace at which it is consumed, beside what is lost meanwhile.
+export function Drains({ report }) {
+  const lost = lossText(report);
+  return html`${duration(report.drainsInS)}${lost && html`<small class="alarm">${lost}</small>`}`;
 }
 
 export function isInferred(report) {
   return report.evidence === "inferred";
+}
+
+// How much an inferred verdict rests on.
+export function Evidence({ report }) {
+  if (!isInferred(report)) return null;
+  const time = report.looks > 1 ? ` in ${duration(Math.round(report.lookedForS))}` : "";
+  return html`<small class="evidence">From ${plural(report.looks, "look")}${time}${report.notSeen?.length ? `; not seen: ${report.notSeen.join("; ")}` : ""}</small>`;
 }
 
 function breaches(answer) {
@@ -75,7 +89,7 @@ function Totals({ answer, reports }) {
     <${Figure} name="Subscriptions" value=${count(answer.subscriptionsTotal)} />
     <${Figure} name="With messages waiting" value=${count(answer.withBacklog)} />
     ${CAUSES.filter(([cause]) => by.get(cause)).map(([cause]) => html`
-      <${Figure} key=${cause} name=${html`<${Verdict} cause=${cause} />`} value=${html`
+      <${Figure} key=${cause} name=${html`<${Verdict} cause=${cause} inferred=${isInferred(answer)} />`} value=${html`
         <a href=${link(["now"], { verdict: cause })}>${count(by.get(cause))}</a>`} />`)}
   <//>`;
 }
@@ -105,9 +119,8 @@ function columns(breaksIn) {
       head: "Empty / breaks in",
       isNumber: true,
       cell: (report) => {
-        const drains = drainsInS(report);
         const breaks = breaksIn.get(report.topic);
-        return html`${drains == null ? UNKNOWN : duration(drains)}
+        return html`<${Drains} report=${report} />
           ${breaks != null && html`<strong class="alarm">quota ${breaks ? `breaks in ${duration(breaks)}` : "exceeded"}</strong>`}`;
       },
     },
@@ -121,22 +134,26 @@ export function Now({ query, everyS }) {
   const [, order] = SORTS[query.get("sort")] ?? SORTS.backlog;
   const shown = all.filter((report) => matches(report, query)).sort((a, b) => order(b) - order(a));
   const storage = answer.value?.storage?.sentence;
+  const idle = answer.value ? answer.value.subscriptionsTotal - answer.value.withBacklog : 0;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
-    <div class="title"><h1>Backlogs now</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
-    <${ByName} error=${answer.error} />
+    <div class="title"><h1>Backlogs now</h1>${answer.value?.broker && html`<span class="muted name">${answer.value.broker}</span>`}<${Freshness} answer=${answer} everyS=${everyS} /></div>
+    ${!isAgent && html`<${ByName} error=${answer.error} />`}
     ${storage && html`<p class="notice" role="alert">${storage}</p>`}
     ${(answer.value?.damaged ?? []).map((each) => html`<p class="notice" role="alert">
       <a href=${link(["topic", each.topic])}>${shortTopic(each.topic)}</a>: ${each.damage}</p>`)}
     ${answer.value && html`
       <${Totals} answer=${answer.value} reports=${all} />
       <${Filters} reports=${all} query=${query} />
+      ${isAgent && html`<${ByName} />`}
       <${Table} columns=${columns(breaches(answer.value))} rows=${shown}
         keyOf=${(report) => `${report.topic} ${report.subscription}`}
-        detail=${(report) => withoutCause(report.sentence)}
+        detail=${(report) => html`${withoutCause(report.sentence)} <${Evidence} report=${report} />`}
         empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
-      <${Publishing} answer=${answer.value} />`}
+      ${idle > 0 && html`<p class="muted">${plural(idle, "subscription has", "subscriptions have")} no message waiting.</p>`}
+      <${Publishing} answer=${answer.value} />
+      <${NotSeen} list=${answer.value.notSeen} />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain --count ${COUNT}"
       promql="topk(10, pulsar_subscription_back_log)" />

@@ -1,10 +1,10 @@
-// The views of the past, as views/index.js has those of a broker.
+// The views of the past, as index.js has those of a broker.
 
 import { Backtests } from "./backtests.js";
 import { Episode } from "./episode.js";
 import { Forecast, Forecasts } from "./forecasts.js";
 import { Episodes } from "./history.js";
-import { Timeline, Timelines } from "./timelines.js";
+import { Timeline, Timelines, TopicTimelines } from "./timelines.js";
 
 export const VIEWS = [
   { path: "episodes", name: "Episodes", view: Episodes },
@@ -14,4 +14,7 @@ export const VIEWS = [
   { path: "episode", view: Episode },
   { path: "timeline", view: Timeline },
   { path: "forecast", view: Forecast },
+  // Links that were made at the page of a broker: its views of the hour, here from the tables.
+  { path: "subscription", view: Timeline },
+  { path: "topic", view: TopicTimelines },
 ];

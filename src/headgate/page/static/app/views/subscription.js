@@ -2,21 +2,23 @@
 
 import { html } from "../../vendor/preact.js";
 import { SubscriptionActions } from "../actions/index.js";
+import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, growth, percent, rate, shortTopic, topicPath, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Sparkline, Strip, Table, Verdict } from "../parts.js";
+import { Incident, LinkedTime, statsPath } from "../incident.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
-import { drainsInS, growthPerS, isInferred } from "./now.js";
+import { Evidence, growthPerS, isInferred, lossText } from "./now.js";
 import { LimitsTable, statesOf } from "./topic.js";
 
 function Consumers({ stats, name }) {
   const found = stats?.subscriptions?.[name]?.consumers;
-  if (!found) return html`<p class="muted">The consumers are not known.</p>`;
+  if (!found) return html`<${NotKnown} />`;
   return html`<${Table} rows=${found} empty="No consumer is connected." keyOf=${(each) => `${each.consumerName} ${each.address}`}
     columns=${[
       { head: "Consumer", cell: (each) => html`<span class="name">${each.consumerName}</span> <small class="muted">${each.address ?? ""}</small>` },
       { head: "Permits free", isNumber: true, cell: (each) => count(each.availablePermits) },
       { head: "Unacknowledged", isNumber: true, cell: (each) => count(each.unackedMessages) },
-      { head: "Gets", isNumber: true, cell: (each) => `${rate(each.msgRateOut)} msg/s` },
+      { head: "Gets", isNumber: true, cell: (each) => (each.msgRateOut == null ? UNKNOWN : `${rate(each.msgRateOut)} msg/s`) },
       { head: "Blocked", cell: (each) => (each.blockedConsumerOnUnackedMsgs ? "at its limit of unacknowledged messages" : "no") },
       { head: "Connected since", cell: (each) => each.connectedSince ?? UNKNOWN },
     ]} />`;
@@ -29,33 +31,35 @@ function withoutLimit(report) {
     : `Without the limit of ${report.limit.text} the backlog would shrink: the consumers have shown ${rate(report.provenAckPerS)} msg/s.`;
 }
 
-export function Subscription({ parts, everyS }) {
+export function Subscription({ parts, query, everyS }) {
   const [, topic = "", name = ""] = parts;
   const path = `admin/v2/headgate/explain/${topicPath(topic)}?timeline=true`;
   const answer = useAnswer(topic && path, everyS);
   const report = answer.value?.subscriptions.find((each) => each.subscription === name);
-  const kind = answer.value?.partitions ? "partitioned-stats?perPartition=false" : "stats";
-  const stats = useAnswer(topic && answer.value && `admin/v2/${topicPath(topic)}/${kind}`, everyS);
+  const stats = useAnswer(topic && answer.value && statsPath(answer.value), everyS);
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1 class="name">${name}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
     <p>of <a class="name" href=${link(["topic", topic])}>${shortTopic(topic)}</a></p>
     ${answer.value && !report && html`<p class="notice" role="alert">The topic has no such subscription.</p>`}
     ${report && html`
-      <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)}</p>
+      <${LinkedTime} report=${answer.value} until=${query.get("until")} />
+      <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)} <${Evidence} report=${report} /></p>
+      <${Growth} report=${report} />
       <${SubscriptionActions} report=${report} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
+      <${Incident} report=${answer.value} />
       <${Figures}>
         <${Figure} name="Messages waiting" value=${count(report.backlogMessages)} note=${report.delayedMessages ? `${count(report.delayedMessages)} not due yet` : null} />
         <${Figure} name="Size" value=${bytes(report.backlogBytes)} />
         <${Figure} name="Oldest" value=${duration(report.oldestAgeS)} />
         <${Figure} name="Growth" value=${growth(growthPerS(report))} />
-        <${Figure} name="Empty in" value=${duration(drainsInS(report))} />
+        <${Figure} name="Empty in" value=${duration(report.drainsInS)} note=${lossText(report) && `${lossText(report)} in ${duration(report.windowS)}, not consumed`} />
         <${Figure} name="With consumers" value=${count(report.unackedMessages)} />
         <${Figure} name="Permits free" value=${`${count(report.permits)} of ${count(report.permitsMax)}`} />
         <${Figure} name="Confidence" value=${percent(report.confidence)} />
       <//>
       ${withoutLimit(report) && html`<p class="notice calm">${withoutLimit(report)}</p>`}
-      <h2>The last hour</h2>
-      <${Strip} timeline=${report.timeline} inferred=${isInferred(report)} width="720" height="18" />
+      <${Changed} report=${answer.value} strip=${report} only=${name} inferred=${isInferred(report)} until=${query.get("until")} />
+      <h2>Its backlog in the last hour</h2>
       <${Sparkline} values=${report.timeline?.backlog} label="Backlog over the last hour" width="720" height="80" />
       <h2>Where the time went</h2>
       ${[["Last minute", report.minute], ["Last hour", report.hour]].map(([title, window]) => window && html`
@@ -65,7 +69,7 @@ export function Subscription({ parts, everyS }) {
       <h2>Consumers</h2>
       <${Consumers} stats=${stats.value} name=${name} />
       <h2>Limits of this subscription</h2>
-      <${LimitsTable} limits=${report.limits ?? []} empty="No limit of its own; those of its topic and broker apply." />`}
+      <${LimitsTable} limits=${report.limits} empty="No limit of its own; those of its topic and broker apply." />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain ${topic}"
       promql=${`rate(headgate_subscription_state_seconds_total{topic="${topic}", subscription="${name}"}[5m])`} />

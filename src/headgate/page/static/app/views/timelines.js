@@ -58,6 +58,13 @@ export function Timelines({ query }) {
   </section>`;
 }
 
+// A topic's link of the page of a broker: the subscriptions of that topic.
+export function TopicTimelines({ parts, query }) {
+  const narrowed = new URLSearchParams(query);
+  if (!narrowed.get("text")) narrowed.set("text", shortTopic(parts[1] ?? ""));
+  return html`<${Timelines} query=${narrowed} />`;
+}
+
 const RUN_COLUMNS = [
   { head: "From", cell: (run) => time(run.start) },
   { head: "Cause", cell: (run) => html`<${Verdict} cause=${run.verdict} inferred=${run.isInferred} />` },

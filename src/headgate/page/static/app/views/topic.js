@@ -2,10 +2,12 @@
 
 import { html } from "../../vendor/preact.js";
 import { TopicActions } from "../actions/index.js";
+import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
+import { Incident, LinkedTime } from "../incident.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
 import { link, useAnswer } from "../state.js";
-import { isInferred } from "./now.js";
+import { Evidence, isInferred } from "./now.js";
 
 const LEVELS = {
   subscription: "Dispatch, subscription", topic: "Dispatch, topic", broker: "Dispatch, broker",
@@ -30,19 +32,26 @@ export function statesOf(window) {
 
 function Subject({ limit }) {
   const [topic, subscription] = limit.subject.split(" / ");
-  if (!topic) return "all topics";
+  if (!topic) return limit.broker ? `all topics of ${limit.broker}` : "all topics";
   const target = subscription ? ["subscription", wholeTopic(topic), subscription] : ["topic", wholeTopic(topic)];
   return html`<a class="name" href=${link(target)}>${shortTopic(topic)}${subscription ? ` / ${subscription}` : ""}</a>`;
 }
 
+// What holds of a limit in one period; null if it is not known.
+function useOf({ limit, inWindow }) {
+  return limit && inWindow != null ? inWindow / limit : null;
+}
+
+// ``limits`` is null if they are not known.
 export function LimitsTable({ limits, empty, withSubject }) {
+  if (!limits) return html`<${NotKnown} why=${OUTSIDE} />`;
   const rows = limits.flatMap((limit) => (limit.budgets ?? []).map((budget) => ({ limit, budget })));
-  return html`<${Table} rows=${rows} empty=${empty} keyOf=${({ limit, budget }) => `${limit.level} ${limit.subject} ${budget.dimension}`}
+  return html`<${Table} rows=${rows} empty=${empty} keyOf=${({ limit, budget }) => `${limit.level} ${limit.subject} ${limit.broker ?? ""} ${budget.dimension}`}
     columns=${[
       { head: "Level", cell: ({ limit }) => LEVELS[limit.level] ?? limit.level },
       ...(withSubject ? [{ head: "Of", cell: ({ limit }) => html`<${Subject} limit=${limit} />` }] : []),
       { head: "Limit", isNumber: true, cell: ({ budget }) => limitText(budget) },
-      { head: "Used", cell: ({ budget }) => html`<${UseBar} use=${budget.limit ? budget.inWindow / budget.limit : null} />` },
+      { head: "Used", cell: ({ budget }) => html`<${UseBar} use=${useOf(budget)} />` },
       { head: "Waiting", isNumber: true, cell: ({ limit }) => count(limit.waiters) },
       { head: "Held for", isNumber: true, cell: ({ limit }) => duration(limit.waitingS) },
       { head: "Set where", cell: ({ budget, limit }) => budget.source || limit.source || UNKNOWN },
@@ -50,24 +59,25 @@ export function LimitsTable({ limits, empty, withSubject }) {
 }
 
 // Looks from outside do not tell it; so the page must not say that there is none.
-const OUTSIDE = "Not known: looks from outside the broker do not tell it.";
+const OUTSIDE = "the agent has not read the policies of this topic; it reads those of topics with a backlog";
+const OUTSIDE_WAITING = "a cluster does not tell which messages wait in front of a broker";
 
 function Publishing({ publishing, inferred }) {
-  const parked = publishing.parked ?? [];
+  const { parked } = publishing;
   return html`<section class="half"><h2>Publishing</h2>
-    <p class="sentence">${withoutCause(publishing.sentence)}</p>
+    ${publishing.sentence && html`<p class="sentence">${withoutCause(publishing.sentence)}</p>`}
     <${Figures}>
-      <${Figure} name="Producers" value=${count(publishing.producers)} />
+      <${Figure} name=${inferred ? "Connections of producers" : "Producers"} value=${count(publishing.producers)} />
       <${Figure} name="Messages" value=${`${rate(publishing.messagesPerS)}/s`} />
       <${Figure} name="Bytes" value=${`${bytes(publishing.bytesPerS)}/s`} />
     <//>
-    <${Table} rows=${parked} empty=${inferred ? OUTSIDE : "No message of a producer has waited since the topic was loaded."}
+    ${!parked ? html`<${NotKnown} why=${OUTSIDE_WAITING} />` : html`<${Table} rows=${parked} empty="No message of a producer has waited since the topic was loaded."
       keyOf=${(each) => each.cause} columns=${[
         { head: "Cause of waiting", cell: (each) => each.cause.replaceAll("_", " ") },
         { head: "Messages now", isNumber: true, cell: (each) => count(each.messages) },
         { head: "Last minute", isNumber: true, cell: (each) => duration(each.minuteS) },
         { head: "Last hour", isNumber: true, cell: (each) => duration(each.hourS) },
-      ]} />
+      ]} />`}
   </section>`;
 }
 
@@ -77,7 +87,7 @@ function Dispatching({ report }) {
     ${report.subscriptions.map((each) => html`<article class="card" key=${each.subscription}>
       <h3><a class="name" href=${link(["subscription", report.topic, each.subscription])}>${each.subscription}</a>
         <${Verdict} cause=${each.verdict} inferred=${isInferred(each)} /></h3>
-      <p class="sentence">${withoutCause(each.sentence)}</p>
+      <p class="sentence">${withoutCause(each.sentence)} <${Evidence} report=${each} /></p>
       <p>${count(each.backlogMessages)} messages, ${bytes(each.backlogBytes)}, oldest ${duration(each.oldestAgeS)},${" "}
         ${plural(each.consumers, "consumer")}</p>
       <${Strip} timeline=${each.timeline} inferred=${isInferred(each)} width="320" />
@@ -87,7 +97,7 @@ function Dispatching({ report }) {
   </section>`;
 }
 
-export function Topic({ parts, everyS }) {
+export function Topic({ parts, query, everyS }) {
   const name = parts[1] ?? "";
   const path = `admin/v2/headgate/explain/${topicPath(name)}?timeline=true`;
   const answer = useAnswer(name && path, everyS);
@@ -96,21 +106,26 @@ export function Topic({ parts, everyS }) {
     <div class="title"><h1 class="name">${shortTopic(name)}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
     ${report && html`
       ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
-      <p class="lead">${report.sentence}</p>
+      <${LinkedTime} report=${report} until=${query.get("until")} />
+      <p class="lead">${report.sentence.replace(/: [A-Z_]+: /, ": ")}</p>
+      <${Growth} report=${report.subscriptions[0]} />
       <${TopicActions} report=${report} onDone=${answer.ask} />
+      <${Incident} report=${report} />
       <div class="halves"><${Publishing} publishing=${report.publishing} inferred=${isInferred(report)} /><${Dispatching} report=${report} /></div>
+      <${Changed} report=${report} strip=${report.subscriptions[0]} inferred=${isInferred(report)} until=${query.get("until")} />
       <h2>Limits in force</h2>
-      <${LimitsTable} limits=${[...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
-        empty=${isInferred(report) ? OUTSIDE : "No limit is in force for this topic."} />
+      <${LimitsTable} limits=${report.limits && [...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
+        empty="No limit is in force for this topic." />
       <h2>Backlog quotas</h2>
       <${Table} rows=${report.quotas} empty=${isInferred(report) ? "No look has shown a backlog quota." : "No backlog quota is in force."} keyOf=${(quota) => quota.type} columns=${[
-        { head: "Quota", cell: (quota) => `${quota.type}, ${quota.policy}` },
+        { head: "Quota", cell: (quota) => [quota.type, quota.policy].filter(Boolean).join(", ") },
         { head: "Limit", isNumber: true, cell: (quota) => (quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)) },
         { head: "Used", cell: (quota) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
         { head: "Breaks in", isNumber: true, cell: (quota) => duration(quota.secondsToBreach) },
         { head: "Because of", cell: (quota) => quota.subscription ?? UNKNOWN },
-        { head: "Set where", cell: (quota) => quota.source },
-      ]} />`}
+        { head: "Set where", cell: (quota) => quota.source || UNKNOWN },
+      ]} />
+      <${NotSeen} list=${report.notSeen} />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain ${name}" promql=${`pulsar_subscription_back_log{topic="${name}"}`} />
   </section>`;

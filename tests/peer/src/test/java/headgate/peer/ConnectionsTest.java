@@ -3,6 +3,8 @@ package headgate.peer;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import java.net.URI;
+import java.net.URL;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -14,6 +16,7 @@ import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.impl.auth.AuthenticationBasic;
+import org.apache.pulsar.client.impl.auth.oauth2.AuthenticationFactoryOAuth2;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
@@ -38,6 +41,13 @@ class ConnectionsTest {
     @Test
     void aCertificate() throws Exception {
         pass(AuthenticationFactory.TLS(property("certificate"), property("key")));
+    }
+
+    @Test
+    void tokensOfAnIssuer() throws Exception {
+        URL issuer = URI.create(property("issuer")).toURL();
+        URL credentials = Path.of(property("credentials")).toUri().toURL();
+        pass(AuthenticationFactoryOAuth2.clientCredentials(issuer, credentials, property("audience")));
     }
 
     @Test

@@ -20,9 +20,13 @@ import org.apache.pulsar.client.api.CryptoKeyReader;
 import org.apache.pulsar.client.api.EncryptionKeyInfo;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
+import org.apache.pulsar.client.api.Schema;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.api.TopicMessageId;
+import org.apache.pulsar.client.api.schema.GenericRecord;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -134,6 +138,27 @@ class MessagesTest extends ClientTest {
         }
         assertEquals(9, found.size());
         found.values().forEach(each -> assertEquals(1, each.size()));
+    }
+
+    @Test
+    void lookUpsGoOverHttp() throws Exception {
+        admin.ask("PUT", topic.replace("://", "/") + "/partitions", "3");
+        try (PulsarClient http = PulsarClient.builder()
+                        .serviceUrl(System.getProperty("headgate.adminUrl")).build();
+                Consumer<String> consumer = http.newConsumer(Schema.STRING).topic(topic)
+                        .subscriptionName("s").subscribe();
+                Producer<String> producer = http.newProducer(Schema.STRING).topic(topic).create()) {
+            assertEquals(3, http.getPartitionsForTopic(topic).get().size());
+            producer.send("over http");
+            Message<String> found = consumer.receive(WAIT_SECONDS, TimeUnit.SECONDS);
+            assertEquals("over http", found.getValue());
+            try (Consumer<GenericRecord> any = http.newConsumer(Schema.AUTO_CONSUME())
+                    .topicsPattern(topic + ".*").subscriptionName("any")
+                    .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+                Message<GenericRecord> again = any.receive(WAIT_SECONDS, TimeUnit.SECONDS);
+                assertEquals("over http", again.getValue().getNativeObject());
+            }
+        }
     }
 
     @Test

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.protobuf.Int64Value;
+import com.google.protobuf.StringValue;
 import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
@@ -79,6 +81,17 @@ class SchemasTest extends ClientTest {
         assertEquals(0.5, passed("double", Schema.DOUBLE, 0.5));
         assertEquals(true, passed("bool", Schema.BOOL, true));
         assertEquals(Instant.ofEpochSecond(7), passed("instant", Schema.INSTANT, Instant.ofEpochSecond(7)));
+    }
+
+    @Test
+    void protobufArrives() throws Exception {
+        Int64Value value = Int64Value.of(7);
+        assertEquals(value, passed("protobuf", Schema.PROTOBUF(Int64Value.class), value));
+        assertEquals(value, passed("native", Schema.PROTOBUF_NATIVE(Int64Value.class), value));
+        assertThrows(REFUSED, () -> client.newProducer(Schema.PROTOBUF(StringValue.class))
+                .topic(topic + "protobuf").create());
+        assertThrows(REFUSED, () -> client.newProducer(Schema.PROTOBUF_NATIVE(StringValue.class))
+                .topic(topic + "native").create());
     }
 
     @ParameterizedTest

@@ -1,0 +1,102 @@
+"""A bounded history of what changed, by subject: the last hour, or less where very much changed.
+
+All subjects together have a bound, and each has one of its own. A subject that changes all the time
+loses its own oldest changes first. What was lost is known: :meth:`ChangeLog.complete_since_ms`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final, Generic, Protocol, TypeVar
+
+from headgate.base.units import MS_PER_S, S_PER_HOUR
+
+HOUR_MS: Final = S_PER_HOUR * MS_PER_S
+
+CHANGES_MAX: Final = 5_000
+"""Changes of all subjects that a broker keeps in one history: at most 5 MB."""
+
+
+class Dated(Protocol):
+    """A change, as far as the history needs it."""
+
+    @property
+    def at_ms(self) -> int:
+        """Milliseconds since the epoch. Changes are added in this order, clocks permitting."""
+
+
+T = TypeVar("T", bound=Dated)
+
+
+@dataclass(slots=True)
+class _Subject(Generic[T]):
+    changes: deque[T] = field(default_factory=deque)
+    lost_ms: int = 0
+    """The newest change that its own bound took from it."""
+
+
+class ChangeLog(Generic[T]):
+    """The changes of many subjects."""
+
+    def __init__(self, total_max: int, subject_max: int) -> None:
+        """At most ``total_max`` changes, and ``subject_max`` of one subject."""
+        self._total_max = total_max
+        self._subject_max = subject_max
+        self._subjects: dict[str, _Subject[T]] = {}
+        self._order: deque[str] = deque()
+        """For each change its subject: the first one loses its oldest change next. If a subject's
+        own bound takes a change, the next change takes its place here."""
+        self._lost_ms = 0
+        """The newest change that the bound of all took."""
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def add(self, subject: str, change: T) -> None:
+        """Add a change."""
+        self._forget_old(change.at_ms)
+        found = self._subjects.get(subject)
+        if found is None:
+            found = self._subjects[subject] = _Subject()
+        if len(found.changes) >= self._subject_max:
+            found.lost_ms = max(found.lost_ms, found.changes.popleft().at_ms)
+        else:
+            self._order.append(subject)
+        found.changes.append(change)
+        if len(self._order) > self._total_max:
+            self._lost_ms = max(self._lost_ms, self._drop_first().at_ms)
+
+    def _forget_old(self, now_ms: int) -> None:
+        while self._order:
+            oldest = self._subjects[self._order[0]].changes[0]
+            # If the clock was set back, changes of the far future would stay for ever.
+            if abs(now_ms - oldest.at_ms) <= HOUR_MS:
+                break
+            self._drop_first()
+
+    def _drop_first(self) -> T:
+        subject = self._order.popleft()
+        found = self._subjects[subject]
+        dropped = found.changes.popleft()
+        if not found.changes:
+            del self._subjects[subject]
+        return dropped
+
+    def newest_first(self, subject: str) -> list[T]:
+        """The changes of one subject, also those older than an hour that are still there."""
+        found = self._subjects.get(subject)
+        return [] if found is None else [*reversed(found.changes)]
+
+    def since(self, subject: str, since_ms: int) -> list[T]:
+        """The changes of one subject from an instant on, in order."""
+        found = self._subjects.get(subject)
+        if found is None:
+            return []
+        return [change for change in found.changes if change.at_ms >= since_ms]
+
+    def complete_since_ms(self, subject: str, now_ms: int) -> int:
+        """Since when no change of the subject is missing: at most an hour ago."""
+        found = self._subjects.get(subject)
+        lost_ms = self._lost_ms if found is None else max(self._lost_ms, found.lost_ms)
+        return max(now_ms - HOUR_MS, lost_ms)

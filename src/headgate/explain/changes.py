@@ -1,0 +1,232 @@
+"""What changed about a topic in the last hour, and which change came before its backlog grew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from headgate.base.instants import iso_time
+from headgate.base.units import MS_PER_S, NS_PER_MINUTE, NS_PER_MS, S_PER_MINUTE
+from headgate.explain.points import Point
+from headgate.flow.sentences.changes import by_role, growth_sentence, messages_clause
+
+POLICY: Final = "policy"
+SETTING: Final = "setting"
+CONSUMERS: Final = "consumers"
+PRODUCERS: Final = "producers"
+TOPIC: Final = "topic"
+SUBSCRIPTION: Final = "subscription"
+MESSAGES: Final = "messages"
+QUOTA: Final = "quota"
+BROKER: Final = "broker"
+"""Kinds of changes."""
+
+LEVELS: Final = frozenset(("subscription", "topic", "namespace", "broker"))
+"""Levels at which changes are made."""
+
+SOUGHT_S: Final = 10 * S_PER_MINUTE
+"""A change so long before a backlog grew may have been the reason."""
+
+LATE_MS: Final = 3 * MS_PER_S
+"""The history notes a growth up to a round late, and the begin is the last instant without one: a
+change may seem to come after the growth that it causes."""
+
+APART_NS: Final = 5 * NS_PER_MINUTE
+"""Messages that are taken again after so long a pause are another change."""
+
+_REASONS: Final = (POLICY, SETTING, CONSUMERS, PRODUCERS, TOPIC, SUBSCRIPTION, QUOTA, BROKER)
+"""Kinds that may make a backlog grow: what a quota or TTL took is a consequence."""
+
+_LIMITED: Final = (POLICY, SETTING)
+_MOST_LIKELY: Final = {
+    "THROTTLED_SUBSCRIPTION": _LIMITED,
+    "THROTTLED_TOPIC": _LIMITED,
+    "THROTTLED_BROKER": _LIMITED,
+    "NO_CONSUMER": (CONSUMERS, SUBSCRIPTION),
+    "CONSUMER": (CONSUMERS, PRODUCERS, SUBSCRIPTION),
+}
+"""By verdict: the kinds that are pointed out first if there is one of them. A slow broker has
+reasons of any kind, or none that is a change."""
+
+
+class Change(Protocol):
+    """One change."""
+
+    @property
+    def at_ms(self) -> int:
+        """When it began, in milliseconds since the epoch."""
+
+    @property
+    def kind(self) -> str:
+        """One of the kinds above."""
+
+    @property
+    def level(self) -> str:
+        """Where it was made: ``topic``, ``namespace``, ``broker`` or ``subscription``."""
+
+    @property
+    def subscription(self) -> str:
+        """The one that it is about; empty if it is about all of the topic."""
+
+    @property
+    def role(self) -> str:
+        """Who made it; empty if that is not known."""
+
+    def clause(self) -> str:
+        """What it is, as a clause without the role."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainChange:
+    """A change whose text is known when it is made."""
+
+    at_ms: int
+    kind: str
+    level: str
+    text: str
+    subscription: str = ""
+    role: str = ""
+
+    def clause(self) -> str:
+        """What it is, as a clause without the role."""
+        return self.text
+
+
+class ChangeReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A change of the last hour."""
+
+    at: str
+    """When it began."""
+    kind: str
+    """``policy``, ``setting``, ``consumers``, ``producers``, ``topic``, ``subscription``,
+    ``messages`` (evicted, expired, skipped or set back), ``quota`` or ``broker``."""
+    level: str
+    """Where it was made: ``subscription``, ``topic``, ``namespace`` or ``broker``."""
+    subscription: str | None
+    """Null if it is about all of the topic."""
+    role: str | None
+    """Who made it; null if that is not known, or the reader may not see roles."""
+    sentence: str
+
+
+class Changes(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What changed about a topic in the last hour."""
+
+    complete_since: str
+    """Earlier changes may be missing: the broker had not started, an hour ago, or there were too
+    many."""
+    changes: list[ChangeReport]
+    """The oldest first."""
+
+
+class BeforeGrowth(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What changed before a backlog grew."""
+
+    growing_since: str
+    changed_at: str | None
+    """When the newest change before that was made, of those that fit the verdict if there are any;
+    null if none is known in the ten minutes before."""
+    kind: str | None
+    sentence: str
+
+
+def change_reports(changes: Sequence[Change], roles_of: Collection[str]) -> list[ChangeReport]:
+    """Changes as reports, the oldest first. Roles are named at the levels ``roles_of``."""
+    return [
+        ChangeReport(
+            at=iso_time(each.at_ms),
+            kind=each.kind,
+            level=each.level,
+            subscription=each.subscription or None,
+            role=_role_of(each, roles_of) or None,
+            sentence=by_role(each.clause(), _role_of(each, roles_of)),
+        )
+        for each in sorted(changes, key=lambda each: each.at_ms)
+    ]
+
+
+def _role_of(change: Change, roles_of: Collection[str]) -> str:
+    """Who made a change, if the reader may know it."""
+    return change.role if change.level in roles_of else ""
+
+
+def before_growth(
+    changes: Sequence[Change],
+    *,
+    verdict: str,
+    subscription: str,
+    began_ms: int,
+    complete_since_ms: int,
+    roles_of: Collection[str],
+) -> BeforeGrowth | None:
+    """The change that came before the backlog of a subscription grew, which began at ``began_ms``.
+    Its role is named if it was made at one of the levels ``roles_of``.
+
+    None if it began before all changes are known, so that the one before it may be missing.
+    """
+    if began_ms + LATE_MS < complete_since_ms:
+        return None
+    since_ms = began_ms - SOUGHT_S * MS_PER_S
+    found = [
+        each
+        for each in changes
+        if each.kind in _REASONS
+        and each.subscription in ("", subscription)
+        and since_ms <= each.at_ms <= began_ms + LATE_MS
+    ]
+    first = _MOST_LIKELY.get(verdict, ())
+    fitting = [each for each in found if each.kind in first]
+    newest = max(fitting or found, key=lambda each: each.at_ms, default=None)
+    clause = ""
+    if newest is not None:
+        clause = by_role(newest.clause(), _role_of(newest, roles_of))
+    at = "" if newest is None else iso_time(newest.at_ms)
+    return BeforeGrowth(
+        growing_since=iso_time(began_ms),
+        changed_at=at or None,
+        kind=None if newest is None else newest.kind,
+        sentence=growth_sentence(_clock(iso_time(began_ms)), clause, _clock(at), SOUGHT_S),
+    )
+
+
+def _clock(instant: str) -> str:
+    """``12:31:05`` of an ISO instant."""
+    return instant[11:19]
+
+
+_TAKEN: Final = ("evicted", "expired", "skipped", "rewound")
+
+
+def message_changes(
+    points: Sequence[Point], subscription: str, now_ns: int, now_ms: int
+) -> Iterator[PlainChange]:
+    """What evicted, expired, skipped or set back messages, by the points of one subscription's last
+    hour. ``now_ns`` and ``now_ms`` are the same instant."""
+
+    def at_ms(at_ns: int) -> int:
+        return now_ms - (now_ns - at_ns) // NS_PER_MS
+
+    for field in _TAKEN:
+        began_ns, last_ns, amount = 0, 0, 0
+        for before, after in pairwise(points):
+            gained = getattr(after, field) - getattr(before, field)
+            if gained <= 0:
+                continue
+            if amount and before.at_ns - last_ns > APART_NS:
+                yield _messages(field, amount, subscription, at_ms(began_ns))
+                amount = 0
+            if not amount:
+                began_ns = after.at_ns
+            amount += gained
+            last_ns = after.at_ns
+        if amount:
+            yield _messages(field, amount, subscription, at_ms(began_ns))
+
+
+def _messages(field: str, amount: int, subscription: str, at_ms: int) -> PlainChange:
+    text = messages_clause(field, amount, subscription)
+    return PlainChange(at_ms, MESSAGES, SUBSCRIPTION, text, subscription)

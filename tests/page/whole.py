@@ -1,0 +1,31 @@
+"""What holds for each view, whoever serves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+
+def headings(page: Page, level: int) -> list[str]:
+    """The texts of the headings of a level."""
+    return page.get_by_role("heading", level=level).all_inner_texts()
+
+
+def assert_whole(page: Page, heading: str, screenshot: Path) -> None:
+    """A view has its heading, nothing sticks out to the side, axe-core finds nothing serious."""
+    assert headings(page, 1) == [heading]
+    page.wait_for_load_state("networkidle")
+    page.screenshot(path=screenshot, full_page=True)
+    outside = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+    assert outside <= 0, f"{outside} px stick out"
+    report = Axe().run(page).response
+    assert {"color-contrast", "document-title"} <= {each["id"] for each in report["passes"]}
+    serious = [
+        f"{each['id']}: {node['target']} {node['failureSummary']}"
+        for each in report["violations"]
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+    assert not serious, "\n".join(serious)

@@ -1,0 +1,130 @@
+"""Which change came before a backlog grew, and what took messages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from headgate.explain.changes import (
+    CONSUMERS,
+    LEVELS,
+    MESSAGES,
+    POLICY,
+    PRODUCERS,
+    SOUGHT_S,
+    TOPIC,
+    BeforeGrowth,
+    PlainChange,
+    before_growth,
+    change_reports,
+    message_changes,
+)
+from tests.unit.explain.made_points import point
+
+BEGAN_MS = 1_795_868_665_000
+"""12:24:25 UTC."""
+
+
+def change(kind: str, before_s: float, text: str, subscription: str = "") -> PlainChange:
+    at_ms = round(BEGAN_MS - 1000 * before_s)
+    return PlainChange(at_ms, kind, "topic", text, subscription, "ops")
+
+
+LIMIT = change(POLICY, 65, "the dispatch limit of the topic was set to 100 msg/s")
+LEFT = change(CONSUMERS, 30, "the last consumer of billing left", "billing")
+CAME = change(PRODUCERS, 10, "a producer connected")
+
+
+def found(
+    *changes: PlainChange,
+    verdict: str = "THROTTLED_TOPIC",
+    complete_since_ms: int = 0,
+    roles_of: Collection[str] = LEVELS,
+) -> BeforeGrowth | None:
+    return before_growth(
+        changes,
+        verdict=verdict,
+        subscription="billing",
+        began_ms=BEGAN_MS,
+        complete_since_ms=complete_since_ms,
+        roles_of=roles_of,
+    )
+
+
+def test_the_newest_change_that_fits_the_verdict_is_pointed_out() -> None:
+    told = found(LIMIT, LEFT, CAME)
+    assert told is not None
+    assert told.kind == POLICY
+    assert told.sentence == (
+        "It has grown since 12:24:25 UTC; at 12:23:20 the dispatch limit of the topic was set to"
+        " 100 msg/s by ops"
+    )
+    assert (told.growing_since, told.changed_at) == (
+        "2026-11-28T12:24:25.000Z", "2026-11-28T12:23:20.000Z",
+    )  # fmt: skip
+    later = replace(LIMIT, at_ms=LIMIT.at_ms + 5_000, text="it was changed")
+    assert "it was changed by ops" in (found(later, LIMIT, LEFT) or told).sentence
+    for verdict, expected in (("NO_CONSUMER", LEFT), ("CONSUMER", CAME)):
+        told = found(LIMIT, LEFT, CAME, verdict=verdict)
+        assert told is not None
+        assert expected.text in told.sentence
+
+
+def test_without_one_that_fits_it_is_the_newest() -> None:
+    for verdict in ("NO_CONSUMER", "BROKER", "SETTLING"):
+        told = found(LIMIT, CAME, replace(LIMIT, kind=TOPIC, at_ms=0), verdict=verdict)
+        assert told is not None
+        assert told.kind == PRODUCERS
+
+
+def test_what_does_not_come_before_is_left_out() -> None:
+    for other in (
+        replace(LIMIT, at_ms=BEGAN_MS + 5_000),
+        replace(LIMIT, at_ms=BEGAN_MS - 1000 * SOUGHT_S - 1),
+        replace(LIMIT, subscription="audit"),
+        replace(LIMIT, kind=MESSAGES),
+    ):
+        told = found(other)
+        assert told is not None
+        assert (told.kind, told.changed_at) == (None, None)
+        assert told.sentence == (
+            "It has grown since 12:24:25 UTC; no change is known in the 10 minutes before"
+        )
+    # A round of the history takes a second, and a growth is noted by the round after.
+    assert (found(replace(LIMIT, at_ms=BEGAN_MS + 2_000)) or told).kind == POLICY
+
+
+def test_a_growth_that_is_older_than_what_is_known_has_none() -> None:
+    assert found(LIMIT, complete_since_ms=BEGAN_MS + 60_000) is None
+    assert found(LIMIT, complete_since_ms=BEGAN_MS + 1_000) is not None
+
+
+def test_a_role_is_named_only_to_who_may_see_it() -> None:
+    assert "ops" not in str(found(LIMIT, roles_of=("namespace", "broker")))
+    shown, hidden = (change_reports([LIMIT], roles)[0] for roles in (("topic",), ("broker",)))
+    assert (shown.role, hidden.role) == ("ops", None)
+    assert shown.sentence == f"{hidden.sentence} by ops"
+
+
+def test_reports_are_in_order() -> None:
+    reports = change_reports([CAME, LEFT, LIMIT], LEVELS)
+    assert [each.kind for each in reports] == [POLICY, CONSUMERS, PRODUCERS]
+    assert [each.subscription for each in reports] == [None, "billing", None]
+
+
+def test_messages_that_were_taken_are_one_change_until_a_long_pause() -> None:
+    counts = [(0, 0), (1, 0), (2, 30), (3, 50), (4, 50), (20, 50), (21, 57), (22, 57)]
+    points = [point(60 * minute, evicted=evicted) for minute, evicted in counts]
+    first, second = message_changes(points, "billing", points[-1].at_ns, BEGAN_MS)
+    assert first.clause() == "a backlog quota evicted 50 messages of billing"
+    assert second.clause() == "a backlog quota evicted 7 messages of billing"
+    assert (first.at_ms, second.at_ms) == (BEGAN_MS - 20 * 60_000, BEGAN_MS - 60_000)
+    assert (first.kind, first.subscription, first.role) == (MESSAGES, "billing", "")
+
+
+def test_each_way_to_lose_messages_has_its_words() -> None:
+    points = [point(0), point(1, expired=2, skipped=1, rewound=3)]
+    assert [each.text for each in message_changes(points, "s", points[-1].at_ns, BEGAN_MS)] == [
+        "2 messages of s expired", "1 message of s was skipped",
+        "the cursor of s was set back by 3 messages",
+    ]  # fmt: skip
