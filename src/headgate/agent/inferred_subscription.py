@@ -103,12 +103,15 @@ class InferredSubscription:
         self._is_reading = False
 
     def forget_past(self, points: int) -> None:
-        """Keep the newest point only, if there are more than ``points`` and no backlog."""
+        """Keep the two newest points, if there are more than ``points`` and no backlog: what the
+        last period was like stays known."""
         track = self.track
         if track is not None and not track.phase.has_backlog:
             self._oldest.shorten()
             if len(track) > points:
-                self.track = Track(track.phase.last)
+                before, last = track.since(self.opened_ns)[-2:]
+                self.track = Track(before)
+                self.track.add(last)
 
     # -- what was seen -----------------------------------------------------------------------
 
