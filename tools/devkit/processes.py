@@ -100,7 +100,8 @@ def ended(
     """
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, env=environment_variables(),
-        stdout=output, stderr=output, process_group=0,
+        stdout=output, stderr=output,
+        start_new_session=gives_way, process_group=None if gives_way else 0,
     )  # fmt: skip
     deadline_s = time.monotonic() + limit_s
     stop = cancelled or threading.Event()
@@ -121,12 +122,19 @@ def ended(
 
 
 def _give_way(pid: int) -> None:
-    """Let a program that has just begun run behind all others."""
+    """Let a program that has just begun in a session of its own run behind all others.
+
+    Where Linux groups processes by session, the classes of two sessions do not count against each
+    other: the brokers of tests, which have sessions of their own, would get no more than all that
+    gives way. So the session has the least weight, too.
+    """
     with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or may not
         if hasattr(os, "SCHED_IDLE"):
             os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
         else:
             os.setpriority(os.PRIO_PROCESS, pid, _NICE_MOST)
+    with contextlib.suppress(OSError):  # not on every system
+        Path(f"/proc/{pid}/autogroup").write_text(str(_NICE_MOST))
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

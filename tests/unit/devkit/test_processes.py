@@ -52,6 +52,13 @@ def test_a_program_may_give_way_to_all_others(tmp_path: Path) -> None:
     assert ended([sys.executable, "-c", waits], 60, tmp_path, gives_way=True).status == 0
 
 
+def test_the_session_of_what_gives_way_weighs_least(tmp_path: Path) -> None:
+    group = Path("/proc/self/autogroup")  # not on every system
+    code = f"import sys; sys.exit(open('{group}').read().split()[2] != '19')"
+    waits = f"import time; time.sleep(0.5); {code}" if group.exists() else ""
+    assert ended([sys.executable, "-c", waits], 60, tmp_path, gives_way=True).status == 0
+
+
 def test_a_program_is_ended_when_it_is_cancelled(tmp_path: Path) -> None:
     cancelled = threading.Event()
     cancelled.set()
