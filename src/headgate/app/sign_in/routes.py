@@ -21,11 +21,12 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headgate.app.sign_in.issuer_client import IssuerClient, UnavailableIssuerError
+from headgate.app.sign_in.issuer_client import IssuerClient, SignedIn, UnavailableIssuerError
 from headgate.base.audit_entry import AuditEntry, result_of
 from headgate.base.clock import Clock
 from headgate.base.errors import InvariantError
 from headgate.base.identity import NOBODY, Identity
+from headgate.base.units import NS_PER_S
 from headgate.page.app import PREFIX
 from headgate.security.code_flow import (
     SignInError,
@@ -33,10 +34,12 @@ from headgate.security.code_flow import (
     code_of,
     parameters_of,
 )
+from headgate.security.failed_attempts import PERIOD_S, FailedAttempts
 from headgate.security.sign_ins import (
     LIFETIME_S,
+    SignIn,
     SignIns,
-    TooManySignInsError,
+    TooManyFailuresError,
     is_secret,
 )
 
@@ -84,6 +87,8 @@ class SignInApp:
         self._clock = clock
         self._note = note
         self._rest = rest
+        self._failures = FailedAttempts()
+        """Codes that were wrong, by address: as passwords, they can be guessed."""
         self._origin = _origin(client.client.redirect_url)
         self._page_url = client.client.redirect_url.removesuffix(CALLBACK) + PREFIX
         is_encrypted = self._origin[0] == "https"
@@ -106,8 +111,8 @@ class SignInApp:
         serve = {START: self._start, CALLBACK: self._callback, TOKEN: self._token}[path]
         try:
             await serve(scope, receive, send)
-        except TooManySignInsError as error:
-            await _refuse(send, 429, str(error), _later())
+        except TooManyFailuresError as error:
+            await _refuse(send, 429, str(error), [(b"retry-after", str(int(PERIOD_S)).encode())])
         except UnavailableIssuerError as error:
             await _refuse(send, 503, str(error), _later())
         except SignInError as error:
@@ -158,11 +163,12 @@ class SignInApp:
             state = msgspec.json.decode(await _body(receive), type=_Ended).state
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise SignInError('The body is {"state": "..."}') from None
+        self._check_failures(scope)
         sign_in = self._sign_ins.end(state, self._browser(scope), self._clock.monotonic_ns())
         try:
             if sign_in.error:
                 raise SignInError(sign_in.error)
-            found = await self._client.signed_in(sign_in)
+            found = await self._exchanged(scope, sign_in)
         except UnavailableIssuerError as error:
             self._note_end(scope, 503, str(error))
             raise
@@ -171,6 +177,30 @@ class SignInApp:
             raise
         self._note_end(scope, 200, role=found.principal.role)
         await _answer(send, 200, {"token": found.token}, [])
+
+    def _check_failures(self, scope: Scope) -> None:
+        """Check that an address may have another code exchanged: the issuer is asked for each, and
+        anybody can send one.
+
+        Raises:
+            TooManyFailuresError: too many of its codes were wrong in the last minute.
+        """
+        if not self._failures.passwords_left(_host(scope), self._now_s()):
+            raise TooManyFailuresError(
+                "Too many sign-ins failed at your address: try again in a minute"
+            )
+
+    async def _exchanged(self, scope: Scope, sign_in: SignIn) -> SignedIn:
+        try:
+            return await self._client.signed_in(sign_in)
+        except UnavailableIssuerError:
+            raise
+        except SignInError:
+            self._failures.password_failed(_host(scope), self._now_s())
+            raise
+
+    def _now_s(self) -> float:
+        return self._clock.monotonic_ns() / NS_PER_S
 
     def _note_end(self, scope: Scope, status: int, reason: str = "", role: str = "") -> None:
         host, port = scope.get("client") or ("", 0)
