@@ -119,6 +119,18 @@ class SignIns:
             raise SignInError(_UNKNOWN)
         return found
 
+    def answered(self, sign_in: SignIn) -> str:
+        """The browser that brought the answer gets a new secret, for all its sign-ins.
+
+        Whoever could put a cookie into that browser, such as another program on the same host,
+        knows the one before, and could otherwise end a sign-in that the reader has carried out.
+        """
+        secret, before = self._text(), sign_in.browser
+        for each in self._by_state.values():
+            if each.browser == before:
+                each.browser = _digest(secret)
+        return secret
+
     def end(self, state: str, browser: str | None, now_ns: int) -> SignIn:
         """The sign-in that a browser ends, which no other call gives again.
 

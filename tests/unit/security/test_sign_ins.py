@@ -168,3 +168,18 @@ def test_beyond_the_bound_of_an_address_the_newest_can_end() -> None:
     browser = sign_ins.secret(None)
     one = answered(sign_ins, browser, 50)
     assert sign_ins.end(one.state, browser, 51) is one
+
+
+def test_an_answer_gives_the_browser_another_secret_for_all_its_sign_ins() -> None:
+    sign_ins = begun()
+    browser, other = sign_ins.secret(None), sign_ins.secret(None)
+    one, two = answered(sign_ins, browser), sign_ins.begin(browser, ADDRESS, 0)
+    theirs = answered(sign_ins, other)
+    fresh = sign_ins.answered(one)
+    assert is_secret(fresh)
+    for state in (one.state, two.state):
+        with pytest.raises(SignInError, match="another browser"):
+            sign_ins.end(state, browser, 1)
+    assert sign_ins.end(one.state, fresh, 1) is one
+    assert sign_ins.unanswered(two.state, fresh, 1) is two
+    assert sign_ins.end(theirs.state, other, 1) is theirs

@@ -137,12 +137,15 @@ class SignInApp:
             self._client.client, endpoints,
             state=sign_in.state, nonce=sign_in.nonce, verifier=sign_in.verifier,
         )  # fmt: skip
-        cookie = f"{self._cookie}={browser}; {self._attributes}"
         body = {"url": url, "state": sign_in.state}
-        await _answer(send, 200, body, [(b"set-cookie", cookie.encode())])
+        await _answer(send, 200, body, [self._set_cookie(browser)])
+
+    def _set_cookie(self, browser: str) -> tuple[bytes, bytes]:
+        return b"set-cookie", f"{self._cookie}={browser}; {self._attributes}".encode()
 
     async def _callback(self, scope: Scope, _: Receive, send: Send) -> None:
         browser = self._browser(scope)
+        headers: Headers = [(b"location", PAGE)]
         try:
             parameters = parameters_of(scope.get("query_string", b""))
             state = parameters.get("state", "")
@@ -156,7 +159,8 @@ class SignInApp:
                 sign_in.code = code_of(parameters, self._client.client, endpoints)
             except SignInError as error:
                 sign_in.error = str(error)
-        await _answer(send, 303, None, [(b"location", PAGE)])
+            headers.append(self._set_cookie(self._sign_ins.answered(sign_in)))
+        await _answer(send, 303, None, headers)
 
     async def _token(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -343,6 +343,36 @@ async def test_an_issuer_that_is_away_is_no_wrong_code(scene: Scene) -> None:
     assert (await browser.end(state)).status == 200
 
 
+@played
+async def test_who_planted_the_cookie_does_not_get_the_token(scene: Scene) -> None:
+    """Another program of the same host may set its cookies. An attacker begins, plants his cookie
+    and leads the reader to the issuer, which asks nothing if the reader is signed in there."""
+    site = Site(scene)
+    attacker, reader = site.browser(), site.browser()
+    state = await attacker.begin(scene)
+    reader.cookie = planted = attacker.cookie
+    back = await reader.come_back(state)
+    assert (back.status, back.headers["location"]) == (303, "../")
+    assert reader.cookie != planted
+    stolen = await attacker.end(state)
+    assert (stolen.status, "another browser" in stolen.json["reason"]) == (400, True)
+    assert (await reader.end(state)).status == 200
+
+
+@played
+async def test_an_answer_to_one_tab_leaves_the_sign_in_of_another(scene: Scene) -> None:
+    site = Site(scene)
+    browser = site.browser()
+    first = await browser.begin(scene)
+    nonce = scene.issuer.nonce
+    second = await browser.begin(scene)
+    await browser.come_back(second)
+    assert (await browser.end(second)).status == 200
+    scene.issuer.nonce = nonce
+    await browser.come_back(first)
+    assert (await browser.end(first)).status == 200
+
+
 # Use ----------------------------------------------------------------------------------------------
 
 
