@@ -105,8 +105,8 @@ def _clauses(entry: AuditEntry) -> Iterator[tuple[str, str, str]]:
                 "" if is_topic else printable(entry.resource[:NAME_MAX]),
             )
             if value_text(value.name, value.before) != value_text(value.name, value.after):
-                text, plain = _value_clauses(name, value)
-                yield POLICY, text, "" if value.name in REPORTED else plain
+                clause, plain = _value_clauses(name, value)
+                yield POLICY, clause, "" if value.name in REPORTED else plain
     texts = _TOPIC_CLAUSES if is_topic else _NAMESPACE_CLAUSES
     if text := texts.get(entry.operation):
         yield TOPIC, text, ""
