@@ -31,6 +31,9 @@ LONGEST_FIRST: Final = (
     "tests/service/test_refused_starts.py",
     "tests/service/test_publish_limits.py",
     "tests/service/test_backlog_quotas.py",
+    # Before Spark's session for the tests after them begins.
+    "tests/demo/test_spark_job.py",
+    "tests/demo/test_demo.py",
     "tests/spark/test_pipeline_store.py",
     "tests/spark/test_cluster.py",
     "tests/spark/test_pipeline_minutes.py",

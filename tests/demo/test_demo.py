@@ -16,6 +16,8 @@ import pytest
 
 from headgate.demo.scenes import clusters, subjects
 
+pytestmark = pytest.mark.alone
+
 _LIMIT_S = 90.0
 _END_S = 10.0
 """On a machine that is busy with other things; otherwise it takes about one."""

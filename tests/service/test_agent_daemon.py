@@ -6,6 +6,7 @@ import json
 import re
 import select
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -15,13 +16,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 
 from headgate.record.codec import decode
 from headgate.record.frames import frames
 from tests.service.process import BrokerProcess
+from tests.trial_certificates import Trial
 
-_READY = re.compile(r"Headgate \S+ agent ready: (?P<url>http://\S+)  watching (?P<names>.+)\n")
+_READY = re.compile(r"Headgate \S+ agent ready: (?P<url>https?://\S+)  watching (?P<names>.+)\n")
 WAIT_S = 60.0
 
 
@@ -45,9 +48,13 @@ class AgentProcess:
         assert found is not None, line + self.log_path.read_text()
         self.url, self.names = found["url"], found["names"]
 
-    def ask(self, path: str) -> tuple[int, Any]:
+    def ask(
+        self, path: str, *, token: str = "", context: ssl.SSLContext | None = None
+    ) -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        request = urllib.request.Request(self.url + path, headers=headers)
         try:
-            with urllib.request.urlopen(self.url + path, timeout=10) as reply:
+            with urllib.request.urlopen(request, timeout=10, context=context) as reply:
                 body = reply.read().decode()
                 status = reply.status
         except urllib.error.HTTPError as error:
@@ -122,6 +129,51 @@ def test_it_answers_as_a_broker_does_and_writes_its_last_window(
     names = [name for batch in batches for kind in batch.columns.values() for name in kind["topic"]]
     assert "persistent://public/default/orders" in names
     assert "internal error" not in agent.log_path.read_text()
+
+
+@pytest.mark.slow
+def test_its_port_has_tls_and_takes_new_certificates(broker: BrokerProcess, tmp_path: Path) -> None:
+    trial = Trial(tmp_path / "certs", days=20)
+    secret = tmp_path / "secret.key"
+    secret.write_bytes(b"s" * 32)
+    secret.chmod(0o600)
+    (tmp_path / "clusters.toml").write_text(
+        '[agent]\nlisten = "127.0.0.1:0"\nroles = ["ops"]\n'
+        f'tokenSecretKey = "{secret.as_uri()}"\n'
+        f'tlsCertificateFilePath = "{trial.settings["tlsCertificateFilePath"]}"\n'
+        f'tlsKeyFilePath = "{trial.settings["tlsKeyFilePath"]}"\n'
+        "tlsCertRefreshCheckDurationSec = 0\n"
+        f'[cluster.prod]\nwebServiceUrl = "{broker.admin_url}"\n'
+    )
+    token = jwt.encode({"sub": "ops"}, b"s" * 32, "HS256")
+    series = "headgate_agent_tls_certificate_expires_timestamp_seconds"
+
+    def expires_at_s() -> float:
+        status, text = agent.ask("/metrics", token=token, context=trial.context())
+        assert status == 200
+        return float(re.findall(rf"^{series} (\d+)$", text, re.MULTILINE)[0])
+
+    agent = AgentProcess(tmp_path, "--clusters", "clusters.toml")
+    try:
+        assert agent.url.startswith("https://")
+        assert agent.ask("/health", context=trial.context()) == (200, {"status": "ok"})
+        health = agent.ask("/health", token=token, context=trial.context())
+        assert health[1]["tlsProblem"] is None
+        assert agent.ask("/metrics", context=trial.context())[0] == 401
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            agent.ask("/health")
+        plain = agent.url.replace("https://", "http://") + "/health"
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            urllib.request.urlopen(plain, timeout=10)
+        before_s = expires_at_s()
+        trial.renew_server(60)
+        deadline_s = time.monotonic() + WAIT_S
+        while expires_at_s() == before_s and time.monotonic() < deadline_s:
+            time.sleep(0.2)
+        assert expires_at_s() > before_s
+        assert agent.stop() == 0
+    finally:
+        agent.kill()
 
 
 def test_a_start_that_cannot_be_is_one_sentence(broker: BrokerProcess, tmp_path: Path) -> None:

@@ -76,6 +76,16 @@ def test_a_deaf_one_is_ended_with_what_it_started(modules: Path) -> None:
     assert _is_gone(grandchild)
 
 
+def test_a_second_end_reaches_no_process_that_has_its_number_now(
+    modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+    with Child("echo", ["echo_child"], modules) as child:
+        child.end()
+        monkeypatch.setattr(os, "killpg", lambda group, _: killed.append(group))
+    assert killed == []
+
+
 def _is_gone(pid: int) -> bool:
     """Whether a process ends within the limit; one that nobody waits for counts as gone."""
     end_s = time.monotonic() + _LIMIT_S

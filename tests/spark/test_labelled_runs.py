@@ -13,6 +13,8 @@ from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions
 from tests.spark.labelled import CLUSTERS, labels, played
 
+pytestmark = pytest.mark.alone
+
 PLAY_S = 30.0
 RIGHT_MIN = 0.95
 BRIER_MAX = 0.10

@@ -17,6 +17,8 @@ from tests.spark.conftest import Broker, Cluster
 from tests.spark.scrape_job import attribute_scrapes
 from tests.unit.pipeline.scrapes.judged import judgements, minutes
 
+pytestmark = pytest.mark.alone
+
 LOAD_S = 14.0
 SCRAPES_EVERY_S = 3.0
 PUBLISHED_PER_S = 100

@@ -47,12 +47,10 @@ def parts() -> list[list[bytes]]:
     """Eight minutes over an hour's edge, then minute by minute; a restart; a late message; then
     the next hour."""
     player = StoryBroker(backlogs=BACKLOGS, start_ns=BEGIN)
-    found = [minutes(player, 8), *(minutes(player, 1) for _ in range(3))]
+    found = [minutes(player, 8), minutes(player, 1), minutes(player, 1), minutes(player, 4)]
     late = found[2].pop(3)
-    found.append(minutes(player, 4))
     again = StoryBroker(backlogs=BACKLOGS, start_ns=player.now_ns + 20 * S, boot="boot-2")
-    found += [minutes(again, 2), minutes(again, 5), minutes(again, 1), [late], minutes(again, 40)]
-    found += [minutes(again, 1), minutes(again, 2)]
+    found += [minutes(again, 2), [late], minutes(again, 48), minutes(again, 2)]
     return found
 
 

@@ -87,7 +87,7 @@ def test_tasks_are_kept() -> None:
     problems = [
         f"{module.where}:{node.lineno}: keep the task, or use a task group"
         for module in written_modules()
-        for node in ast.walk(module.syntax)
+        for node in module.nodes
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Call)
         and isinstance(node.value.func, ast.Attribute)
@@ -102,7 +102,7 @@ def test_assertions_hold_under_optimisation() -> None:
     problems = [
         f"{module.where}:{node.lineno}: headgate.base.errors.invariant instead of assert"
         for module in written_modules()
-        for node in ast.walk(module.syntax)
+        for node in module.nodes
         if isinstance(node, ast.Assert)
     ]
     assert not problems, report(problems)
@@ -126,8 +126,8 @@ def _used_names(module: Module) -> Iterator[tuple[int, str]]:
     ``from time import sleep as s; s()`` gives ``time.sleep``; a builtin gives its own name.
     """
     imported = _imported_names(module)
-    bound = {node.arg for node in ast.walk(module.syntax) if isinstance(node, ast.arg)}
-    for node in ast.walk(module.syntax):
+    bound = {node.arg for node in module.nodes if isinstance(node, ast.arg)}
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             name = node.func.id
             if name not in bound:
@@ -143,7 +143,7 @@ def _used_names(module: Module) -> Iterator[tuple[int, str]]:
 
 def _imported_names(module: Module) -> dict[str, str]:
     names = {}
-    for node in ast.walk(module.syntax):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 names[alias.asname or alias.name.split(".")[0]] = (

@@ -17,7 +17,7 @@ def test_secrets_are_compared_in_constant_time() -> None:
         if module.layer != LAYER:
             continue
         modules += 1
-        for node in ast.walk(module.syntax):
+        for node in module.nodes:
             if not isinstance(node, ast.Compare):
                 continue
             sides = [node.left, *node.comparators]

@@ -90,7 +90,7 @@ def _documented_methods() -> dict[str, tuple[set[str], set[str]]]:
     """For each class of ours: its bases, and the methods that it documents."""
     found: dict[str, tuple[set[str], set[str]]] = {}
     for module in written_modules():
-        for node in ast.walk(module.syntax):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 bases = {ast.unparse(base).split("[")[0].rsplit(".", 1)[-1] for base in node.bases}
                 methods = {
@@ -109,7 +109,7 @@ def _documented_protocols() -> list[tuple[set[str], set[str]]]:
     return [
         ({item.name for item in methods}, {m.name for m in methods if ast.get_docstring(m)})
         for module in written_modules()
-        for node in ast.walk(module.syntax)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef) and _is_protocol(node)
         if (methods := _public_methods(node))
     ]
@@ -118,7 +118,7 @@ def _documented_protocols() -> list[tuple[set[str], set[str]]]:
 def _implemented_methods(module: Module, protocols: list[tuple[set[str], set[str]]]) -> set[str]:
     """Methods, as ``Class.method``, that a protocol documents which the class implements whole."""
     found = set()
-    for node in ast.walk(module.syntax):
+    for node in module.nodes:
         if isinstance(node, ast.ClassDef) and not _is_protocol(node):
             names = {item.name for item in _public_methods(node)}
             for methods, documented in protocols:
@@ -162,5 +162,5 @@ def _is_protocol_class(module: Module, owner: str) -> bool:
     """Whether the class is a ``typing.Protocol``: then nobody else documents its methods."""
     return any(
         isinstance(node, ast.ClassDef) and node.name == owner and _is_protocol(node)
-        for node in ast.walk(module.syntax)
+        for node in module.nodes
     )

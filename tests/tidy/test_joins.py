@@ -70,6 +70,6 @@ def _joins(syntax: ast.AST) -> Iterator[int]:
 
 
 def _strings(module: Module) -> Iterator[str]:
-    for node in ast.walk(module.syntax):
+    for node in module.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value

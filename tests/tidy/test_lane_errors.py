@@ -39,7 +39,7 @@ def test_no_callback_of_a_lane_raises_an_error_bare() -> None:
     problems = []
     callbacks = 0
     for module in modules():
-        for node in ast.walk(module.syntax):
+        for node in module.nodes:
             if isinstance(node, ast.FunctionDef) and (names := _errors(node)):
                 callbacks += 1
                 problems += [f"{module.where}:{line}" for line in _bare_raises(node, names)]

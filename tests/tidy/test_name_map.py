@@ -34,7 +34,7 @@ def _defined_names() -> list[str]:
     """Classes, functions and attributes of ``src/``."""
     names = []
     for module in modules():
-        for node in ast.walk(module.syntax):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 names.append(node.name)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):

@@ -42,7 +42,7 @@ def test_the_broker_opens_no_connection() -> None:
 
 def _connecting(module: Module) -> list[tuple[int, str]]:
     found = []
-    for node in ast.walk(module.syntax):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             found += [(node.lineno, each.name) for each in node.names if each.name in LIBRARIES]
         elif isinstance(node, ast.ImportFrom) and node.module in LIBRARIES:

@@ -87,6 +87,6 @@ def _plain(path: Path) -> str:
 
 def _names(module: Module) -> Iterator[str]:
     yield module.name.rpartition(".")[2]
-    for node in ast.walk(module.syntax):
+    for node in module.nodes:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name

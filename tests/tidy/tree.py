@@ -63,27 +63,29 @@ class Module:
     def _imports(self) -> tuple[Import, ...]:
         return tuple(self._find_imports())
 
-    def _find_imports(self) -> Iterator[Import]:
-        nested = {
-            id(inner)
-            for node in ast.walk(self.syntax)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            for inner in ast.walk(node)
-        }
-        for_types = {
-            id(inner)
-            for node in ast.walk(self.syntax)
-            if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-            for inner in ast.walk(node)
-        }
-        for node in ast.walk(self.syntax):
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree, which many rules look at."""
+        return tuple(ast.walk(self.syntax))
+
+    def _find_imports(
+        self, within: ast.AST | None = None, in_function: bool = False, for_types: bool = False
+    ) -> Iterator[Import]:
+        for node in ast.iter_child_nodes(within or self.syntax):
             targets: list[str] = []
+            if isinstance(node, ast.expr):
+                continue
             if isinstance(node, ast.Import):
                 targets = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 targets = [f"{self._absolute(node)}.{alias.name}" for alias in node.names]
             for target in targets:
-                yield Import(target, node.lineno, id(node) in nested, id(node) not in for_types)
+                yield Import(target, node.lineno, in_function, not for_types)
+            yield from self._find_imports(
+                node,
+                in_function or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef),
+                for_types or _is_for_types(node),
+            )
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -91,6 +93,10 @@ class Module:
         package = self.name.split(".") if self.is_package else self.name.split(".")[:-1]
         package = package[: len(package) - node.level + 1]
         return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
 @cache
@@ -136,7 +142,7 @@ def functions(
             yield from functions(node, f"{prefix}{node.name}.")
         elif isinstance(node, ast.ClassDef):
             yield from functions(node, f"{prefix}{node.name}.")
-        else:
+        elif not isinstance(node, ast.expr):
             yield from functions(node, prefix)
 
 

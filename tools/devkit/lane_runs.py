@@ -1,9 +1,8 @@
 """``./dev test``: runs lanes and says how each ended and what it took.
 
-Lanes run one after the other, and pytest's output passes through unchanged. Some wait for real
-processes and for the clock. At the same time, behind them, run lanes that no clock decides: only
-while a processor is unused, so that they disturb nothing that is measured. Their output follows
-when they have ended.
+Lanes that measure time run one after the other, and pytest's output passes through unchanged. They
+mostly wait. At the same time, behind them, run the other lanes, two at once: only while a processor
+is unused, so that they disturb nothing that is measured. Their output follows when they have ended.
 
 Real processes and the clock decide the verdicts of some lanes. A machine that other programs use
 can break such a test once. There, the few tests that failed run a second time at the end, one after
@@ -40,6 +39,9 @@ from devkit.processes import TimedOutError, ended
 _NO_TESTS_COLLECTED: Final = 5
 _FAULTHANDLER_S: Final = 120
 """If one test takes this long, pytest prints the stacks of its threads."""
+_POLL_S: Final = 0.1
+_BEHIND_AT_ONCE: Final = 2
+"""One of them may wait, or be down to its last test, while the other one uses the machine."""
 _RUN_AGAIN_MAX: Final = 4
 """Where more tests fail than this, a busy machine is not the cause."""
 
@@ -77,16 +79,18 @@ def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str
                 LaneRun(python, Path(folder), pytest_arguments, name, is_behind) for name in some
             ]
 
-        runs = made(order.beside)
-        with _running(made(order.behind, is_behind=True)) as behind:
+        runs, others = made(order.first), made(order.behind, is_behind=True)
+        for other in others:
+            lane = lane_of(other.name)
+            other.begins_after = [
+                run for run in runs if lane is not None and run.name == lane.after
+            ]
+        with _running(others) as behind:
             for run in runs:
                 run.run()
             for future in behind:
                 runs.append(future.result())
                 _show(runs[-1].output_path)
-        for run in made(order.after):
-            runs.append(run)
-            run.run()
         for run in runs:
             run.run_again()
     durations = [duration for run in runs for duration in run.durations]
@@ -97,9 +101,9 @@ def run_lanes(python: Path, names: Sequence[str], pytest_arguments: Sequence[str
 
 @contextmanager
 def _running(runs: Sequence[LaneRun]) -> Iterator[list[Future[LaneRun]]]:
-    """Run lanes one after the other on a thread; those that have not ended with the context are
+    """Run lanes on threads, some at once; those that have not ended with the context are
     cancelled."""
-    pool = ThreadPoolExecutor(1)
+    pool = ThreadPoolExecutor(_BEHIND_AT_ONCE)
     try:
         yield [pool.submit(run.run) for run in runs]
     finally:
@@ -163,6 +167,10 @@ class LaneRun:
     """Whether it runs behind other lanes, and its output goes to a file."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Ends it."""
+    begins_after: Sequence[LaneRun] = ()
+    """Lanes that have to have ended before."""
+    is_over: threading.Event = field(default_factory=threading.Event)
+    """Whether it has ended."""
     problem: str = ""
     """What failed; empty if the lane passed."""
     elapsed_s: float = 0.0
@@ -186,7 +194,10 @@ class LaneRun:
         )  # fmt: skip
 
     def run(self) -> LaneRun:
-        """Run it to its end."""
+        """Run it to its end, once those that it begins after have ended."""
+        for other in self.begins_after:
+            while not (other.is_over.wait(_POLL_S) or self.cancelled.is_set()):
+                pass
         started_s = time.monotonic()
         with self.output_path.open("wb", buffering=0) if self.is_behind else nullcontext() as out:
             self._output = out
@@ -195,6 +206,7 @@ class LaneRun:
             self.elapsed_s = time.monotonic() - started_s
             self._say(f"=== lane {self.name}: {self.outcome().verdict}, {self.elapsed_s:.1f} s")
         self._output = None
+        self.is_over.set()
         return self
 
     def _run(self) -> None:

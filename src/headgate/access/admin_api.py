@@ -182,7 +182,7 @@ def split_url(url: str) -> SplitResult:
     raise _wrong(url)
 
 
-def reason_in(body: bytes) -> str:
+def reason_in(body: bytes | bytearray) -> str:
     """The reason in an answer of the admin API; empty if it has none."""
     try:
         answer = json.loads(body)

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.name_hashes import NameHashes
 from headgate.agent.scout import History
 from headgate.base.errors import InputError
@@ -111,6 +111,11 @@ class RecordedHistory:
         self._write("limits", limits if hashes is None else hashes.limits_look(limits))
         self._history.note_limits(limits)
 
+    def note_quotas(self, quotas: QuotaLook) -> None:
+        hashes = self._hashes
+        self._write("quotas", quotas if hashes is None else hashes.quota_look(quotas))
+        self._history.note_quotas(quotas)
+
     def note_gone(self, topic: str, at_ns: int) -> None:
         hashes = self._hashes
         self._write("gone", _Gone(topic if hashes is None else hashes.topic(topic), at_ns))
@@ -132,6 +137,9 @@ class RecordedHistory:
 
     def limits_wanted(self, count: int, now_ns: int) -> list[str]:
         return self._history.limits_wanted(count, now_ns)
+
+    def quotas_wanted(self, count: int, now_ns: int) -> list[str]:
+        return self._history.quotas_wanted(count, now_ns)
 
     def forget(self, before_ns: int) -> None:
         self._history.forget(before_ns)
@@ -194,6 +202,10 @@ def _tell(history: History, line: _Line) -> int:
         limits = msgspec.json.decode(value, type=LimitsLook)
         history.note_limits(limits)
         return limits.at_ns
+    if line.kind == "quotas":
+        quotas = msgspec.json.decode(value, type=QuotaLook)
+        history.note_quotas(quotas)
+        return quotas.at_ns
     if line.kind == "gone":
         gone = msgspec.json.decode(value, type=_Gone)
         history.note_gone(gone.topic, gone.at_ns)

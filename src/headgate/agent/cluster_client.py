@@ -63,7 +63,7 @@ class Reply(NamedTuple):
     """A broker's answer; its status may be any but that of a redirect or a refusal."""
 
     status: int
-    body: bytes
+    body: bytes | bytearray
     at_ns: int
     """Monotonic: the middle of the request that was answered."""
     took_s: float

@@ -19,7 +19,7 @@ from headgate.base.units import NS_PER_MINUTE, NS_PER_S
 from headgate.explain.delivery import Instant
 from headgate.explain.points import Point
 
-SURVEYED_POINTS: Final = 6
+SURVEYED_POINTS: Final = 3
 """Most points of a subscription without backlog that only surveys look at."""
 
 LIMITS_NS: Final = NS_PER_MINUTE
@@ -69,8 +69,7 @@ class ClusterHistory:
                 self._partitioned.setdefault(base, set()).add(look.topic)
         topic.note_look(look)
         if look.is_survey:
-            for subscription in topic.subscriptions.values():
-                subscription.forget_past(SURVEYED_POINTS)
+            topic.forget_past(SURVEYED_POINTS)
 
     def note_proof(self, proof: ProofLook) -> None:
         """``internalStats`` of a topic or partition; nothing if it is not known."""

@@ -7,6 +7,7 @@ Fields mean what :mod:`headgate.explain.reports` says; a figure that looks do no
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +34,7 @@ from headgate.explain.delivery import (
 )
 from headgate.explain.diagnosis import SETTLED_NS, Diagnosis, diagnose
 from headgate.explain.timeline import timeline
-from headgate.explain.window import Past, window
+from headgate.explain.window import Past, Window, window
 from headgate.flow.account.verdict import INFERRED
 from headgate.flow.limits.precedence import NO_LIMIT
 from headgate.flow.limits.rate_limit import Level
@@ -48,12 +49,13 @@ STALE_PERIODS: Final = 3
 """A topic without a look for so many of its periods is unknown, not healthy."""
 
 UNKNOWN_SHOWN_MAX: Final = 5
-"""Subscriptions without a known backlog that are named."""
+"""Subscriptions without a known figure that are named."""
 
 NO_EVENTS: Final = (
     "throttled events (Pulsar 4.0.4 and later tell them, and only in a topic's stats)"
 )
 NO_LIMITS: Final = "the limits in force"
+NO_STUCK_PROOF: Final = "what the dispatcher waits for (internalStats tells)"
 NO_PROOF: Final = "whether the consumer has the whole backlog (internalStats tells)"
 
 
@@ -107,7 +109,7 @@ class ClusterReports:
         ]
         reports.sort(key=lambda report: -report["backlogMessages"])
         none = (
-            "the backlog is not known."
+            "the state of its subscriptions is not known."
             if any(topic.unknown for topic in topics)
             else "this topic has no subscription."
         )
@@ -163,9 +165,10 @@ class ClusterReports:
     ) -> dict[str, Any]:
         pasts = [past_of(part) for _, part in parts]
         period_ns = period_ns_of([part for _, part in parts])
+        minute, hour = max(NS_PER_MINUTE, 2 * period_ns), NS_PER_HOUR
         return self._report(name, parts, instant, with_timeline=with_timeline) | {
-            "minute": _plain(window_report(window(pasts, max(NS_PER_MINUTE, 2 * period_ns)))),
-            "hour": _plain(window_report(window(pasts, NS_PER_HOUR))),
+            "minute": _window_report(window(pasts, minute), parts),
+            "hour": _window_report(window(pasts, hour), parts),
             "limits": None
             if any(topic.limits is None for topic, _ in parts)
             else [
@@ -173,8 +176,8 @@ class ClusterReports:
                 for topic, part in parts
                 for limit in subscription_limits(topic, part, instant.now_ns)
             ],
-            "spared": False,
-            "heldBack": [],
+            "spared": None,
+            "heldBack": None,
         }
 
     def _report(
@@ -218,11 +221,14 @@ class ClusterReports:
             )
         )
         fields = subscription_fields(found, sentence, now, instant)
+        if "acked" in found.unknown:
+            fields["proven_ack_per_s"] = None
         return {_camel(key): _plain(value) for key, value in fields.items()} | {
             "evidence": INFERRED,
             "looks": min(part.looks for part in subscriptions),
             "lookedForS": min(part.at_ns - part.opened_ns for part in subscriptions) / NS_PER_S,
             "notSeen": self._not_seen(parts, instant),
+            "proof": _stuck_proof(largest, instant),
             "beforeGrowth": None,
             "timeline": _plain(at_once(timeline(pasts, is_inferred=True)))
             if with_timeline
@@ -246,7 +252,9 @@ class ClusterReports:
                 found.append(
                     f"what {topic.owner} does: {self._history.unreachable[topic.owner][1]}"
                 )
-        if any(part.is_doubtful for part in subscriptions):
+        if any(part.sample.is_stuck and part.stuck_proof is None for part in subscriptions):
+            found.append(NO_STUCK_PROOF)
+        elif any(part.is_doubtful for part in subscriptions):
             found.append(NO_PROOF)
         period_ns = period_ns_of(subscriptions)
         late_ns = instant.now_ns - min(part.at_ns for part in subscriptions)
@@ -273,11 +281,13 @@ class ClusterReports:
         ]
 
     def _unknown(self, topics: Iterable[InferredTopic]) -> list[str]:
-        """Backlogs that are no numbers."""
-        names = [f"{topic.name} {name}" for topic in topics for name in topic.unknown]
-        shown = ", ".join(names[:UNKNOWN_SHOWN_MAX])
-        more = f" and {len(names) - UNKNOWN_SHOWN_MAX:,} more" * (len(names) > UNKNOWN_SHOWN_MAX)
-        return [f"the backlog of {shown}{more}: the broker tells no number"] if names else []
+        """Figures that are no numbers."""
+        names: dict[str, list[str]] = {}
+        for topic in topics:
+            for name, missing in topic.unknown.items():
+                names.setdefault(missing, []).append(f"{topic.name} {name}")
+        return [f"{missing} of {_shown(found)}: the broker tells no number"
+                for missing, found in sorted(names.items())]  # fmt: skip
 
     def _unreachable(self, instant: Instant) -> list[str]:
         return [
@@ -291,7 +301,7 @@ def diagnosed(subscriptions: Sequence[InferredSubscription]) -> Diagnosis:
     limits = next((part.limits for part in subscriptions if part.limits is not None), None)
     seen_all = all(part.look is not None and part.look.events is not None for part in subscriptions)
     period_ns = period_ns_of(subscriptions)
-    return at_once(
+    found = at_once(
         diagnose(
             [past_of(part) for part in subscriptions],
             limits or (NO_LIMIT,) * len(Level),
@@ -301,6 +311,21 @@ def diagnosed(subscriptions: Sequence[InferredSubscription]) -> Diagnosis:
             window_min_ns=SETTLED_NS + 2 * period_ns,
         )
     )
+    unknown = unknown_counters(subscriptions, found.window.length_ns)
+    return replace(found, unknown=unknown) if unknown else found
+
+
+def unknown_counters(parts: Sequence[InferredSubscription], length_ns: int) -> frozenset[str]:
+    """The counters of points that are not known for all of the last ``length_ns``."""
+    found: set[str] = set()
+    for part in parts:
+        begin_ns = part.at_ns - length_ns
+        if part.sent_unknown_ns is not None and part.sent_unknown_ns > begin_ns:
+            found.add("sent")
+        if part.published_unknown_ns is not None and part.published_unknown_ns > begin_ns:
+            # What was acknowledged follows from it and the backlog.
+            found |= {"appended", "acked"}
+    return frozenset(found)
 
 
 def past_of(part: InferredSubscription) -> Past:
@@ -317,6 +342,50 @@ def past_of(part: InferredSubscription) -> Past:
 def period_ns_of(parts: Sequence[InferredSubscription]) -> int:
     """The mean time between the last looks."""
     return max(part.period_ns for part in parts)
+
+
+_AMOUNTS: Final = {
+    "sent": ("delivered", "deliveredPerS"),
+    "appended": ("appended", "appendedPerS"),
+    "acked": ("acked", "ackedPerS", "skipped", "rewound", "evicted"),
+}
+"""Fields of a window's report, by the counter that they need."""
+
+
+def _window_report(
+    seen: Window, parts: Sequence[tuple[InferredTopic, InferredSubscription]]
+) -> dict[str, Any]:
+    unknown = unknown_counters([part for _, part in parts], seen.length_ns)
+    report: dict[str, Any] = _plain(window_report(seen))
+    return report | {name: None for counter in unknown for name in _AMOUNTS[counter]}
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - UNKNOWN_SHOWN_MAX
+    return ", ".join(names[:UNKNOWN_SHOWN_MAX]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _stuck_proof(part: InferredSubscription, instant: Instant) -> dict[str, Any] | None:
+    """What ``internalStats`` said of a dispatcher that is stuck; None if it is not, or there is no
+    such look."""
+    if (found := part.stuck_proof) is None:
+        return None
+    proof, cursor = found
+    at, ago_s = instant.at(proof.at_ns)
+    return {
+        "at": at,
+        "agoS": ago_s,
+        "readPosition": _position(cursor.read_position),
+        "lastPosition": _position(proof.last_position),
+        "pendingReads": cursor.pending_reads,
+        "waitsForEntry": cursor.is_waiting,
+        "hasPendingRead": cursor.has_pending_read,
+        "hasPendingReplay": cursor.has_pending_replay,
+    }
+
+
+def _position(position: tuple[int, int] | None) -> str | None:
+    return None if position is None else f"{position[0]}:{position[1]}"
 
 
 def _cell(part: InferredSubscription) -> Any:

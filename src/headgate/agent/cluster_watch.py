@@ -18,7 +18,7 @@ from headgate.agent.records import Instants, Record, RecordWindows
 from headgate.agent.shared_history import SharedHistory
 from headgate.agent.standing import RequestRate, Standing
 from headgate.base.clock import Clock
-from headgate.base.errors import HeadgateError, InvariantError
+from headgate.base.errors import HeadgateError, InvariantError, invariant
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.record.fields import FULL_PERIOD_NS
 
@@ -113,12 +113,20 @@ class ClusterWatch:
         budget: Budget,
         files: RecordFiles | None = None,
         sinks: Sequence[RecordSink] = (),
+        file_windows: RecordWindows | None = None,
     ) -> None:
-        """``name`` tells the cluster from others everywhere."""
+        """``name`` tells the cluster from others everywhere. With files and sinks each has windows
+        of its own, ``file_windows`` and ``windows``: a disk that fails changes nothing for a
+        topic."""
         self.name = name
         self.history = history
         self._scout = scout
         self._windows = windows
+        self._file_windows = file_windows or windows
+        invariant(
+            files is None or not sinks or file_windows is not None,
+            "files and sinks need windows of their own",
+        )
         self._clock = clock
         self._budget = budget
         self._files = files
@@ -221,20 +229,28 @@ class ClusterWatch:
         now = Instants(self._clock.wall_ns(), self._clock.monotonic_ns())
         # The window ends at a full minute, which has just passed.
         end = Instants(end_wall_ns, now.monotonic_ns - max(0, now.wall_ns - end_wall_ns))
-        records = list(self._windows.window(self.history.figures(), end))
-        for sink in self._sinks:
-            sink.write(records)
+        if self._sinks:
+            records = list(self._windows.window(self.history.figures(), end))
+            for sink in self._sinks:
+                sink.write(records)
+            self._windows.commit()
         if self._files is not None:
-            counts = self._file_counts
-            try:
-                self._files.write(records, end_wall_ns // NS_PER_MS)
-            except HeadgateError:
-                counts.failures += 1
-                counts.dropped += len(records)
-                raise
-            counts.records += len(records)
-            counts.bytes += sum(len(record.data) for record in records)
+            self._write_file(self._files, end)
         return 0.0
+
+    def _write_file(self, files: RecordFiles, end: Instants) -> None:
+        counts = self._file_counts
+        records = list(self._file_windows.window(self.history.figures(), end))
+        try:
+            files.write(records, end.wall_ns // NS_PER_MS)
+        except HeadgateError:
+            # The next window covers the time of this one.
+            counts.failures += 1
+            counts.dropped += len(records)
+            raise
+        self._file_windows.commit()
+        counts.records += len(records)
+        counts.bytes += sum(len(record.data) for record in records)
 
     def _guarded(self, what: str, work: Work, after_failure: float) -> float:
         """The result of ``work``; ``after_failure`` if it failed, which is counted."""

@@ -31,9 +31,17 @@ _MS_PER_DAY: Final = 24 * NS_PER_HOUR // NS_PER_MS
 _NAME: Final = re.compile(r"[-\w.]{1,100}", re.ASCII)
 """Of a cluster: it names a folder and stands in URLs."""
 
+REFRESH_KEY: Final = "tlsCertRefreshCheckDurationSec"
+TLS_KEYS: Final = (
+    "tlsCertificateFilePath", "tlsKeyFilePath", "headgateTlsSniCertificateFilePaths",
+    "headgateTlsSniKeyFilePaths", "tlsTrustCertsFilePath", "tlsRequireTrustedClientCertOnConnect",
+    REFRESH_KEY, "tlsProtocols", "tlsCiphers",
+)  # fmt: skip
+"""Settings of a broker that mean the same for the agent's port."""
+TLS_NEEDED: Final = TLS_KEYS[:2]
 AGENT_KEYS: Final = (
     "listen", "files", "filesMaxMiB", "filesMaxDays", "tokenSecretKey", "tokenPublicKey", "roles",
-    "headgateWebHostNames",
+    "headgateWebHostNames", *TLS_KEYS,
 )  # fmt: skip
 CLUSTER_KEYS: Final = (
     "namespaces", "requestsPerSecond", "telemetryTopic", "telemetryServiceUrl",
@@ -71,6 +79,8 @@ class PortSettings:
     """Roles whose tokens are accepted."""
     host_names: str = ""
     """As ``headgateWebHostNames`` of a broker."""
+    tls: Mapping[str, str] = field(default_factory=dict)
+    """Texts of :data:`TLS_KEYS`, as in ``broker.conf``; empty without TLS."""
 
     @property
     def has_authentication(self) -> bool:
@@ -177,7 +187,7 @@ def _agent(
     roles = _texts(table, "roles", origin)
     settings = PortSettings(
         host, port, _text(table, "tokenSecretKey", origin), _text(table, "tokenPublicKey", origin),
-        roles, _text(table, "headgateWebHostNames", origin),
+        roles, _text(table, "headgateWebHostNames", origin), _tls(table, origin),
     )  # fmt: skip
     if settings.has_authentication != bool(roles):
         raise InputError(
@@ -189,6 +199,18 @@ def _agent(
     days = _number(table, "filesMaxDays", origin, default.age_ms_max // _MS_PER_DAY, DAYS_MAX)
     bounds = FileBounds(mib * MIB, days * _MS_PER_DAY)
     return AgentSettings(clusters, settings, _text(table, "files", origin), bounds)
+
+
+def _tls(table: Mapping[str, Any], origin: str) -> dict[str, str]:
+    values = {key: table[key] for key in TLS_KEYS if key in table}
+    if type(seconds := values.get(REFRESH_KEY)) is int:
+        values[REFRESH_KEY] = str(seconds)
+    given = {key: _setting(value, f"{origin}: {key}") for key, value in values.items()}
+    found = {key: text for key, text in given.items() if text}
+    missing = [key for key in TLS_NEEDED if key not in found]
+    if found and missing:
+        raise InputError(f"{origin}: TLS needs {' and '.join(missing)}, which is not set")
+    return found
 
 
 def _cluster(name: str, table: Any, origin: str) -> ClusterSettings:

@@ -43,7 +43,8 @@ class ConsumerWindow:
         self._granted: int | None = None
         self._least_grant = 0
         self._lump = 0
-        self._grants: set[int] = set()
+        self._grants: tuple[int, ...] = ()
+        """Different ones."""
 
     def note(self, look: ConsumerLook, *, counts_unacked: bool) -> None:
         """A look at the consumer, later than those before. ``counts_unacked`` says whether the
@@ -63,11 +64,11 @@ class ConsumerWindow:
             return
         self._least_grant = min(self._least_grant or grant, grant)
         self._lump = gcd(self._lump, grant)
-        if len(self._grants) < GRANTS_MIN:
-            self._grants.add(grant)
+        if len(self._grants) < GRANTS_MIN and grant not in self._grants:
+            self._grants += (grant,)
         if 2 * self._lump < self._largest:  # batches, or figures of two instants: no lumps
             self._lump = 0
-            self._grants.clear()
+            self._grants = ()
 
     @property
     def permits_max(self) -> int:

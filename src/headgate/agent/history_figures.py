@@ -18,7 +18,7 @@ from headgate.explain.points import Point
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.record.codec import Value
-from headgate.record.fields import STATE_FIELD_NAMES
+from headgate.record.fields import DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
 
 _COUNTERS: Final = {
     "msgs_in": "published",
@@ -29,12 +29,21 @@ _COUNTERS: Final = {
 """Fields of a topic's row, by the figure of a look that counts since the topic was loaded."""
 
 
+_EVENT_FIELDS: Final = tuple(
+    f"throttled_{reason}_{unit}_events" for reason in THROTTLE_REASONS for unit in DIMENSIONS
+)
+"""By level, then dimension, as looks have events."""
+
+
 @dataclass(slots=True)
 class _Totals:
     since_ns: int
     at_ns: int
+    is_survey: bool
     sums: dict[str, int] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
+    per_ns: dict[str, float] = field(default_factory=dict)
+    """Rates of the last period."""
 
 
 class TopicTotals:
@@ -45,19 +54,28 @@ class TopicTotals:
 
     def note_look(self, look: TopicLook) -> None:
         """Add what was counted since the look before. A counter that fell counts from zero; what
-        was counted before it fell, after the last look, is lost."""
+        was counted before it fell, after the last look, is lost.
+
+        The figures of a survey are up to a minute old. So from a survey to a close look a counter
+        grows by more than in the time between: what it grows by at the last known rate counts.
+        """
         known = self._topics.get(look.topic)
         if known is None:
-            known = self._topics[look.topic] = _Totals(look.at_ns, look.at_ns)
+            known = self._topics[look.topic] = _Totals(look.at_ns, look.at_ns, look.is_survey)
         elif look.at_ns <= known.at_ns:
             return
-        known.at_ns = look.at_ns
+        elapsed_ns, known.at_ns = look.at_ns - known.at_ns, look.at_ns
+        is_fresher, known.is_survey = known.is_survey and not look.is_survey, look.is_survey
         for name, figure in _COUNTERS.items():
             now: int | None = getattr(look, figure)
             if now is None:
                 continue
             before = known.last.get(name)
             grown = 0 if before is None else now - before if now >= before else now
+            if is_fresher:
+                grown = min(grown, round(known.per_ns.get(name, 0.0) * elapsed_ns))
+            elif before is not None and elapsed_ns:
+                known.per_ns[name] = grown / elapsed_ns
             known.sums[name] = known.sums.get(name, 0) + grown
             known.last[name] = now
 
@@ -85,6 +103,8 @@ def figures_of(topic: InferredTopic, totals: TopicTotals) -> list[SubjectFigures
             continue
         point = each.track.phase.last
         values = _subscription_values(point, each.look)
+        if each.events is not None:
+            values |= zip(_EVENT_FIELDS, each.events, strict=True)
         if each.limits is not None:
             values |= _dispatch_limits(each.limits)
         found.append(
@@ -118,8 +138,9 @@ def _subscription_values(point: Point, look: SubscriptionLook) -> dict[str, Valu
         "type": look.type or None,
         "consumers": len(look.consumers),
         "appended": point.appended,
-        "msgs_out": point.sent,
-        "bytes_out": point.sent_bytes,
+        # Surveys do not tell what was sent.
+        "msgs_out": None if look.sent is None else point.sent,
+        "bytes_out": None if look.sent_bytes is None else point.sent_bytes,
         "acked": point.acked,
         "skipped": point.skipped,
         "rewound": point.rewound,

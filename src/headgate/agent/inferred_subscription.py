@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import add
 from typing import NamedTuple
 
 from headgate.agent.consumer_windows import ConsumerWindows
@@ -17,7 +18,7 @@ from headgate.agent.infer import (
     is_doubtful,
     plain_cell,
 )
-from headgate.agent.looks import ConsumerLook, LimitsLook, ProofLook, SubscriptionLook
+from headgate.agent.looks import ConsumerLook, CursorLook, LimitsLook, ProofLook, SubscriptionLook
 from headgate.agent.oldest_message import OldestMessage
 from headgate.agent.undelivered import COUNTED_TYPES, Undelivered
 from headgate.base.units import NS_PER_S
@@ -32,6 +33,8 @@ from headgate.flow.account.inferred import (
 )
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
+
+_NO_EVENTS = (0,) * EVENT_COUNT
 
 PROOF_NS = 2 * NS_PER_S
 """A proof this close to a look is about the same instant, even while messages move."""
@@ -48,6 +51,14 @@ class Rates(NamedTuple):
 class InferredSubscription:
     """Follows one subscription from look to look. Call :meth:`note_look` in order of time."""
 
+    __slots__ = (
+        "_appended", "_at_ns", "_contradicts_limits", "_counts", "_entry_messages",
+        "_first_limits", "_grown", "_is_reading", "_oldest", "_proof", "_published",
+        "_reading_since", "_steps", "_still_looks", "_still_since_ns", "_undelivered",
+        "_unknown_limits", "cells_ns", "events", "limits", "look", "looks", "name", "opened_ns",
+        "published_unknown_ns", "rates", "sample", "sent_unknown_ns", "track", "windows",
+    )  # fmt: skip
+
     def __init__(self, name: str) -> None:
         self.name = name
         self.look: SubscriptionLook | None = None
@@ -61,10 +72,16 @@ class InferredSubscription:
         self.windows = ConsumerWindows()
         self.rates: tuple[float | None, float | None] = (None, None)
         """Messages and bytes a second, over the last two periods."""
+        self.events: tuple[int, ...] | None = None
+        """Throttled events since ``opened_ns`` by level, then dimension; None while not known."""
         self.limits: tuple[EffectiveLimit, ...] | None = None
         """In force by level; None while not known."""
         self._first_limits: tuple[EffectiveLimit, ...] | None = None
         self._unknown_limits = False
+        self.published_unknown_ns: int | None = None
+        """The last look with which it was not known what was published since the one before."""
+        self.sent_unknown_ns: int | None = None
+        """The same for what was sent to consumers."""
         self._contradicts_limits = False
         self._undelivered = Undelivered()
         self._oldest = OldestMessage()
@@ -76,20 +93,25 @@ class InferredSubscription:
         """sent, sent_bytes, acked, skipped, rewound, expired, evicted, events' sum."""
         self._steps: list[tuple[int, int | None, int | None]] = []
         """Time, messages and bytes sent of the last two periods."""
+        self._grown: tuple[int, int | None, int] | None = None
+        """Time, messages published and growth of the backlog of the last period."""
         self._still_since_ns: int | None = None
         self._still_looks = 0
-        self._proof: tuple[ProofLook, tuple[int, int] | None, int | None] | None = None
-        """The last proof, with its read position and pending reads."""
+        self._proof: tuple[ProofLook, CursorLook] | None = None
+        """The last one, with its cursor."""
         self._reading_since: tuple[int, int] | None = None
         self._is_reading = False
 
     def forget_past(self, points: int) -> None:
-        """Keep the newest point only, if there are more than ``points`` and no backlog."""
+        """Keep the two newest points, if there are more than ``points`` and no backlog: what the
+        last period was like stays known."""
         track = self.track
         if track is not None and not track.phase.has_backlog:
             self._oldest.shorten()
             if len(track) > points:
-                self.track = Track(track.phase.last)
+                before, last = track.since(self.opened_ns)[-2:]
+                self.track = Track(before)
+                self.track.add(last)
 
     # -- what was seen -----------------------------------------------------------------------
 
@@ -106,14 +128,14 @@ class InferredSubscription:
         cursor = next((one for one in proof.cursors if one.subscription == self.name), None)
         if cursor is None:
             return
-        before, self._proof = self._proof, (proof, cursor.read_position, cursor.pending_reads)
+        before, self._proof = None if self._proof is None else self._proof[1], (proof, cursor)
+        known = before is not None and None not in (before.read_position, cursor.read_position)
+        stayed = known and before is not None and before.read_position == cursor.read_position
         self._is_reading = bool(
-            before is not None
-            and cursor.pending_reads
-            and before[2]
-            and before[1] is not None
-            and before[1] == cursor.read_position
+            stayed and before is not None and cursor.pending_reads and before.pending_reads
         )
+        if known and not stayed:
+            self._still_since_ns, self._still_looks = None, 0  # it reads, whatever it sends
         is_near = proof.at_ns - self._at_ns <= PROOF_NS or self._still_since_ns is not None
         if is_near and not cursor.has_pending_replay:
             self._undelivered.prove(proof, cursor, self.sample.due, self._entry_messages)
@@ -126,11 +148,15 @@ class InferredSubscription:
         rates: Rates,
         *,
         was_reloaded: bool = False,
+        is_fresher: bool = False,
     ) -> Point:
         """A look at the subscription, of whose topic ``published`` messages were counted. It must
-        tell the backlog."""
-        before, elapsed_ns = self.look, at_ns - self._at_ns
-        is_first = self.track is None
+        tell the backlog, and whether a consumer has permits (:func:`missing_figure`).
+        ``is_fresher`` says that the look before was a survey's and this one is not."""
+        elapsed_ns, is_first = at_ns - self._at_ns, self.track is None
+        if is_fresher:
+            self._bring_up(look, published, elapsed_ns)
+        before = self.look
         arrived = _grown(published, self._published)
         sent = None if before is None else _grown(look.sent, before.sent)
         sent_bytes = None if before is None else _grown(look.sent_bytes, before.sent_bytes)
@@ -146,7 +172,11 @@ class InferredSubscription:
         if is_first:
             self.opened_ns = at_ns
         elif elapsed_ns > 0:
+            self.published_unknown_ns = at_ns if arrived is None else self.published_unknown_ns
+            self.sent_unknown_ns = at_ns if sent is None else self.sent_unknown_ns
             self._steps = [*self._steps[-1:], (elapsed_ns, sent, sent_bytes)]
+            growth = 0 if before is None else backlog - (before.backlog or 0)
+            self._grown = elapsed_ns, arrived, growth
             self.rates = _rates(self._steps)
             limiters = self._limiters(events, rates)
             self._contradicts_limits = any(
@@ -162,6 +192,8 @@ class InferredSubscription:
             for cell, ns in enumerate(cells_between(period)):
                 self.cells_ns[cell] += ns
         self.look, self.sample, self._at_ns = look, sample, at_ns
+        if events is not None or look.events is not None:
+            self.events = tuple(map(add, self.events or _NO_EVENTS, events or _NO_EVENTS))
         self._published = self._published if published is None else published
         self._entry_messages = entry_messages
         self.looks += 1
@@ -193,7 +225,39 @@ class InferredSubscription:
         """Whether a proof would tell more: what consumers have is not known, or nothing moves."""
         return is_doubtful(self.sample) or self._still_looks > 0
 
+    @property
+    def stuck_proof(self) -> tuple[ProofLook, CursorLook] | None:
+        """What ``internalStats`` said since nothing moves any more, if the dispatcher is stuck."""
+        found, since_ns = self._proof, self._still_since_ns
+        if found is None or since_ns is None or not self.sample.is_stuck:
+            return None
+        return found if found[0].at_ns >= since_ns else None
+
     # -- what follows from it ------------------------------------------------------------------
+
+    def _bring_up(self, look: SubscriptionLook, published: int | None, elapsed_ns: int) -> None:
+        """Put what a close look shows in place of the survey before it.
+
+        The figures of a survey are up to a minute old, so what has grown since then took longer
+        than the time between the two looks. What is counted is what grows in that time by the last
+        known rates; without one, nothing.
+        """
+        if self.look is None:
+            return
+        period_ns, arrived, growth = self._grown or (0, None, 0)
+        part = min(1.0, elapsed_ns / period_ns) if period_ns else 0.0
+        sent, sent_bytes = self._steps[-1][1:] if self._steps else (None, None)
+        backlog = (look.backlog or 0) - round(part * growth)
+        self._published = _less(published, self._published, arrived, part)
+        self.look = replace(
+            look,
+            backlog=max(0, backlog),
+            sent=_less(look.sent, self.look.sent, sent, part),
+            sent_bytes=_less(look.sent_bytes, self.look.sent_bytes, sent_bytes, part),
+            last_acked_ms=None,  # a survey does not tell
+            mark_delete_moved_ms=None,
+            events=None,
+        )
 
     def _mean_entry(self, look: SubscriptionLook) -> float:
         """Mean number of messages in an entry, from the consumers; the last known one without."""
@@ -277,9 +341,9 @@ class InferredSubscription:
         consumers_changed: bool,
     ) -> Sample:
         """The sample, stuck if nothing has moved for long enough."""
-        moved = (
-            sent is None or sent > 0 or consumers_changed or (events is not None and any(events))
-        )
+        moved = sent is None or sent > 0 or consumers_changed
+        # Where the broker tells no events, a limit with a long period looks the same.
+        moved |= self._may_be_limited() if events is None else any(events)
         waits = plain_cell(sample) is None
         if moved or not waits:
             self._still_since_ns, self._still_looks = (at_ns, 1) if waits else (None, 0)
@@ -289,6 +353,11 @@ class InferredSubscription:
         self._still_looks += 1
         is_stuck = self._still_looks >= STUCK_LOOKS and at_ns - self._still_since_ns >= STUCK_NS
         return replace(sample, is_stuck=is_stuck)
+
+    def _may_be_limited(self) -> bool:
+        if self.limits is None or self._unknown_limits:
+            return True
+        return any(effective.limit is not None for effective in self.limits)
 
     def _limiters(self, events: tuple[int, ...] | None, rates: Rates) -> Sequence[LimiterEvidence]:
         """The six limiters, the ones without events and limit left out."""
@@ -389,6 +458,25 @@ class InferredSubscription:
         if self.limits is None or self.limits == self._first_limits:
             return 0
         return limits_hash([effective.limit for effective in self.limits])
+
+
+def missing_figure(look: SubscriptionLook) -> str:
+    """The figure without which a look says nothing of the account, in words; empty if none is
+    missing."""
+    if look.backlog is None:
+        return "the backlog"
+    open_ones = [one for one in _dispatched_to(look) if not one.is_blocked]
+    permits = [one.permits for one in open_ones]
+    if look.backlog and not look.is_blocked and None in permits:
+        return "" if any((known or 0) > 0 for known in permits) else "the permits"
+    return ""
+
+
+def _less(now: int | None, before: int | None, grown: int | None, part: float) -> int | None:
+    """A counter as it was, given what it grew by lately; None if it was not known."""
+    if now is None or before is None:
+        return None
+    return max(0, now - round(part * (grown or 0)))
 
 
 def _grown(now: int | None, before: int | None) -> int | None:

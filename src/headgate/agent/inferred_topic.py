@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-
-from headgate.agent.inferred_subscription import InferredSubscription, Rates
+from headgate.agent.inferred_subscription import InferredSubscription, Rates, missing_figure
 from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
 from headgate.agent.publish_limit import Published, publish_limit_sentence
 from headgate.base.units import NS_PER_S
@@ -23,6 +21,11 @@ RATE_LOOKS = 8
 class InferredTopic:
     """Follows one topic or partition from look to look."""
 
+    __slots__ = (
+        "_close_ns", "_was_gone", "at_ns", "broker_rates", "gone_ns", "limits", "look", "name",
+        "owner", "proof_ns", "published", "subscriptions", "unknown",
+    )  # fmt: skip
+
     def __init__(self, name: str, owner: str) -> None:
         self.name = name
         self.owner = owner
@@ -30,14 +33,14 @@ class InferredTopic:
         """The last one, without its subscriptions, which have it themselves."""
         self.at_ns = 0
         self.subscriptions: dict[str, InferredSubscription] = {}
-        self.unknown: list[str] = []
-        """Subscriptions whose backlog the last look does not tell as a number."""
+        self.unknown: dict[str, str] = {}
+        """Subscriptions of which the last look does not tell a figure as a number, and which."""
         self.limits: LimitsLook | None = None
         self.proof_ns: int | None = None
         """The last proof."""
         self._close_ns: int | None = None
         """The last look that was no survey."""
-        self.published: deque[Published] = deque(maxlen=RATE_LOOKS)
+        self.published: list[Published] = []
         self.gone_ns: int | None = None
         """Since when the topic has been deleted, or is being loaded by another broker."""
         self._was_gone = False
@@ -54,15 +57,18 @@ class InferredTopic:
                 # follows from what grew meanwhile.
                 self._begin_anew()
             self._close_ns = look.at_ns
+        is_fresher = self.look is not None and self.look.is_survey and not look.is_survey
+        if is_fresher:
+            self.published.clear()  # the time between the two is not known
         was_reloaded = self._was_reloaded(look)
         rates = Rates(self._rates(), self.broker_rates)
         found = {}
-        self.unknown = []
+        self.unknown = {}
         for each in look.subscriptions:
             subscription = self.subscriptions.get(each.name)
-            if each.backlog is None:
-                # Nothing follows without it: as if there had been no look, and never no backlog.
-                self.unknown.append(each.name)
+            if missing := missing_figure(each):
+                # Nothing follows without it: as if there had been no look, and never a zero.
+                self.unknown[each.name] = missing
                 if subscription is not None:
                     found[each.name] = subscription
                 continue
@@ -76,12 +82,21 @@ class InferredTopic:
                 look.published,
                 rates,
                 was_reloaded=was_reloaded,
+                is_fresher=is_fresher,
             )
             found[each.name] = subscription
         self.subscriptions = found  # a subscription that a look lacks was deleted
         self.published.append(Published(look.at_ns, look.published, look.published_bytes))
+        del self.published[:-RATE_LOOKS]
         self.look, self.at_ns, self.gone_ns, self._was_gone = look, look.at_ns, None, False
         self.owner = look.owner or self.owner
+
+    def forget_past(self, points: int) -> None:
+        """Keep little of what surveys alone have shown, where there is no backlog."""
+        for subscription in self.subscriptions.values():
+            subscription.forget_past(points)
+        if self.limits is None:
+            del self.published[:-2]
 
     def note_limits(self, limits: LimitsLook) -> None:
         """The limits in force from now on."""

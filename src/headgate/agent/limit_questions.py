@@ -12,8 +12,10 @@ from headgate.agent.questions import (
     SETTINGS,
     limits_paths,
     namespace_path,
+    quotas_path,
     subscription_limit_path,
 )
+from headgate.agent.quota_reading import QuotaAnswers
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_S
 
@@ -53,6 +55,15 @@ class LimitQuestions:
         )
         return answers, len(sent)
 
+    def ask_quotas(self, namespace: str) -> QuotaAnswers:
+        """The answers about the backlog quotas of a namespace.
+
+        Raises:
+            HeadgateError: as :meth:`ask`.
+        """
+        sent: list[str] = []
+        return QuotaAnswers(self._policy(quotas_path(namespace)), self._kept(SETTINGS, sent))
+
     def _kept(self, path: str, sent: list[str]) -> bytes | None:
         """The answer, perhaps of a request before; notes in ``sent`` one that goes now."""
         now_ns = self._clock.monotonic_ns()
@@ -72,4 +83,4 @@ class LimitQuestions:
             reply = self._client.get(path)
         except AccessRefusedError:
             return None
-        return reply.body if reply.is_ok else None
+        return bytes(reply.body) if reply.is_ok else None

@@ -83,7 +83,7 @@ def limits_look(topic: str, at_ns: int, answers: LimitAnswers, *, cluster: str =
     Raises:
         ReadingError: an answer is not a policy or the settings.
     """
-    settings = {} if answers.settings is None else _settings(answers.settings)
+    settings = {} if answers.settings is None else broker_settings(answers.settings)
     namespace = _namespace(answers.namespace, topic)
     name = "/".join(topic.partition("://")[2].split("/")[:2])
 
@@ -145,7 +145,12 @@ def _unknown(answers: LimitAnswers) -> tuple[str, ...]:
     return tuple(text for text, is_missing in missing if is_missing)
 
 
-def _settings(raw: bytes) -> dict[str, Any]:
+def broker_settings(raw: bytes) -> dict[str, Any]:
+    """The settings of a broker, as ``brokers/configuration/runtime`` tells them: texts.
+
+    Raises:
+        ReadingError: it is something else.
+    """
     return decoded(_SETTINGS, raw, "the settings of a broker")
 
 

@@ -35,6 +35,8 @@ class LookKind(enum.IntEnum):
     """All loaded topics of a broker."""
     SWEEP = 7
     """The statistics of a topic of a namespace, in place of a survey."""
+    QUOTAS = 8
+    """The backlog quotas of a namespace."""
 
 
 class Look(NamedTuple):
@@ -60,6 +62,7 @@ _DEFAULTS_S: Final[Mapping[LookKind, float]] = {
     LookKind.SURVEY: 60.0,
     LookKind.SWEEP: 60.0,
     LookKind.LIMITS: 60.0,
+    LookKind.QUOTAS: 300.0,
     LookKind.PROOF: 15.0,
     LookKind.STATS: 5.0,
 }

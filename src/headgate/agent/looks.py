@@ -122,6 +122,17 @@ class ProofLook:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaLook:
+    """The backlog quotas of a namespace's topics that have none of their own. None: there is none,
+    or it is not known."""
+
+    namespace: str
+    at_ns: int
+    size_bytes: int | None
+    age_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class LimitsLook:
     """The limits in force for one topic, with where they are set; by level for dispatch."""
 

@@ -13,6 +13,7 @@ from headgate.agent import series
 from headgate.agent.figures import SubjectFigures
 from headgate.agent.quota_forecast import Level
 from headgate.agent.series import AgentSeries
+from headgate.base.largest import Largest
 from headgate.base.names import parse_topic
 from headgate.base.texts import label_value
 from headgate.base.units import NS_PER_S
@@ -21,6 +22,9 @@ from headgate.record.fields import STATE_FIELD_NAMES
 
 SUBSCRIPTIONS_MAX: Final = 10_000
 """Subscriptions of one cluster with series: about 10 MB of text."""
+
+QUOTAS_MAX: Final = 10_000
+"""Quotas of one cluster with series, those that will be reached soonest."""
 
 _QUIET: Final = frozenset({State.CAUGHT_UP, State.NOT_DUE, State.TRANSITION})
 """States that need no attention; a subscription that was only in these has no series."""
@@ -34,6 +38,18 @@ class SinkCounts:
     bytes: int = 0
     failures: int = 0
     dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PortCertificate:
+    """The certificate of the agent's own port."""
+
+    expires_at_s: int
+    """Seconds since 1970."""
+    reload_failures: int
+    """Looks at changed files that cannot be used."""
+    problem: str
+    """Why the newest files are not in force, or that it ends soon; empty if neither."""
 
 
 @dataclass(slots=True)
@@ -65,9 +81,14 @@ class ClusterPage:
     figures: Iterable[SubjectFigures]
 
 
-def metrics_text(pages: Iterable[ClusterPage]) -> Iterator[str]:
+def metrics_text(
+    pages: Iterable[ClusterPage], certificate: PortCertificate | None = None
+) -> Iterator[str]:
     """The page, in pieces of whole lines."""
     lines: dict[str, list[str]] = {each.name: [] for each in series.AGENT_SERIES}
+    if certificate is not None:
+        _add(lines, series.CERTIFICATE_EXPIRES, certificate.expires_at_s)
+        _add(lines, series.RELOAD_FAILURES, certificate.reload_failures)
     for page in pages:
         cluster = label_value(page.counts.name)
         left_out = _add_states(lines, cluster, page.figures)
@@ -106,11 +127,15 @@ def _add_counts(
 
 
 def _add_quotas(lines: dict[str, list[str]], cluster: str, levels: Sequence[Level]) -> None:
+    soonest = Largest[tuple[float, Level]](QUOTAS_MAX)
     for level in levels:
-        if level.seconds_to_breach is None:
-            continue
+        if (seconds := level.seconds_to_breach) is not None:
+            soonest.add(-seconds, (seconds, level))
+    for seconds, level in soonest.items():
         of_topic = (*_topic_labels(cluster, level.topic), level.type.label)
-        _add(lines, series.SECONDS_TO_BREACH, level.seconds_to_breach, *of_topic)
+        _add(lines, series.SECONDS_TO_BREACH, seconds, *of_topic)
+        if level.period_s is not None:
+            _add(lines, series.QUOTA_PERIOD, level.period_s, *of_topic)
         if level.subscription is not None:
             name = label_value(level.subscription)
             _add(lines, series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
@@ -156,4 +181,4 @@ def _topic_labels(cluster: str, topic: str) -> tuple[str, str, str]:
 def _add(lines: dict[str, list[str]], of: AgentSeries, value: float, *labels: str) -> None:
     pairs = ",".join(f'{name}="{text}"' for name, text in zip(of.labels, labels, strict=True))
     number = f"{value:.3f}" if isinstance(value, float) else str(value)
-    lines[of.name].append(f"{of.name}{{{pairs}}} {number}\n")
+    lines[of.name].append(f"{of.name}{f'{{{pairs}}}' if pairs else ''} {number}\n")

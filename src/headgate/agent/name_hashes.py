@@ -6,7 +6,14 @@ import hashlib
 from dataclasses import replace
 from typing import Final
 
-from headgate.agent.looks import ConsumerLook, LimitsLook, ProofLook, SubscriptionLook, TopicLook
+from headgate.agent.looks import (
+    ConsumerLook,
+    LimitsLook,
+    ProofLook,
+    QuotaLook,
+    SubscriptionLook,
+    TopicLook,
+)
 from headgate.base.names import PARTITION_SUFFIX, InvalidNameError, parse_topic
 from headgate.flow.limits.precedence import EffectiveLimit
 
@@ -73,6 +80,12 @@ class NameHashes:
             },
             publish=self._limit(limits.publish, limits.topic),
         )
+
+    def quota_look(self, quotas: QuotaLook) -> QuotaLook:
+        """Quotas without the name of their namespace."""
+        tenant = self.name("tenant", quotas.namespace.partition("/")[0])
+        namespace = self.name("namespace", quotas.namespace)
+        return replace(quotas, namespace=f"{tenant}/{namespace}")
 
     def _limit(self, limit: EffectiveLimit, topic: str) -> EffectiveLimit:
         namespace = "/".join(topic.partition("://")[2].split("/")[:2])

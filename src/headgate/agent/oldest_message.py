@@ -5,8 +5,6 @@ What the looks prove counts, not what is likely: a burst that one look happens t
 
 from __future__ import annotations
 
-from collections import deque
-
 from headgate.base.units import NS_PER_S
 
 EVEN_NS = 10 * NS_PER_S
@@ -30,7 +28,8 @@ class OldestMessage:
     __slots__ = ("_arrivals", "_held_moved_ms", "_held_since_ns")
 
     def __init__(self) -> None:
-        self._arrivals: deque[tuple[int, float, bool]] = deque()
+        # Lists: an empty deque takes 760 bytes, and a cluster has 100,000 subscriptions.
+        self._arrivals: list[tuple[int, float, bool]] = []
         self._held_since_ns: int | None = None
         self._held_moved_ms: int | None = None
 
@@ -49,8 +48,7 @@ class OldestMessage:
 
     def shorten(self) -> None:
         """Keep the newest looks only: nothing waits."""
-        while len(self._arrivals) > SHORT:
-            self._arrivals.popleft()
+        del self._arrivals[:-SHORT]
 
     def _held(self, at_ns: int, waiting: float, moved_ms: int | None) -> int:
         if waiting < 1 or moved_ms is None:
@@ -77,6 +75,6 @@ class OldestMessage:
 
     def _thin(self) -> None:
         """Keep the newer half, and every second of the older one."""
-        kept = list(self._arrivals)
+        kept = self._arrivals
         half = len(kept) // 2
-        self._arrivals = deque([*kept[:half:2], *kept[half:]])
+        self._arrivals = [*kept[:half:2], *kept[half:]]

@@ -71,6 +71,11 @@ def namespace_path(topic: str) -> str:
     return f"/admin/v2/namespaces/{parse_topic(topic).namespace}"
 
 
+def quotas_path(namespace: str) -> str:
+    """The backlog quotas that a namespace sets."""
+    return f"/admin/v2/namespaces/{quote(namespace, safe='/')}/backlogQuotaMap"
+
+
 def _policies_path(topic: str) -> str:
     # A partition has the policies of its topic.
     return f"/admin/v2/{topic_path(parse_topic(topic).base)}"

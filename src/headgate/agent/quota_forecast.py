@@ -20,6 +20,9 @@ from headgate.explain.states import QuotaState
 from headgate.flow.quota.backlog_quota import Approach, QuotaType
 from headgate.flow.sentences.quota import quota_sentence
 
+FAR_APART_S: Final = 15.0
+"""Looks with more time between them give a rate that is said with it."""
+
 UNCHANGED_NS: Final = 90 * NS_PER_S
 """A level that stays for so long stands still: longer than from one check of a cluster, or survey,
 to the next."""
@@ -42,6 +45,8 @@ class Level(NamedTuple):
     oldest_age_s: float | None
     seconds_to_breach: float | None
     """At the smoothed present rate; 0 while the limit is reached, None if it does not approach."""
+    period_s: float | None = None
+    """Time between the last two looks, which the rate is from; None after one."""
 
     @property
     def exceeded(self) -> bool:
@@ -52,11 +57,15 @@ class Level(NamedTuple):
 class _Followed:
     """One quota of one topic."""
 
-    __slots__ = ("_approach", "_changed_ns", "limit", "oldest_age_s", "subscription", "used")
+    __slots__ = (
+        "_approach", "_changed_ns", "_looked_ns", "limit", "oldest_age_s", "period_s",
+        "subscription", "used",
+    )  # fmt: skip
 
     def __init__(self, used: float, at_ns: int) -> None:
         self._approach = Approach(used, at_ns)
-        self._changed_ns = at_ns
+        self._changed_ns = self._looked_ns = at_ns
+        self.period_s: float | None = None
         self.used = used
         self.limit = 0.0
         self.subscription: str | None = None
@@ -64,6 +73,8 @@ class _Followed:
 
     def observe(self, used: float, at_ns: int) -> None:
         """Take a look."""
+        if at_ns > self._looked_ns:
+            self.period_s, self._looked_ns = (at_ns - self._looked_ns) / NS_PER_S, at_ns
         if used == self.used and at_ns - self._changed_ns < UNCHANGED_NS:
             return
         self._approach.observe(used, at_ns)
@@ -119,12 +130,15 @@ class QuotaForecast:
         for topic in [topic for topic, seen_ns in self._seen_ns.items() if seen_ns < before_ns]:
             self.note_gone(topic)
 
+    def __contains__(self, topic: str) -> bool:
+        return topic in self._topics
+
     def of_topic(self, topic: str) -> list[Level]:
         """The quotas of a topic or partition that are known."""
         return [
             Level(
                 topic, kind, each.limit, each.used, each.subscription, each.oldest_age_s,
-                each.seconds_to_breach(kind),
+                each.seconds_to_breach(kind), each.period_s,
             )
             for kind, each in sorted(self._topics.get(topic, {}).items())
         ]  # fmt: skip
@@ -197,7 +211,6 @@ def _backlog(each: SubscriptionLook) -> tuple[int, int]:
 def quota_state(level: Level) -> QuotaState:
     """A quota as explain shows it. A cluster does not tell its policy; amounts that only a broker
     counts are 0."""
-    is_size = level.type is QuotaType.SIZE
     use = level.used / level.limit
     return QuotaState(
         topic=level.topic,
@@ -216,16 +229,25 @@ def quota_state(level: Level) -> QuotaState:
         evictions=0,
         evicted_messages=0,
         evicted_bytes=0,
-        sentence=quota_sentence(
-            use=use,
-            limit_text=size_text(level.limit) if is_size else time_text(level.limit),
-            source="",
-            kind="size" if is_size else "time",
-            policy="",
-            subscription=None if is_size else level.subscription,
-            oldest_age_s=None if is_size else level.oldest_age_s,
-            seconds_to_breach=level.seconds_to_breach,
-            exceeded=level.exceeded,
-            slowest=level.subscription if is_size else None,
-        ),
+        sentence=_sentence(level, use),
     )
+
+
+def _sentence(level: Level, use: float) -> str:
+    is_size = level.type is QuotaType.SIZE
+    text = quota_sentence(
+        use=use,
+        limit_text=size_text(level.limit) if is_size else time_text(level.limit),
+        source="",
+        kind="size" if is_size else "time",
+        policy="",
+        subscription=None if is_size else level.subscription,
+        oldest_age_s=None if is_size else level.oldest_age_s,
+        seconds_to_breach=level.seconds_to_breach,
+        exceeded=level.exceeded,
+        slowest=level.subscription if is_size else None,
+    )
+    period_s = level.period_s
+    if level.seconds_to_breach and period_s is not None and period_s >= FAR_APART_S:
+        text += f" (the rate is from looks {time_text(period_s)} apart)"
+    return text

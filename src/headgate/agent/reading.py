@@ -126,7 +126,7 @@ _SURVEY = msgspec.json.Decoder(dict[str, dict[str, dict[str, Raw]]])
 _TOPICS = msgspec.json.Decoder(dict[str, Raw])
 
 
-def topic_look(raw: bytes, topic: str, at_ns: int, owner: str = "") -> TopicLook:
+def topic_look(raw: bytes | bytearray, topic: str, at_ns: int, owner: str = "") -> TopicLook:
     """The look that ``topics/{topic}/stats`` answers.
 
     Raises:
@@ -135,27 +135,35 @@ def topic_look(raw: bytes, topic: str, at_ns: int, owner: str = "") -> TopicLook
     return _topic_look(decoded(_TOPIC, raw, f"statistics of {topic}"), topic, at_ns, owner)
 
 
-def survey_looks(raw: bytes, at_ns: int, owner: str = "") -> Iterator[TopicLook]:
+def survey_looks(raw: bytes | bytearray, at_ns: int, owner: str = "") -> Iterator[TopicLook]:
     """The looks that ``broker-stats/topics`` answers: all persistent topics of one broker.
 
     Topics are decoded one by one, so that the answer about 100,000 topics needs little more memory
     than its bytes.
 
     Raises:
-        ReadingError: it is not such an answer; topics before the place are already given.
+        ReadingError: it is not such an answer, or the statistics of a topic are none: then all
+            other topics are given before.
     """
     what = f"broker-stats/topics of {owner or 'the broker'}"
+    failure: ReadingError | None = None
     for bundles in decoded(_SURVEY, raw, what).values():
         for domains in bundles.values():
             persistent = domains.get("persistent")
             if persistent is None:
                 continue
             for topic, stats in decoded(_TOPICS, persistent, what).items():
-                found = decoded(_TOPIC, stats, f"statistics of {topic}")
+                try:
+                    found = decoded(_TOPIC, stats, f"statistics of {topic}")
+                except ReadingError as error:
+                    failure = failure or error
+                    continue
                 yield _topic_look(found, topic, at_ns, owner, is_survey=True)
+    if failure is not None:
+        raise failure
 
 
-def proof_look(raw: bytes, topic: str, at_ns: int) -> ProofLook:
+def proof_look(raw: bytes | bytearray, topic: str, at_ns: int) -> ProofLook:
     """The look that ``topics/{topic}/internalStats`` answers.
 
     Raises:
@@ -182,7 +190,7 @@ def proof_look(raw: bytes, topic: str, at_ns: int) -> ProofLook:
     )
 
 
-def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | Raw, what: str) -> T:
+def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | bytearray | Raw, what: str) -> T:
     """The JSON of an answer, which should be ``what``.
 
     Raises:
@@ -197,7 +205,7 @@ def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | Raw, what: str) -> T:
     except RecursionError:
         raise ReadingError(f"the answer is not {what}: it is nested too deeply") from None
     except (msgspec.MsgspecError, ValueError) as error:
-        if bytes(raw[:256] if isinstance(raw, bytes) else b"").lstrip().startswith(b"<"):
+        if bytes(b"" if isinstance(raw, Raw) else raw[:256]).lstrip().startswith(b"<"):
             why = "it is a page of HTML, so a proxy answered and no broker"
         else:
             why = str(error)

@@ -114,8 +114,9 @@ class RecordFiles:
             self._fs.sync_directory(self._folder)
         except OSError as error:
             self.counts.failures += 1
-            with suppress(OSError):
-                self._fs.remove(self._path(hidden))
+            for each in (hidden, name):  # the next window has what this one had
+                with suppress(OSError):
+                    self._fs.remove(self._path(each))
             if error.errno in _NO_ROOM:
                 self._remove_oldest()  # less history rather than none of the present
             raise RecordFilesError(

@@ -1,15 +1,18 @@
 """Telemetry records of what was inferred: the rows of a window, from figures.
 
-A law: times are arguments. The first row of a subject covers no time: counting begins with it, and
-later rows have what was added since. Each of these covers the time from the row before to the
-subject's last look, so a subject without a new look has no row. The present state is left out: a
-reader would let it go on until the next row, and nobody looked in between.
+A law: times are arguments. A window that was not stored counts as not made: the rows of the next
+one reach back to the last stored one, so that no time is lost.
+
+The first row of a subject covers no time: counting begins with it, and later rows have what was
+added since. Each of these covers the time from the row before to the subject's last look, so a
+subject without a new look has no row. The present state is left out: a reader would let it go on
+until the next row, and nobody looked in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from headgate.agent.figures import SubjectFigures
@@ -74,20 +77,26 @@ class RecordWindows:
         self._seq = 0
         self._number = 0
         self._covered: dict[tuple[str, str | None], _Covered] = {}
+        """What the stored windows cover."""
+        self._made: dict[tuple[str, str | None], _Covered] = {}
+        """What the last window covers beyond that; nothing of it counts before :meth:`commit`."""
+        self._made_ended_ns = start.wall_ns
+        self._made_seq = 0
+        self._stepped = False
+        """Whether the wall clock was stepped since the last stored window."""
 
     def window(self, figures: Iterable[SubjectFigures], end: Instants) -> Iterator[Record]:
         """The messages of the window that ends at ``end``; at least one.
 
-        Read it to its end before the next window.
+        Read it to its end, then call :meth:`commit` if they are stored.
         """
         offset_ns = end.wall_ns - end.monotonic_ns
-        stepped = abs(offset_ns - self._offset_ns) > CLOCK_STEP_NS
+        self._stepped |= abs(offset_ns - self._offset_ns) > CLOCK_STEP_NS
         self._offset_ns = offset_ns
         self._number += 1
+        self._made, self._made_seq, self._made_ended_ns = {}, self._seq, end.wall_ns
         start_ns = min(self._ended_ns, end.wall_ns)
-        self._ended_ns = end.wall_ns
         rows: dict[tuple[str, Kind], list[dict[str, Value]]] = {}
-        sent = False
         for each in figures:
             row = self._row(each, end)
             if row is None:
@@ -97,17 +106,21 @@ class RecordWindows:
             waiting.append(row)
             if len(waiting) >= ROWS_ENCODED:
                 del rows[each.owner, kind]
-                yield from self._encoded(each.owner, {kind: waiting}, start_ns, end, stepped)
-                sent = True
+                yield from self._encoded(each.owner, {kind: waiting}, start_ns, end)
         by_owner: dict[str, dict[Kind, list[dict[str, Value]]]] = {}
         for (owner, kind), waiting in rows.items():
             by_owner.setdefault(owner, {})[kind] = waiting
         for owner, kinds in by_owner.items():
-            yield from self._encoded(owner, kinds, start_ns, end, stepped)
-            sent = True
-        if not sent:
-            yield from self._encoded("", {}, start_ns, end, stepped)
+            yield from self._encoded(owner, kinds, start_ns, end)
+        if self._made_seq == self._seq:
+            yield from self._encoded("", {}, start_ns, end)
         self._forget()
+
+    def commit(self) -> None:
+        """The last window, which was read to its end, is stored."""
+        self._covered |= self._made
+        self._ended_ns, self._seq = self._made_ended_ns, self._made_seq
+        self._made, self._stepped = {}, False
 
     def _row(self, figures: SubjectFigures, end: Instants) -> dict[str, Value] | None:
         kind = Kind.TOPIC if figures.subscription is None else Kind.SUBSCRIPTION
@@ -121,15 +134,16 @@ class RecordWindows:
             if isinstance(value := figures.values.get(name), int)
         }
         covered = self._covered.get(key)
+        if covered is not None:
+            covered.window = self._number
         if covered is None or _begins_anew(covered, figures, counts):
-            covered = self._covered[key] = _Covered(
-                figures.since_ns, until_ns, until_ns, looked_ns - 1, counts, counts
-            )
-        covered.window = self._number
+            covered = _Covered(figures.since_ns, until_ns, until_ns, looked_ns - 1, counts, counts)
         if looked_ns <= covered.looked_ns:
             return None
         from_ns = min(covered.until_ns, until_ns)  # the wall clock may have been set back
-        covered.until_ns, covered.looked_ns, covered.last = until_ns, looked_ns, counts
+        self._made[key] = replace(
+            covered, until_ns=until_ns, looked_ns=looked_ns, last=counts, window=self._number
+        )
         name = parse_topic(figures.topic)
         row = {field: value for field, value in figures.values.items() if field in _NAMES[kind]}
         # A count that was not known at first counts from then on.
@@ -153,7 +167,6 @@ class RecordWindows:
         kinds: dict[Kind, list[dict[str, Value]]],
         start_ns: int,
         end: Instants,
-        stepped: bool,
     ) -> Iterator[Record]:
         tables = {kind: _columns(rows) for kind, rows in kinds.items()}
         # Rows reach back to the looks before this window.
@@ -170,11 +183,11 @@ class RecordWindows:
             boot_id=self._boot_id,
             window_start_ns=max(0, min([start_ns, *begins])),
             window_end_ns=end.wall_ns,
-            clock_step=stepped,
+            clock_step=self._stepped,
             is_inferred=True,
         )
-        first, messages = self._seq, encode_window(header, self._seq, tables)
-        self._seq += len(messages)
+        first, messages = self._made_seq, encode_window(header, self._made_seq, tables)
+        self._made_seq += len(messages)
         for place, data in enumerate(messages):
             yield Record(header, first + place, data)
 

@@ -8,9 +8,10 @@ without a backlog.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from random import Random
 from typing import Annotated, Final, NamedTuple, Protocol
 
@@ -21,8 +22,9 @@ from headgate.agent.cluster_client import TIMEOUT_S, ClusterClient, NotABrokerEr
 from headgate.agent.limit_questions import LimitQuestions
 from headgate.agent.limits_reading import LimitAnswers, limits_look
 from headgate.agent.look_plan import Look, LookKind, LookPlan
-from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.questions import RATES, path_of
+from headgate.agent.quota_reading import QuotaAnswers, quota_look
 from headgate.agent.reading import proof_look, survey_looks, topic_look
 from headgate.agent.request_budget import SLOW_S, RequestBudget
 from headgate.agent.standing import Contact, Standing
@@ -42,6 +44,10 @@ SURVEY_SLOW_S: Final = 10.0
 """A survey is one large answer: its time says less about the broker than that of others."""
 SURVEYS_AT_ONCE: Final = 1
 """An answer may have 150 MB."""
+SURVEY_SLICE: Final = 1_000
+"""Topics of a survey that are read at a time: about 0.1 s."""
+READ_S: Final = 0.001
+"""Rest between two of these."""
 PROBLEMS_MAX: Final = 100
 POLL_S: Final = 0.05
 """How often to look whether a request is done."""
@@ -52,12 +58,14 @@ REPLAN_TOPICS_NS: Final = NS_PER_S
 
 SUBSCRIPTIONS_MAX: Final = 5
 """Subscriptions of a topic, largest backlog first, whose own limits are asked."""
+QUOTAS_PART: Final = 10
+"""Namespaces whose quotas are asked at a time, as a part of the suspects."""
 OF_TOPIC: Final = (LookKind.STATS, LookKind.SWEEP, LookKind.PROOF)
 _GONE: Final = 404
 
 
 class History(Protocol):
-    """What the looks are told to; :class:`headgate.agent.cluster_history.ClusterHistory`."""
+    """What the looks are told to; :class:`headgate.agent.shared_history.SharedHistory`."""
 
     def note_look(self, look: TopicLook) -> None:
         """The figures of a topic or partition."""
@@ -67,6 +75,9 @@ class History(Protocol):
 
     def note_limits(self, limits: LimitsLook) -> None:
         """The limits in force for a topic."""
+
+    def note_quotas(self, quotas: QuotaLook) -> None:
+        """The backlog quotas of a namespace."""
 
     def note_gone(self, topic: str, at_ns: int) -> None:
         """No broker has the topic any more."""
@@ -82,6 +93,9 @@ class History(Protocol):
 
     def limits_wanted(self, count: int, now_ns: int) -> list[str]:
         """Those whose limits matter."""
+
+    def quotas_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Namespaces whose backlog quotas matter."""
 
     def forget(self, before_ns: int) -> None:
         """Forget what is older."""
@@ -119,7 +133,7 @@ class _Outcome(NamedTuple):
 
     reply: Reply | None
     """The last one."""
-    answers: LimitAnswers | None
+    answers: LimitAnswers | QuotaAnswers | None
     error: HeadgateError | None
     took_s: float
     requests: int
@@ -152,6 +166,8 @@ class Scout:
         self._topics: dict[str, list[str]] = {}
         self._subscriptions: dict[str, list[str]] = {}
         """The largest backlogs of the topics of the scope."""
+        self._survey: tuple[Look, Iterator[TopicLook]] | None = None
+        """The survey that is being read."""
         self._limits = LimitQuestions(client, clock)
         self._replan_ns = self._forget_ns = clock.monotonic_ns()
         self._contact = Contact()
@@ -183,6 +199,7 @@ class Scout:
         """Ask what is due, and tell the history what was answered; the seconds until there is more
         to do."""
         self._collect()
+        self._read_survey(SURVEY_SLICE)
         now_ns = self._clock.monotonic_ns()
         if now_ns >= self._replan_ns:
             self._replan(now_ns)
@@ -199,6 +216,7 @@ class Scout:
         for future in list(self._running):
             future.exception()
         self._collect()
+        self._read_survey(None)
 
     def standing(self) -> Standing:
         """What is known of the cluster as a whole."""
@@ -248,7 +266,8 @@ class Scout:
         self._running[future] = look, broker, count
 
     def _surveys(self) -> int:
-        return sum(look.kind is LookKind.SURVEY for look, _, _ in self._running.values())
+        running = sum(look.kind is LookKind.SURVEY for look, _, _ in self._running.values())
+        return running + (self._survey is not None)
 
     def _broker(self, look: Look) -> str:
         if look.kind is LookKind.SURVEY:
@@ -259,6 +278,8 @@ class Scout:
         """How many requests a look probably takes: one that has to find the owner is sent on."""
         if look.kind is LookKind.LIMITS:
             return len(RATES) + len(self._subscriptions.get(look.subject, ()))
+        if look.kind is LookKind.QUOTAS:
+            return 1
         is_sent_on = look.kind in OF_TOPIC and not broker and len(self._client.brokers) > 1
         return 2 if is_sent_on else 1
 
@@ -266,7 +287,7 @@ class Scout:
         """Runs in a thread of the executor."""
         start_ns = self._clock.monotonic_ns()
         reply: Reply | None = None
-        answers: LimitAnswers | None = None
+        answers: LimitAnswers | QuotaAnswers | None = None
         error: HeadgateError | None = None
         self._client.take_sent()
         is_survey = look.kind is LookKind.SURVEY
@@ -274,6 +295,8 @@ class Scout:
             if look.kind is LookKind.LIMITS:
                 asked = self._subscriptions.get(look.subject, ())
                 answers, _ = self._limits.ask(look.subject, asked)
+            elif look.kind is LookKind.QUOTAS:
+                answers = self._limits.ask_quotas(look.subject)
             else:
                 reply = self._client.get(
                     path_of(look.kind, look.subject, is_close=bool(self._scope.topics)),
@@ -347,7 +370,7 @@ class Scout:
             return str(error)
         if outcome.answers is not None:
             answers = outcome.answers
-            return self._told(lambda: self._note_limits(look.subject, answers, now_ns))
+            return self._told(lambda: self._note_policies(look.subject, answers, now_ns))
         if reply is None:
             return "no answer"
         if reply.status == _GONE and look.kind in (*OF_TOPIC, LookKind.PARTITIONS):
@@ -373,9 +396,14 @@ class Scout:
         self.missing.add(look.subject)
         return reply.reason or f"Topic {look.subject} not found"
 
-    def _note_limits(self, topic: str, answers: LimitAnswers, now_ns: int) -> None:
-        look = limits_look(topic, now_ns, answers)
-        for part in self._partitions.get(topic, [topic]):
+    def _note_policies(
+        self, subject: str, answers: LimitAnswers | QuotaAnswers, now_ns: int
+    ) -> None:
+        if isinstance(answers, QuotaAnswers):
+            self._history.note_quotas(quota_look(subject, now_ns, answers))
+            return
+        look = limits_look(subject, now_ns, answers)
+        for part in self._partitions.get(subject, [subject]):
             self._history.note_limits(replace(look, topic=part))
 
     def _note_answer(self, look: Look, reply: Reply, now_ns: int) -> None:
@@ -388,7 +416,7 @@ class Scout:
         elif kind is LookKind.TOPICS:
             self._note_topics(topic, reply, now_ns)
         elif kind is LookKind.SURVEY:
-            self._note_survey(reply, now_ns)
+            self._note_survey(look, reply, now_ns)
         elif kind is LookKind.PROOF:
             self._history.note_proof(proof_look(reply.body, topic, reply.at_ns))
         else:
@@ -400,18 +428,42 @@ class Scout:
                 names = [sub.name for sub in largest] + self._subscriptions.get(base, [])
                 self._subscriptions[base] = list(dict.fromkeys(names))[:SUBSCRIPTIONS_MAX]
 
-    def _note_survey(self, reply: Reply, now_ns: int) -> None:
-        """Tell the history of all topics of a broker."""
-        self.topics_unnamed = 0
+    def _read_survey(self, count: int | None) -> None:
+        """Go on with the survey that is being read; ``count`` as in :meth:`_read_slice`."""
+        if self._survey is None:
+            return
+        look = self._survey[0]
         try:
-            for seen in survey_looks(reply.body, reply.at_ns, reply.owner):
+            self._read_slice(count)
+        except InputError as error:
+            self.figures.errors[look.kind] += 1
+            self.problems[look] = str(error)
+
+    def _read_slice(self, count: int | None) -> None:
+        """Tell the history of the next ``count`` topics of a broker; None: of all that are left."""
+        if self._survey is None:
+            return
+        look, (topics, self._survey) = self._survey[0], (self._survey[1], None)
+        read = 0
+        try:
+            for seen in islice(topics, count):
+                read += 1
                 if not _is_topic(seen.topic):
                     self.topics_unnamed += 1
-                    continue
-                if self._is_wanted(seen.topic):
+                elif self._is_wanted(seen.topic):
                     self._history.note_look(seen)
         finally:
-            self._replan(now_ns)
+            if read == count:
+                self._survey = look, topics
+            else:
+                self._replan(self._clock.monotonic_ns())
+
+    def _note_survey(self, look: Look, reply: Reply, now_ns: int) -> None:
+        """Begin to tell the history of all topics of a broker. The other looks go on between
+        slices."""
+        self.topics_unnamed = 0
+        self._survey = look, survey_looks(reply.body, reply.at_ns, reply.owner)
+        self._read_slice(SURVEY_SLICE)
         if self._topics:
             # The role may ask for surveys again, which show more.
             self._topics, self.topics_left_out = {}, 0
@@ -469,6 +521,9 @@ class Scout:
             # A history takes the limits of what it knows.
             limits = scope.topics if self.figures.looks[LookKind.STATS] else ()
         self._plan.want(LookKind.LIMITS, limits, now_ns)
+        if not scope.topics:
+            quotas = max(1, scope.suspects_max // QUOTAS_PART)
+            self._plan.want(LookKind.QUOTAS, history.quotas_wanted(quotas, now_ns), now_ns)
         self._forget_problems()
         if now_ns >= self._forget_ns:
             self._forget_ns = now_ns + NS_PER_MINUTE
@@ -497,6 +552,8 @@ class Scout:
         until_ns = max(0, self._replan_ns - now_ns)
         if planned_ns is not None:
             until_ns = min(until_ns, max(planned_ns, self._budget.wait_ns(now_ns)))
+        if self._survey is not None:
+            return READ_S
         if self._running or not until_ns:
             return POLL_S
         return until_ns / NS_PER_S

@@ -51,6 +51,15 @@ QUOTA_SUBSCRIPTION: Final = AgentSeries(
     "Always 1: the subscription with the largest backlog, or with the oldest message, of a quota"
     " with a sample of headgate_backlog_quota_seconds_to_breach.",
 )
+QUOTA_PERIOD: Final = AgentSeries(
+    "headgate_agent_quota_look_period_seconds",
+    "gauge",
+    (*_TOPIC, "quota_type"),
+    "s",
+    "Time between the two looks that the rate of growth of a quota with a sample of"
+    " headgate_backlog_quota_seconds_to_breach is from: about 60 for topics that surveys alone"
+    " show.",
+)
 LAST_LOOK_AGE: Final = _own(
     "last_look_age_seconds", "s", "Time since the agent last got a look at any topic; since its"
     " start before the first.", kind="gauge",
@@ -87,10 +96,20 @@ FILES_REMOVED: Final = _own(
     " old or too many, read or not.",
 )  # fmt: skip
 FOLDER_BYTES: Final = _own("record_folder_bytes", "bytes", "What the files take now.", kind="gauge")
+CERTIFICATE_EXPIRES: Final = AgentSeries(
+    "headgate_agent_tls_certificate_expires_timestamp_seconds", "gauge", (), "s",
+    "End of the certificate of the agent's own port, in seconds since 1970. Absent without TLS.",
+)  # fmt: skip
+RELOAD_FAILURES: Final = AgentSeries(
+    "headgate_agent_tls_reload_failures_total", "counter", (), "looks",
+    "Looks at changed files of TLS that cannot be used, while those of before stay in force. Absent"
+    " without TLS.",
+)  # fmt: skip
 
 AGENT_SERIES: Final = (
     LAST_LOOK_AGE, LOOKS, LOOK_ERRORS, REQUESTS, BUDGET, TOPICS, LEFT_OUT, FAILURES, RECORDS,
     RECORD_BYTES, RECORD_FAILURES, RECORDS_DROPPED, RECORD_FILES, FILES_REMOVED, FOLDER_BYTES,
-    SECONDS_TO_BREACH, QUOTA_SUBSCRIPTION, STATE_SECONDS,
+    SECONDS_TO_BREACH, QUOTA_SUBSCRIPTION, QUOTA_PERIOD, STATE_SECONDS,
+    CERTIFICATE_EXPIRES, RELOAD_FAILURES,
 )  # fmt: skip
 """In the order of the page."""

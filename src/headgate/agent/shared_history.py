@@ -16,9 +16,9 @@ from headgate.agent.figures import SubjectFigures
 from headgate.agent.history_figures import TopicTotals, figures_of
 from headgate.agent.inferred_topic import InferredTopic
 from headgate.agent.limit_reports import limits_report
-from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
-from headgate.agent.quota_forecast import Level, QuotaForecast, quota_state
-from headgate.agent.scout import History
+from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
+from headgate.agent.quota_forecast import Level, quota_state
+from headgate.agent.quota_guard import QuotaGuard
 from headgate.agent.stats_reports import stats_report
 from headgate.agent.storage_reports import storage_report
 from headgate.base.errors import HeadgateError
@@ -33,9 +33,39 @@ class UnknownTopicError(HeadgateError):
     """The agent has not seen a topic; the text is one sentence."""
 
 
-class JudgedHistory(History, Protocol):
+class JudgedHistory(Protocol):
     """The last hour of a cluster, as ``cluster_history`` keeps it: what looks are told to, and what
     they say together."""
+
+    def note_look(self, look: TopicLook) -> None:
+        """The figures of a topic or partition."""
+
+    def note_proof(self, proof: ProofLook) -> None:
+        """Where the cursors of a topic or partition are."""
+
+    def note_limits(self, limits: LimitsLook) -> None:
+        """The limits in force for a topic."""
+
+    def note_gone(self, topic: str, at_ns: int) -> None:
+        """No broker has the topic any more."""
+
+    def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
+        """A broker does not answer, so its topics are not known."""
+
+    def suspects(self, count: int, now_ns: int) -> list[str]:
+        """Topics and partitions that are worth a close look, the worst first."""
+        ...
+
+    def proofs_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Those whose cursors are worth a look."""
+        ...
+
+    def limits_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Those whose limits matter."""
+        ...
+
+    def forget(self, before_ns: int) -> None:
+        """Forget what is older."""
 
     def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """The JSON of explain without a topic."""
@@ -68,7 +98,8 @@ class SharedHistory:
 
     def __init__(self, history: JudgedHistory) -> None:
         self._history = history
-        self._forecast = QuotaForecast()
+        self._quotas = QuotaGuard()
+        self._forecast = self._quotas.forecast
         self._totals = TopicTotals()
         self._lock = threading.Lock()
         self.looks = 0
@@ -83,9 +114,13 @@ class SharedHistory:
     def note_look(self, look: TopicLook) -> None:
         """A topic or partition was looked at."""
         with self._lock:
+            known = self._history.topics.get(look.topic)
+            before = None if known is None else known.look
             self._history.note_look(look)
-            self._forecast.note_look(look)
-            self._totals.note_look(look)
+            if self._history.topics[look.topic].look is look:
+                # The history ignores a survey that may be older than the look before.
+                self._quotas.note_look(look, before)
+                self._totals.note_look(look)
             self.looks += 1
             self.last_look_ns = max(look.at_ns, self.last_look_ns or look.at_ns)
 
@@ -103,7 +138,12 @@ class SharedHistory:
         """A topic is not there any more."""
         with self._lock:
             self._history.note_gone(topic, at_ns)
-            self._forecast.note_gone(topic)
+            self._quotas.note_gone(topic)
+
+    def note_quotas(self, quotas: QuotaLook) -> None:
+        """The quotas of a namespace were read."""
+        with self._lock:
+            self._quotas.note_quotas(quotas)
 
     def note_unreachable(self, broker: str, at_ns: int, reason: str) -> None:
         """A broker did not answer."""
@@ -112,9 +152,16 @@ class SharedHistory:
             self.unreachable += 1
 
     def suspects(self, count: int, now_ns: int) -> list[str]:
-        """Topics that are worth a close look, the worst first."""
+        """Topics that are worth a close look: for their quotas, then for their backlogs."""
         with self._lock:
-            return self._history.suspects(count, now_ns)
+            near = self._quotas.suspects(count, now_ns, self._history.topics)
+            found = self._history.suspects(count, now_ns)
+        return list(dict.fromkeys([*near, *found]))[:count]
+
+    def quotas_wanted(self, count: int, now_ns: int) -> list[str]:
+        """Namespaces whose quotas are wanted."""
+        with self._lock:
+            return self._quotas.quotas_wanted(count, now_ns)
 
     def proofs_wanted(self, count: int, now_ns: int) -> list[str]:
         """Topics whose cursors are worth a look."""
@@ -130,7 +177,7 @@ class SharedHistory:
         """Forget what was not seen since an instant."""
         with self._lock:
             self._history.forget(before_ns)
-            self._forecast.forget(before_ns)
+            self._quotas.forget(before_ns, self._history.topics)
             self._totals.forget(before_ns)
 
     # -- what others ask -----------------------------------------------------------------------
@@ -262,9 +309,10 @@ _NOT_TOLD: Final = (
 
 
 def _quota_report(level: Level) -> dict[str, Any]:
-    """A quota as explain shows it; what a cluster does not tell is null."""
+    """A quota as explain shows it, with the time between the looks that its rate is from. What a
+    cluster does not tell is null."""
     report: dict[str, Any] = msgspec.to_builtins(quota_state(level))
-    return report | dict.fromkeys(_NOT_TOLD)
+    return report | dict.fromkeys(_NOT_TOLD) | {"lookPeriodS": level.period_s}
 
 
 def _quota_values(levels: list[Level]) -> dict[str, Value]:

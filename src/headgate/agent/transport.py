@@ -12,7 +12,7 @@ class RawReply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     """Their names in lower case."""
-    body: bytes
+    body: bytes | bytearray
 
 
 class Transport(Protocol):

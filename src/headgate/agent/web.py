@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from headgate.agent.cluster_states import WatchedCluster
-from headgate.agent.metrics import ClusterPage, metrics_text
+from headgate.agent.metrics import ClusterPage, PortCertificate, metrics_text
 from headgate.agent.page_routes import STRANGER_KEY, PageRoutes
 from headgate.agent.shared_history import SharedHistory, UnknownTopicError
 from headgate.agent.web_requests import (
@@ -49,7 +49,15 @@ _T = TypeVar("_T")
 class AgentRoutes:
     """Answers requests about the clusters."""
 
-    def __init__(self, watches: Sequence[WatchedCluster], clock: Clock, executor: Executor) -> None:
+    def __init__(
+        self,
+        watches: Sequence[WatchedCluster],
+        clock: Clock,
+        executor: Executor,
+        certificate: Callable[[], PortCertificate | None] = lambda: None,
+    ) -> None:
+        """``certificate`` tells that of the port; None without TLS."""
+        self._certificate = certificate
         self.watches: Mapping[str, WatchedCluster] = {watch.name: watch for watch in watches}
         self._clock = clock
         self._executor = executor
@@ -115,14 +123,21 @@ class AgentRoutes:
             return as_json({"status": "ok"})
         if stalled:
             raise RefusedError(503, f"The watch of {', '.join(stalled)} hangs: restart the agent")
-        return as_json({"status": "ok", "clusters": list(map(self._state, self.watches.values()))})
+        certificate = self._certificate()
+        return as_json(
+            {
+                "status": "ok",
+                "clusters": list(map(self._state, self.watches.values())),
+                "tlsProblem": (certificate.problem or None) if certificate else None,
+            }
+        )
 
     def _metrics_pieces(self) -> list[bytes]:
         pages = (
             ClusterPage(watch.counts(), watch.history.levels(), watch.history.figures())
             for watch in self.watches.values()
         )
-        return [piece.encode() for piece in metrics_text(pages)]
+        return [piece.encode() for piece in metrics_text(pages, self._certificate())]
 
     def _state(self, watch: WatchedCluster) -> dict[str, Any]:
         return {

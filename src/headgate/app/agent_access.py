@@ -32,8 +32,15 @@ def check_agent_address(port: PortSettings, *, is_insecure_allowed: bool) -> str
         OpenAddressError: others than this machine can reach it, it asks for no token, and the
             operator has not said that this is meant.
     """
-    if port.has_authentication or is_loopback(port.host):
+    if is_loopback(port.host):
         return ""
+    if port.has_authentication:
+        if port.tls:
+            return ""
+        return (
+            f"listen={port.host}: clients send their tokens without TLS, where the network can "
+            "read them: set tlsCertificateFilePath and tlsKeyFilePath"
+        )
     if is_insecure_allowed:
         return (
             f"listen={port.host}: --insecure-listen is given and no key of tokens: every client "

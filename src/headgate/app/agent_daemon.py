@@ -7,6 +7,7 @@ is no failure of the agent: it goes on, and its series say so.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import secrets
@@ -39,9 +40,9 @@ from headgate.agent.scout import Scope, Scout
 from headgate.agent.shared_history import SharedHistory
 from headgate.agent.web import AgentRoutes
 from headgate.app.agent_access import TokenGate, check_agent_address, token_verifier
+from headgate.app.agent_port import AgentPort
 from headgate.app.listeners import listen, port_of
 from headgate.app.run import EXIT_BUG, StopSignals
-from headgate.app.web import WebServer
 from headgate.app.web_guard import WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.names import parse_topic
@@ -53,6 +54,9 @@ from headgate.page.files import agent_files
 
 logger = logging.getLogger("headgate.agent")
 
+COLLECTIONS: Final = (50_000, 20, 20)
+"""Thresholds of Python's garbage collection. A survey makes a million objects that stay and no
+cycles: at Python's own thresholds a third of its time goes into looking for them."""
 THREADS_OF_CLUSTER: Final = 16
 """Requests to one cluster at the same time; its budget allows four for each broker."""
 THREADS_OF_WEB: Final = 2
@@ -78,6 +82,7 @@ def run_agent(
     Raises:
         HeadgateError: it cannot start; the text is one sentence.
     """
+    gc.set_threshold(*COLLECTIONS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, environment, announce, is_insecure_allowed))
 
@@ -97,6 +102,7 @@ async def _serve(
         logger.warning(warning)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
+        port = AgentPort.open(settings.port, clock)
         listener = listen(settings.port.host, settings.port.port, key="listen")
         stack.callback(listener.close)
         with ExitStack() as opened:
@@ -107,12 +113,12 @@ async def _serve(
             # From here on the threads close what they use.
             stack.push(opened.pop_all())
         executor = stack.enter_context(ThreadPoolExecutor(THREADS_OF_WEB, "web"))
-        server = await WebServer.start(_app(settings, watches, clock, executor), listener)
-        stack.push_async_callback(server.close)
+        app = _app(settings, AgentRoutes(watches, clock, executor, port.certificate), clock)
+        await port.serve(app, listener, stack)
         stop = threading.Event()
         threads = [_started(watch, stop) for watch in watches]
         names = ", ".join(watch.name for watch in watches)
-        url = f"http://{_url_host(settings.port.host)}:{port_of(listener)}"
+        url = f"{port.scheme}://{_url_host(settings.port.host)}:{port_of(listener)}"
         announce(f"Headgate {__version__} agent ready: {url}  watching {names}")
         await signals.received.wait()
         stop.set()
@@ -145,15 +151,15 @@ def watch_of(
     if settings.files:
         files = RecordFiles(OsFs(), os.path.join(settings.files, cluster.name), settings.bounds)
         stack.callback(files.close)
-    windows = RecordWindows(
-        f"agent:{cluster.name}",
-        cluster.name,
-        str(uuid.uuid4()),
-        Instants(clock.wall_ns(), clock.monotonic_ns()),
-    )
+    boot_id = str(uuid.uuid4())
+
+    def windows() -> RecordWindows:
+        start = Instants(clock.wall_ns(), clock.monotonic_ns())
+        return RecordWindows(f"agent:{cluster.name}", cluster.name, boot_id, start)
+
     return ClusterWatch(
-        cluster.name, scout, history, windows, clock,
-        budget=budget, files=files, sinks=_sinks(cluster, environment),
+        cluster.name, scout, history, windows(), clock,
+        budget=budget, files=files, sinks=_sinks(cluster, environment), file_windows=windows(),
     )  # fmt: skip
 
 
@@ -178,13 +184,8 @@ def _sinks(cluster: ClusterSettings, environment: Environment) -> list[RecordSin
     return [sink]
 
 
-def _app(
-    settings: AgentSettings,
-    watches: Sequence[ClusterWatch],
-    clock: Clock,
-    executor: ThreadPoolExecutor,
-) -> ASGIApp:
-    app: ASGIApp = AgentRoutes(watches, clock, executor).app()
+def _app(settings: AgentSettings, routes: AgentRoutes, clock: Clock) -> ASGIApp:
+    app: ASGIApp = routes.app()
     port = settings.port
     verifier = token_verifier(port)
     if verifier is not None:

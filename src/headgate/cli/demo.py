@@ -37,9 +37,14 @@ _SIGNALLED = 128
 )  # fmt: skip
 @click.option(
     "--keep", is_flag=True,
-    help="Leave brokers and clients running at the end, to look at their pages, until Ctrl-C.",
+    help="Leave the brokers running at the end, to look at their pages, until Ctrl-C; their clients"
+    " run for 15 minutes more.",
 )  # fmt: skip
-def demo_command(seconds: float, spark: bool, out: str | None, keep: bool) -> None:
+@click.option(
+    "--secured", is_flag=True,
+    help="Run the brokers with authentication and authorization, and every client with a token.",
+)  # fmt: skip
+def demo_command(seconds: float, spark: bool, out: str | None, keep: bool, secured: bool) -> None:
     """Build ten situations, explain each one, and repair one.
 
     The demo needs headgate[demo] and takes about 80 seconds. headgate[spark] and Java 17 add the
@@ -60,7 +65,7 @@ def demo_command(seconds: float, spark: bool, out: str | None, keep: bool) -> No
     if not console.is_terminal:
         console = Console(highlight=False, width=shutil.get_terminal_size((_WIDTH, 0)).columns)
     try:
-        status = run_demo(DemoOptions(seconds, spark, out, keep), console)
+        status = run_demo(DemoOptions(seconds, spark, out, keep, secured), console)
     except KeyboardInterrupt:
         console.print("\nInterrupted: the brokers and their clients have ended.")
         raise

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,9 +31,11 @@ class HttpCall:
     path: str
     body: Any = None
 
-    def curl(self, web_url: str) -> str:
-        """The request as a shell command."""
+    def curl(self, web_url: str, header_path: str = "") -> str:
+        """The request as a shell command; ``header_path`` is a file with credentials."""
         text = f"curl -X {self.method} {web_url}{self.path}"
+        if header_path:
+            text += f" -H {shlex.quote(f'@{header_path}')}"
         if self.body is not None:
             text += f" -H 'Content-Type: application/json' -d '{json.dumps(self.body)}'"
         return text
@@ -87,10 +91,13 @@ def quota_calls(scene: Scene, seconds: float) -> list[HttpCall]:
 class AdminClient:
     """Admin REST and /metrics of one broker."""
 
-    def __init__(self, cluster: str, web_url: str) -> None:
+    def __init__(
+        self, cluster: str, web_url: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """``headers`` are credentials, sent with each request."""
         self.cluster = cluster
         self.web_url = web_url
-        self._http = urllib3.PoolManager(timeout=_TIMEOUT_S, retries=False)
+        self._http = urllib3.PoolManager(timeout=_TIMEOUT_S, retries=False, headers=headers)
 
     def call(self, call: HttpCall) -> None:
         """Carry out a change.

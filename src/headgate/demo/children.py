@@ -46,6 +46,7 @@ class Child:
         ``environment`` is added to the demo's.
         """
         self.name = name
+        self._has_ended = False
         self._errors_path = folder / f"{name}.log"
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """Lines that it wrote; None when it closed its output."""
@@ -124,6 +125,8 @@ class Child:
 
     def end(self) -> None:
         """End it: close its input, then kill it if it still runs. Idempotent."""
+        if self._has_ended:
+            return  # its number may be another process' by now
         stream = self._process.stdin
         if stream is not None and not stream.closed:
             # An error means that it ended before it read its last line.
@@ -134,6 +137,7 @@ class Child:
         # Whatever it started is in its session's process group.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        self._has_ended = True
         self._process.wait()
         self._reader.join()
         if self._process.stdout is not None:

@@ -20,6 +20,7 @@ from rich.text import Text
 from headgate.base.errors import HeadgateError, InputError
 from headgate.demo import adaptive, adaptive_view, follow, follow_view
 from headgate.demo.admin import AdminClient, limit_calls
+from headgate.demo.credentials import ADMIN, PIPELINE, UNSECURED, new_credentials
 from headgate.demo.findings import Finding
 from headgate.demo.live import LiveView, Timeline
 from headgate.demo.repair import Repair, is_drained, plan_repair
@@ -53,9 +54,14 @@ NEXT_STAGES: Final = {
 
 KEPT_S: Final = 900
 """With ``--keep`` all situations last so long. After that the one with an old backlog is over, and
-the brokers' disk fills with the backlogs of the others, so the demo ends."""
+the backlogs of the others would fill the disk, so the clients end."""
 
 KEEP_HINT: Final = "headgate demo --keep leaves the brokers and their pages open at the end"
+
+SECURED: Final = (
+    "--secured: everybody needs a token. Role admin may do everything, producer may produce,"
+    " consumer may consume, pipeline may read the telemetry"
+)
 
 NEXT: Final = (
     "Next: headgate standalone, then headgate explain (in a checkout: ./dev serve, "
@@ -80,6 +86,8 @@ class DemoOptions:
     """Folder of the pipeline's tables; None: a new one among the temporary files."""
     keep: bool = False
     """Whether brokers and clients go on after the last step, for people who look at the page."""
+    secured: bool = False
+    """Whether the brokers ask for credentials and check the rights of each role."""
 
 
 Findings = dict[Subject, Finding]
@@ -99,6 +107,7 @@ class Demo:
         self._pair = adaptive.neighbours(self._expected)
         self._adaptive_snapshots: list[adaptive.Snapshot] = []
         self._tables_path = ""
+        self._credentials = UNSECURED
 
     def run(self) -> int:
         """Run all steps; returns the exit status.
@@ -115,11 +124,17 @@ class Demo:
             ExitStack() as stack,
         ):
             kept_s = KEPT_S if self._options.keep else 0.0
-            stage = stack.enter_context(Stage(Path(folder), SCENES, self._options.seconds, kept_s))
+            if self._options.secured:
+                self._credentials = new_credentials(Path(folder, "credentials"))
+            stage = stack.enter_context(
+                Stage(Path(folder), SCENES, self._options.seconds, kept_s, self._credentials)
+            )
             self._title(1, "Brokers and clients")
             stage.start_brokers()
             for cluster, urls in stage.urls.items():
                 self._say(f"broker {cluster:<13} {urls.broker}   its page: {urls.web}/")
+            if self._credentials.is_secured:
+                self._say(SECURED)
             subject, scene = self._relative
             old = scene.old_backlog(self._options.seconds, kept_s)
             self._say(f"{subject.text}: {old:,} messages were there before its broker's restart")
@@ -138,7 +153,10 @@ class Demo:
     def _start_spark(self, stage: Stage, folder: Path) -> SparkJob:
         urls = stage.urls.values()
         spec = SparkSpec(
-            tuple(u.broker for u in urls), tuple(u.web for u in urls), self._tables_path
+            tuple(u.broker for u in urls),
+            tuple(u.web for u in urls),
+            self._tables_path,
+            token_path=self._credentials.token_path(PIPELINE),
         )
         self._say(f"Spark starts meanwhile; its tables go to {self._tables_path}")
         return SparkJob(spec, folder)
@@ -257,7 +275,8 @@ class Demo:
         )
         admin = stage.admin(repair.scene.cluster)
         for call in repair.calls:
-            self._console.print(Text(f"  {call.curl(admin.web_url)}", "cyan"), soft_wrap=True)
+            text = call.curl(admin.web_url, self._credentials.header_path)
+            self._console.print(Text(f"  {text}", "cyan"), soft_wrap=True)
             admin.call(call)
         begin_s = time.monotonic()
         while True:
@@ -291,20 +310,31 @@ class Demo:
             names = ", ".join(s.text for s, _ in self._expected if s.cluster == cluster)
             self._console.print(f"  {urls.web}/", style="cyan", markup=False, soft_wrap=True)
             self._say(f"  {names}")
-        minutes = KEPT_S // 60
-        self._say(f"Ctrl-C ends the brokers and removes their data; at the latest in {minutes} min")
-        end_s = time.monotonic() + KEPT_S
-        is_working = True
+        if self._credentials.is_secured:
+            path = self._credentials.token_path(ADMIN)
+            self._console.print(f"  Sign in with the token in {path}", markup=False, soft_wrap=True)
+        self._say(
+            "Ctrl-C ends the brokers and removes their data; the clients end in"
+            f" {KEPT_S // 60} min by themselves"
+        )
         with suppress(KeyboardInterrupt):
+            self._say(self._await_end_of_clients(stage))
+            while True:
+                time.sleep(_EXPLAIN_EVERY_S)
+
+    def _await_end_of_clients(self, stage: Stage) -> str:
+        """Wait until it is time for the clients to end, or one fails; say why all have ended."""
+        end_s = time.monotonic() + KEPT_S
+        why = f"the clients have ended after {KEPT_S // 60} min, before backlogs fill the disk"
+        try:
             while time.monotonic() < end_s:
                 time.sleep(_EXPLAIN_EVERY_S)
-                try:
-                    if is_working:
-                        stage.check_clients()
-                except HeadgateError as error:
-                    # A laptop that slept: people may still look at what the page has.
-                    is_working = False
-                    self._say(f"clients have ended, so nothing moves any more ({error})")
+                stage.check_clients()
+        except HeadgateError as error:
+            # A laptop that slept: people may still look at what the page has.
+            why = f"clients have ended, so nothing moves any more ({error})"
+        stage.end_clients()
+        return f"{why}; the pages stay open until Ctrl-C"
 
     def _in_order(self, found: Findings) -> list[Finding]:
         return [found[subject] for subject, _ in self._expected if subject in found]

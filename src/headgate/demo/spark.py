@@ -42,6 +42,8 @@ class SparkSpec:
     out: str
     """Folder of the tables."""
     trigger_s: float = 5.0
+    token_path: str = ""
+    """File with the token for all brokers; empty: the job has no credentials."""
 
     def to_json(self) -> str:
         """For the command line of the process."""
@@ -53,7 +55,7 @@ class SparkSpec:
         document = json.loads(text)
         return cls(
             tuple(document["broker_urls"]), tuple(document["web_urls"]),
-            document["out"], document["trigger_s"],
+            document["out"], document["trigger_s"], document["token_path"],
         )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
 from headgate.demo.spark import SparkSpec, with_retries
+from headgate.pipeline.access_options import NO_ACCESS, AccessOptions
 from headgate.pipeline.derived.intervals import Intervals
 from headgate.pipeline.jobs import bronze_counts, create_tables
 from headgate.pipeline.options import SourceOptions
@@ -57,12 +58,20 @@ def _listen(request: _Request) -> None:
         os._exit(0)
 
 
+def source_of(spec: SparkSpec) -> SourceOptions:
+    """The brokers and credentials of the job, as the pipeline takes them."""
+    access = NO_ACCESS
+    if spec.token_path:
+        access = AccessOptions("token", Path(spec.token_path).as_uri())
+    return SourceOptions(spec.out, spec.broker_urls, spec.web_urls, access=access)
+
+
 class Job:
     """Streams until it is asked to judge, then judges."""
 
     def __init__(self, spec: SparkSpec, request: _Request) -> None:
         """``orders`` is filled from another thread."""
-        self._source = SourceOptions(spec.out, spec.broker_urls, spec.web_urls)
+        self._source = source_of(spec)
         self._trigger_s = spec.trigger_s
         self._request = request
         self._root = str(Path(spec.out).resolve())

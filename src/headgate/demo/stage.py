@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,13 @@ from headgate.app.ports import Urls
 from headgate.demo import adaptive
 from headgate.demo.admin import AdminClient, limit_calls, quota_calls, topic_calls
 from headgate.demo.children import Child
+from headgate.demo.credentials import (
+    CONSUMER,
+    PIPELINE,
+    PRODUCER,
+    UNSECURED,
+    Credentials,
+)
 from headgate.demo.findings import Finding
 from headgate.demo.follow import Snapshot, snapshot_of
 from headgate.demo.rule import Sample, parse_scrape
@@ -30,18 +38,31 @@ each turn delivers less than its limits allow, and explain then blames the broke
 _SWITCH_INTERVAL_S: Final = 0.000_5
 """The brokers and the display share this interpreter. A switch between threads takes milliseconds
 on a busy machine, so it must not happen in every turn."""
-_SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
+_SETTINGS: Final = {
+    "headgateTelemetryIntervalMs": "1000",
+    # With --keep the brokers may stay for days.
+    "headgateTelemetryRetentionSizeInMB": "256",
+}
+_ROLES: Final = {"backlogs": PRODUCER, "producers": PRODUCER, "consumers": CONSUMER}
+"""The role of each client process, by its name."""
 
 
 class Stage:
     """Brokers with the scenes' topics and limits, and the scenes' clients. A context manager."""
 
     def __init__(
-        self, folder: Path, scenes: Sequence[Scene], seconds: float, kept_s: float = 0.0
+        self,
+        folder: Path,
+        scenes: Sequence[Scene],
+        seconds: float,
+        kept_s: float = 0.0,
+        credentials: Credentials = UNSECURED,
     ) -> None:
         """``folder`` holds the brokers' data and the clients' logs; the situations develop for
-        ``seconds``, and last ``kept_s`` after the last step."""
+        ``seconds``, and last ``kept_s`` after the last step. The brokers ask for
+        ``credentials``."""
         self._folder = folder
+        self._credentials = credentials
         self._seconds = seconds
         self._kept_s = kept_s
         self._scenes = tuple(scenes)
@@ -62,12 +83,11 @@ class Stage:
         for cluster in clusters(self._scenes):
             data = str(self._folder / cluster)
             self._make_old_backlogs(cluster, data)
-            settings = {"clusterName": cluster, **_SETTINGS, **SETTINGS.get(cluster, {})}
-            broker = EmbeddedBroker(data, settings)
+            broker = EmbeddedBroker(data, self._settings(cluster, _SETTINGS))
             self._stack.enter_context(broker)
             self.urls[cluster] = broker.urls
-            admin = self._admins[cluster] = AdminClient(cluster, broker.urls.web)
-            self._stack.callback(admin.close)
+            roles = (PRODUCER, CONSUMER, PIPELINE)
+            self._admins[cluster] = self._admin_of(cluster, broker, roles, self._stack)
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         for scene in self._scenes:
             # Topics with an old backlog exist already.
@@ -86,10 +106,9 @@ class Stage:
         scenes = [each for each in self._scenes if each.cluster == cluster and each.relative]
         if not scenes:
             return
-        settings = {"clusterName": cluster, "headgateTelemetryEnabled": "false"}
+        settings = self._settings(cluster, {"headgateTelemetryEnabled": "false"})
         with EmbeddedBroker(data, settings) as broker, ExitStack() as stack:
-            admin = AdminClient(cluster, broker.urls.web)
-            stack.callback(admin.close)
+            admin = self._admin_of(cluster, broker, (PRODUCER,), stack)
             for scene in scenes:
                 for call in topic_calls(scene):
                     admin.call(call)
@@ -97,7 +116,23 @@ class Stage:
             with self._client("backlogs", spec) as child:
                 child.next_line(_PUBLISHED_S)
 
+    def _settings(self, cluster: str, more: Mapping[str, str]) -> dict[str, str]:
+        """Settings of a broker: those of its cluster, those of credentials, and ``more``."""
+        ours = SETTINGS.get(cluster, {})
+        return {"clusterName": cluster, **more, **ours, **self._credentials.settings}
+
+    def _admin_of(
+        self, cluster: str, broker: EmbeddedBroker, roles: Sequence[str], stack: ExitStack
+    ) -> AdminClient:
+        """Admin REST of a broker, which gives ``roles`` their rights; ``stack`` closes it."""
+        admin = AdminClient(cluster, broker.urls.web, self._credentials.headers)
+        stack.callback(admin.close)
+        for call in self._credentials.grant_calls(*roles):
+            admin.call(call)
+        return admin
+
     def _client(self, name: str, spec: WorkSpec) -> Child:
+        spec = replace(spec, token_path=self._credentials.token_path(_ROLES[name]))
         return Child(name, ["headgate.demo.workers", spec.to_json()], self._folder)
 
     def connect_clients(self) -> None:
@@ -117,6 +152,12 @@ class Stage:
         """Let the producers publish."""
         for child in self._workers:
             child.send("go")
+
+    def end_clients(self) -> None:
+        """End the producers and the consumers; the brokers stay."""
+        for child in self._workers:
+            child.end()
+        self._workers.clear()
 
     def explain(self) -> dict[Subject, Finding]:
         """The present finding of explain for every subscription of the scenes.
@@ -173,6 +214,8 @@ class Stage:
         """
         words = ["headgate.cli", "explain", subject.topic]
         words += ["--admin-url", self.urls[subject.cluster].web]
+        if self._credentials.is_secured:
+            words += ["--config", self._credentials.config_path]
         width_is = {"COLUMNS": str(width)}
         with Child("explain", words, self._folder, environment=width_is) as child:
             return "\n".join(iter(partial(child.next_line, _EXPLAINED_S), ""))

@@ -1,9 +1,10 @@
 """The client processes of the demo: ``python -m headgate.demo.workers SPEC``.
 
-``SPEC`` is JSON: ``backlogs``, ``producers`` and ``consumers``, each with the URL of its broker.
-The process publishes the backlogs and writes ``ready`` when all clients are connected. It publishes
-at its rates after it reads ``go``, and ends when its standard input ends, so it never outlives the
-demo. The client is the unmodified ``pulsar-client``.
+``SPEC`` is JSON: ``backlogs``, ``producers`` and ``consumers``, each with the URL of its broker;
+``token_path`` is a file with the token of them all, or empty. The process publishes the backlogs
+and writes ``ready`` when all clients are connected. It publishes at its rates after it reads
+``go``, and ends when its standard input ends, so it never outlives the demo. The client is the
+unmodified ``pulsar-client``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pulsar
@@ -72,6 +74,8 @@ class WorkSpec:
     producers: tuple[ProducerSpec, ...] = ()
     consumers: tuple[ConsumerSpec, ...] = ()
     backlogs: tuple[BacklogSpec, ...] = ()
+    token_path: str = ""
+    """File with the token of all clients; empty: they have no credentials."""
 
     def to_json(self) -> str:
         """For the command line of the process."""
@@ -88,21 +92,28 @@ class WorkSpec:
             ),
             tuple(ConsumerSpec(**each) for each in document["consumers"]),
             tuple(BacklogSpec(**each) for each in document["backlogs"]),
+            document["token_path"],
         )
 
 
 class Clients:
     """One client for each broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, token_path: str = "") -> None:
+        """``token_path`` is a file with the token of all; empty: they have no credentials."""
+        self._token_path = token_path
         self._by_url: dict[str, Any] = {}
 
     def get(self, url: str) -> Any:
         """The client of a broker, created on first use."""
         if url not in self._by_url:
             logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-            self._by_url[url] = pulsar.Client(url, logger=logger)
+            sent = pulsar.AuthenticationToken(self._token) if self._token_path else None
+            self._by_url[url] = pulsar.Client(url, authentication=sent, logger=logger)
         return self._by_url[url]
+
+    def _token(self) -> str:
+        return Path(self._token_path).read_text().strip()
 
 
 def consume(consumer: Any, rate_per_s: int | None) -> None:
@@ -239,7 +250,7 @@ def main() -> None:
     stop, start_event = threading.Event(), threading.Event()
     threading.Thread(target=_read_commands, args=(stop, start_event), daemon=True).start()
     try:
-        work(spec, Clients(), stop, start_event)
+        work(spec, Clients(spec.token_path), stop, start_event)
     except Exception as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         sys.stderr.flush()

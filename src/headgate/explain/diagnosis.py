@@ -73,6 +73,8 @@ class Diagnosis:
     silent_s: float
     """Seconds since anything was acknowledged, as far as is known."""
     batches_count_as_one: bool
+    unknown: frozenset[str] = frozenset()
+    """Counters of :class:`Point` that are not known for all of the window."""
 
     @property
     def known_since_ns(self) -> int:
@@ -113,9 +115,9 @@ class Diagnosis:
             limit=self.limit.limit,
             limit_source=self.limit.source,
             hungry_share=hungry_share(seen.cells_ns, self.level),
-            appended_per_s=seen.per_second("appended"),
-            delivered_per_s=seen.per_second("sent"),
-            acked_per_s=seen.per_second("acked"),
+            appended_per_s=self._per_second("appended"),
+            delivered_per_s=self._per_second("sent"),
+            acked_per_s=self._per_second("acked"),
             bytes_per_message=seen.gained("sent_bytes") / sent if sent else None,
             stopped_by=stopped_by(seen.cells_ns),
             # A dispatcher that is stuck now was so before looks could prove it.
@@ -125,9 +127,12 @@ class Diagnosis:
             partitions=len(seen.end),
             since_s=None if since_ns is None else (self.known.now_ns - since_ns) / NS_PER_S,
             since_at_least=self.since_at_least,
-            silent_s=self.silent_s,
+            silent_s=None if "acked" in self.unknown else self.silent_s,
             batches_count_as_one=self.batches_count_as_one,
         )
+
+    def _per_second(self, field: str) -> float | None:
+        return None if field in self.unknown else self.window.per_second(field)
 
 
 def diagnose(

@@ -35,6 +35,7 @@ class FakeSubscription:
     track: FakeTrack | None
     opened_ns: int = 0
     limits: tuple[EffectiveLimit, ...] | None = None
+    events: tuple[int, ...] | None = None
 
 
 @dataclass

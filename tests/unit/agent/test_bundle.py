@@ -32,6 +32,7 @@ class Kept(NotedHistory):
 
     def __init__(self) -> None:
         super().__init__()
+        self.namespaces = ["acme/ns-0"]
         self.all: list[object] = []
 
     def note_look(self, look: object) -> None:
@@ -68,6 +69,8 @@ def test_a_bundle_tells_what_the_history_was_told() -> None:
     assert before.gone
     assert before.unreachable
     assert before.limits
+    assert after.quotas == before.quotas
+    assert set(before.quotas) == {"acme/ns-0"}
 
 
 def test_a_bundle_without_names_has_none_and_tells_the_same_figures() -> None:

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from headgate.agent.cluster_history import ClusterHistory
-from headgate.agent.cluster_reports import NO_EVENTS, NO_LIMITS
-from headgate.agent.looks import ConsumerLook, LimitsLook
+from headgate.agent.cluster_reports import NO_EVENTS, NO_LIMITS, NO_STUCK_PROOF
+from headgate.agent.looks import ConsumerLook, CursorLook, LimitsLook, ProofLook
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.cli.explain.inferred import evidence_text
 from headgate.explain.delivery import Instant
 from headgate.explain.reports import SubscriptionAccount, SubscriptionReport, TopicReport, TopReport
 from headgate.flow.limits.precedence import NO_LIMIT
@@ -53,8 +54,8 @@ def test_the_fields_are_the_brokers() -> None:
     json.dumps([top, topic])
     assert set(top) == _names(TopReport) | {"evidence", "notSeen"}
     assert set(topic) == _names(TopicReport) | {"evidence", "notSeen"}
-    assert set(top["subscriptions"][0]) == _names(SubscriptionReport)
-    assert set(topic["subscriptions"][0]) == _names(SubscriptionAccount)
+    assert set(top["subscriptions"][0]) == _names(SubscriptionReport) | {"proof"}
+    assert set(topic["subscriptions"][0]) == _names(SubscriptionAccount) | {"proof"}
 
 
 def test_a_slow_consumer_is_named() -> None:
@@ -80,14 +81,48 @@ def test_a_slow_consumer_is_named() -> None:
 def test_a_figure_that_looks_do_not_tell_is_null() -> None:
     history = ClusterHistory("c")
     unknown = replace(
-        EMPTY, backlog=5, backlog_bytes=None, consumers=(replace(FULL, permits=None),)
-    )
-    for at_s in (1, 2):
+        EMPTY, backlog=5, backlog_bytes=None, sent=None,
+        consumers=(replace(FULL, permits=None), replace(FULL, name="other", permits=5)),
+    )  # fmt: skip
+    for at_s in range(1, 9):
         history.note_look(topic_look(at_s * NS_PER_S, unknown, published=None, storage_bytes=None))
-    topic = history.topic(TOPIC, _instant(2))
+    topic = history.topic(TOPIC, _instant(8))
     (found,) = topic["subscriptions"]
     assert found["backlogBytes"] is found["permits"] is found["permitsMax"] is None
+    for field in ("appended", "appendedPerS", "acked", "ackedPerS", "delivered", "deliveredPerS"):
+        assert found["minute"][field] is found["hour"][field] is None
+    assert found["provenAckPerS"] is None
+    assert found["verdict"] == "CONSUMER"
+    assert "msg/s" not in found["sentence"]
     assert topic["storageBytes"] is topic["publishing"]["messagesPerS"] is topic["storage"] is None
+
+
+def test_permits_that_are_no_number_are_not_known_and_never_none() -> None:
+    history = ClusterHistory("c")
+    consumers = (replace(FULL, permits=None), replace(FULL, name="other", permits=-3))
+    for at_s in range(1, 9):
+        unknown = replace(EMPTY, backlog=5, consumers=consumers if at_s > 4 else (FULL,))
+        history.note_look(topic_look(at_s * NS_PER_S, unknown, published=0))
+    report = history.top(5, _instant(8))
+    (found,) = report["subscriptions"]
+    # What the last known looks showed, with the time since then named.
+    assert (found["state"], found["looks"], found["lookedForS"]) == ("no_permits", 4, 3)
+    assert f"the permits of {TOPIC} s: the broker tells no number" in report["notSeen"]
+    alone = ClusterHistory("c")
+    alone.note_look(topic_look(NS_PER_S, replace(EMPTY, backlog=5, consumers=consumers[:1])))
+    topic = alone.topic(TOPIC, _instant(2))
+    assert topic["sentence"] == "the state of its subscriptions is not known."
+    assert topic["subscriptions"] == []
+
+
+def test_permits_matter_only_where_they_decide() -> None:
+    history = ClusterHistory("c")
+    garbled = (replace(FULL, permits=None),)
+    for backlog, blocked in ((0, False), (5, True)):
+        look = replace(EMPTY, backlog=backlog, is_blocked=blocked, consumers=garbled)
+        history.note_look(topic_look((1 + backlog) * NS_PER_S, look))
+        assert history.top(5, _instant(9))["notSeen"] == []
+    assert history.topics[TOPIC].subscriptions["s"].looks == 2
 
 
 def test_the_first_look_settles_nothing() -> None:
@@ -150,3 +185,41 @@ def test_each_partition_has_a_limit_for_itself_and_their_broker_one() -> None:
 def test_a_topic_that_no_look_showed_is_an_error() -> None:
     with pytest.raises(LookupError, match="no look has shown"):
         ClusterHistory("c").topic(TOPIC, _instant(1))
+
+
+def stuck(*proofs: tuple[int, tuple[int, int]]) -> dict[str, Any]:
+    """The report on a subscription of which nothing moves for 30 s, with looks at internalStats."""
+    history = ClusterHistory("c")
+    idle = replace(FULL, permits=1_000, unacked=0)
+    for at_s in range(0, 31, 5):
+        history.note_look(topic_look((1 + at_s) * NS_PER_S, replace(
+            EMPTY, backlog=100 + at_s, sent=7, consumers=(idle,))))  # fmt: skip
+        for proof_s, read in proofs:
+            if proof_s == at_s:
+                cursor = CursorLook("s", read, None, 0, False, True, False)
+                at_ns = (1 + at_s) * NS_PER_S
+                history.note_proof(ProofLook(TOPIC, at_ns, (8, 200), None, (cursor,)))
+    (found,) = history.top(1, _instant(33))["subscriptions"]
+    return dict(found)
+
+
+def test_a_stuck_dispatcher_has_the_proof_of_internal_statistics() -> None:
+    found = stuck((10, (8, 50)), (25, (8, 50)))
+    assert found["state"] == "stuck"
+    assert "unload the topic" in found["sentence"]
+    assert found["proof"] == {
+        "at": "2023-11-14T22:13:46.000Z", "agoS": 7.0, "readPosition": "8:50",
+        "lastPosition": "8:200", "pendingReads": 0, "waitsForEntry": False, "hasPendingRead": True,
+        "hasPendingReplay": False,
+    }  # fmt: skip
+    assert evidence_text(found).startswith(
+        "inferred from 7 looks in 30 s; internalStats 7 s ago, read position 8:50 of 8:200, 0 reads"
+        " under way, the dispatcher believes that it reads"
+    )
+    without = stuck()
+    assert (without["state"], without["proof"]) == ("stuck", None)
+    assert NO_STUCK_PROOF in without["notSeen"]
+
+
+def test_a_read_position_that_moves_is_no_stuck_dispatcher() -> None:
+    assert stuck((10, (8, 50)), (25, (8, 60)))["state"] == "dispatching"

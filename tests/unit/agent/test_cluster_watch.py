@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import threading
 from collections import Counter
@@ -20,6 +21,7 @@ from headgate.base.errors import HeadgateError, InvariantError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.record.codec import decode
 from headgate.record.fields import Kind
+from headgate.record.frames import frames
 from headgate.testing import ManualClock
 from tests.unit.agent.fake_history import FakeHistory
 from tests.unit.agent.looks import S, backlog, look
@@ -93,10 +95,12 @@ class World:
         self.scout = FakeScout(self.history, self.clock)
         self.sink = FakeSink()
         start = Instants(self.clock.wall_ns(), self.clock.monotonic_ns())
-        windows = RecordWindows("agent:prod", "prod", "boot", start)
+        windows, file_windows = (
+            RecordWindows("agent:prod", "prod", "boot", start) for _ in range(2)
+        )
         self.watch = ClusterWatch(
             "prod", self.scout, self.history, windows, self.clock,
-            budget=Budget(), files=files, sinks=[self.sink],
+            budget=Budget(), files=files, sinks=[self.sink], file_windows=file_windows,
         )  # fmt: skip
 
     def play(self, seconds: int) -> None:
@@ -142,22 +146,34 @@ def test_a_failure_is_counted_and_told_once(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_disk_that_fails_costs_windows_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    disk = FaultyFs(MemFs())
+    fs = MemFs()
+    disk = FaultyFs(fs)
     world = World(RecordFiles(disk, "/records"))
 
     def fail(operation: Operation) -> int | None:
         return 0 if operation.kind == "write" else None
 
-    world.play(60)
+    world.play(70)
     disk.plan = fail
     world.play(60)
     assert world.watch.counts().sinks["files"].dropped == 1
-    assert len(world.sink.windows) == 1
+    assert len(world.sink.windows) == 2
     disk.plan = lambda _: None
     world.play(70)
     counts = world.watch.counts()
     assert (counts.sinks["files"].records, counts.failures) == (2, 1)
     assert "could not be written" in caplog.text
+    # The time of the window that was not written is in the next one; the topic had it at once.
+    *_, name = sorted(name for name in fs.list_directory("/records") if name[0] != ".")
+    file = fs.open(f"/records/{name}")
+    data = io.BytesIO(file.read_at(0, file.size()))
+    (late,), (prompt,) = list(frames(data.read)), world.sink.windows[2]
+    spans = []
+    for message in (late, prompt.data):
+        columns = decode(message).columns[Kind.SUBSCRIPTION]
+        spans.append((columns["covered_to_ns"][0] or 0) - (columns["covered_from_ns"][0] or 0))  # type: ignore[operator]
+    assert spans == [120 * S, 60 * S]
+    assert decode(late).seq == 1
 
 
 def test_a_stop_writes_the_last_window_and_closes_everything() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.agent.configuration import parse_configuration, port_of
+from headgate.agent.configuration import TLS_KEYS, parse_configuration, port_of
 from headgate.base.errors import InputError
+from headgate.policy.settings import SETTINGS
 
 FULL = """
 [agent]
@@ -53,6 +54,26 @@ def test_defaults_are_this_machine_and_no_files() -> None:
     assert not found.port.has_authentication
 
 
+def test_tls_has_a_brokers_settings() -> None:
+    text = """
+[agent]
+tlsCertificateFilePath = "a.cert.pem"
+tlsKeyFilePath = "a.key.pem"
+tlsRequireTrustedClientCertOnConnect = true
+tlsCertRefreshCheckDurationSec = 60
+tlsCiphers = ""
+[cluster.a]
+webServiceUrl = "http://a:8080"
+"""
+    assert parse_configuration(text, "c").port.tls == {
+        "tlsCertificateFilePath": "a.cert.pem",
+        "tlsKeyFilePath": "a.key.pem",
+        "tlsRequireTrustedClientCertOnConnect": "true",
+        "tlsCertRefreshCheckDurationSec": "60",
+    }
+    assert set(TLS_KEYS) <= set(SETTINGS)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -67,6 +88,18 @@ def test_defaults_are_this_machine_and_no_files() -> None:
         ('[cluster.a]\nwebServiceUrl = "x"\nnamespaces = ["a"]', "tenant/namespace is allowed"),
         ('[cluster.a]\nwebServiceUrl = "x"\ntelemetryTopic = "t"', "needs the binary protocol"),
         ("[cluster.a]\nwebServiceUrl = 3", "a text in quotes"),
+        (
+            "[agent]\ntlsCertificateFilePath = 'c'\n[cluster.a]\nwebServiceUrl = 'x'",
+            "TLS needs tlsKeyFilePath, which is not set",
+        ),
+        (
+            "[agent]\ntlsProtocols = 'TLSv1.3'\n[cluster.a]\nwebServiceUrl = 'x'",
+            "TLS needs tlsCertificateFilePath and tlsKeyFilePath",
+        ),
+        (
+            "[agent]\ntlsKeyFile = 'k'\n[cluster.a]\nwebServiceUrl = 'x'",
+            "no key 'tlsKeyFile'.*tlsKeyFilePath",
+        ),
         ('[agent]\nlisten = "8090"\n[cluster.a]\nwebServiceUrl = "x"', "HOST:PORT is allowed"),
         ('[agent]\nroles = ["a"]\n[cluster.a]\nwebServiceUrl = "x"', "belong together"),
         ('[agent]\ntokenPublicKey = "k"\n[cluster.a]\nwebServiceUrl = "x"', "belong together"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.history_figures import TopicTotals, figures_of
 from headgate.agent.looks import ConsumerLook, LimitsLook
 from headgate.flow.limits.precedence import EffectiveLimit
@@ -25,6 +26,41 @@ def test_what_a_broker_counted_is_added_up_over_the_topics_loads() -> None:
     assert totals.of(TOPIC) == (S, {**totals.of(TOPIC)[1], "msgs_in": 39})  # type: ignore[index]
     totals.forget(7 * S)
     assert totals.of(TOPIC) is None
+
+
+def test_from_a_survey_to_a_close_look_no_rate_is_twice_what_it_was() -> None:
+    totals = TopicTotals()
+    for at_s, published, is_survey in (
+        (60, 1_000, True), (120, 7_000, True), (130, 13_000, False), (135, 13_500, False),
+    ):  # fmt: skip
+        totals.note_look(look(at_s, published=published, is_survey=is_survey))
+    found = totals.of(TOPIC)
+    assert found is not None
+    assert found[1]["msgs_in"] == 6_000 + 1_000 + 500
+
+
+def test_throttled_events_are_counted_since_the_first_look() -> None:
+    history, totals = ClusterHistory("c"), TopicTotals()
+    for at_s, events in (
+        (1, (5, 0, 7, 0, 0, 0)),
+        (6, (5, 0, 9, 1, 0, 0)),
+        (11, (1, 0, 9, 1, 0, 2)),
+    ):
+        history.note_look(look(at_s, backlog(backlog=1, events=events)))
+    (found,) = figures_of(history.topics[TOPIC], totals)
+    assert {
+        name: value for name, value in found.values.items() if name.endswith("_events") and value
+    } == {
+        "throttled_subscription_messages_events": 1,
+        "throttled_topic_messages_events": 2,
+        "throttled_topic_bytes_events": 1,
+        "throttled_broker_bytes_events": 2,
+    }
+    assert found.values["throttled_broker_messages_events"] == 0
+    history.note_look(look(1, backlog(sent=None), topic=f"{TOPIC}-other", is_survey=True))
+    (other,) = figures_of(history.topics[f"{TOPIC}-other"], totals)
+    assert (other.values["msgs_out"], other.values["bytes_out"]) == (None, 0)
+    assert "throttled_topic_messages_events" not in other.values
 
 
 def test_a_subscription_has_its_account_and_its_levels() -> None:

@@ -81,3 +81,46 @@ def test_a_subscription_that_a_look_lacks_is_gone() -> None:
     topic = _topic()
     topic.note_look(topic_look(2 * NS_PER_S, replace(EMPTY, name="t")))
     assert list(topic.subscriptions) == ["t"]
+
+
+def test_from_surveys_to_a_close_look_nothing_grows_by_more_than_in_that_time() -> None:
+    topic = InferredTopic(TOPIC, "b1")
+    late = 50  # seconds that the figures of a survey are old
+
+    def survey(at_s: int) -> None:
+        sub = replace(EMPTY, backlog=10 * (at_s - late), sent=90 * (at_s - late), events=None)
+        look = topic_look(at_s * NS_PER_S, sub, published=100 * (at_s - late), is_survey=True)
+        topic.note_look(look)
+
+    def close(at_s: int) -> None:
+        sub = replace(EMPTY, backlog=10 * at_s, sent=90 * at_s, last_acked_ms=at_s)
+        topic.note_look(topic_look(at_s * NS_PER_S, sub, published=100 * at_s))
+
+    def counts() -> tuple[int, int, int, int]:
+        track = topic.subscriptions["s"].track
+        assert track is not None
+        last = track.phase.last
+        return last.appended, last.sent, last.acked, last.rewound
+
+    close(100)
+    survey(200)
+    survey(260)
+    before = counts()
+    close(270)
+    grown = tuple(now - then for now, then in zip(counts(), before, strict=True))
+    assert grown == (1_000, 900, 900, 0)
+    assert topic.subscriptions["s"].rates[0] == 90
+    assert topic.publish_rates() == (None, None)
+    close(275)
+    assert topic.publish_rates()[0] == 100
+
+
+def test_without_a_rate_from_surveys_nothing_has_grown_until_the_close_look() -> None:
+    topic = InferredTopic(TOPIC, "b1")
+    topic.note_look(topic_look(NS_PER_S, EMPTY, published=100))
+    topic.note_look(topic_look(200 * NS_PER_S, EMPTY, published=None, is_survey=True))
+    topic.note_look(topic_look(210 * NS_PER_S, replace(EMPTY, backlog=900), published=9_000))
+    track = topic.subscriptions["s"].track
+    assert track is not None
+    last = track.phase.last
+    assert (last.backlog, last.acked, last.rewound) == (900, 0, 0)

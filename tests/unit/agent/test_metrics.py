@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headgate.agent import metrics, series
-from headgate.agent.metrics import ClusterCounts, ClusterPage, SinkCounts, metrics_text
+from headgate.agent.metrics import (
+    ClusterCounts,
+    ClusterPage,
+    PortCertificate,
+    SinkCounts,
+    metrics_text,
+)
 from headgate.agent.quota_forecast import Level
 from headgate.flow.account.account import Cell
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -54,14 +60,28 @@ def test_shared_series_are_those_of_a_broker(own: object, of_broker: object) -> 
 
 def test_quotas_name_the_subscription_and_only_what_approaches_has_a_sample() -> None:
     levels = [
-        Level(TOPIC, QuotaType.SIZE, 100.0, 60.0, "billing", None, 40.0),
+        Level(TOPIC, QuotaType.SIZE, 100.0, 60.0, "billing", None, 40.0, 60.0),
         Level(TOPIC, QuotaType.TIME, 100.0, 60.0, None, None, None),
     ]
     lines = page(ClusterPage(counts(), levels, ()))
     labels = f'{{cluster="prod",namespace="acme/orders",topic="{TOPIC}",quota_type="size"'
     assert f"headgate_backlog_quota_seconds_to_breach{labels}}} 40.000" in lines
     assert f'headgate_agent_quota_subscription{labels},subscription="billing"}} 1' in lines
+    assert f"headgate_agent_quota_look_period_seconds{labels}}} 60.000" in lines
     assert not [line for line in lines if 'quota_type="time"' in line]
+
+
+def test_of_many_quotas_those_that_break_soonest_have_series(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics, "QUOTAS_MAX", 2)
+    levels = [
+        Level(TOPIC, QuotaType.SIZE, 100.0, 60.0, f"s{left}", None, float(left))
+        for left in (5, 3, 4)
+    ]
+    lines = page(ClusterPage(counts(), levels, ()))
+    found = [line for line in lines if line.startswith("headgate_agent_quota_subscription")]
+    assert [line.partition('subscription="')[2] for line in found] == ['s3"} 1', 's4"} 1']
 
 
 def test_each_cluster_has_its_own_figures_under_one_type_line() -> None:
@@ -85,3 +105,10 @@ def test_subscriptions_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPa
     lines = page(ClusterPage(counts(), (), figures))
     assert 'headgate_agent_left_out_subscriptions{cluster="prod"} 3' in lines
     assert len([line for line in lines if line.startswith(series.STATE_SECONDS.name)]) == 2
+
+
+def test_the_ports_certificate_belongs_to_no_cluster() -> None:
+    lines = "".join(metrics_text([], PortCertificate(1_800_000_000, 2, ""))).splitlines()
+    assert "headgate_agent_tls_certificate_expires_timestamp_seconds 1800000000" in lines
+    assert "headgate_agent_tls_reload_failures_total 2" in lines
+    assert not any("tls" in line for line in page(ClusterPage(counts(), (), ())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from headgate.agent.looks import ConsumerLook
+from headgate.agent.looks import ConsumerLook, QuotaLook
 from headgate.agent.name_hashes import NameHashes
 from tests.unit.agent.looks import backlog, look
 
@@ -31,6 +31,15 @@ def test_a_topic_keeps_its_form() -> None:
 def test_a_namespace_of_another_tenant_is_another() -> None:
     one, two = (HASHES.topic(f"persistent://{tenant}/shop/x") for tenant in ("a", "b"))
     assert one.split("/")[3] != two.split("/")[3]
+
+
+def test_a_namespaces_quotas_fit_its_topics() -> None:
+    hashes = NameHashes(b"salt")
+    quotas = hashes.quota_look(QuotaLook("acme/orders", 1, 5, None))
+    assert hashes.topic("persistent://acme/orders/paid").startswith(
+        f"persistent://{quotas.namespace}/"
+    )
+    assert quotas.size_bytes == 5
 
 
 def test_what_is_no_topic_is_hashed_whole() -> None:

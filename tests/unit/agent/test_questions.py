@@ -16,6 +16,7 @@ from headgate.agent.questions import (
     limits_paths,
     namespace_path,
     path_of,
+    quotas_path,
     subscription_limit_path,
 )
 
@@ -61,6 +62,7 @@ def test_the_guide_lists_everything_that_is_asked() -> None:
     text = GUIDE.read_text()
     asked = [path_of(kind, BROKER_OR_TOPIC[kind]) for kind in BROKER_OR_TOPIC]
     asked += [*limits_paths(TOPIC).values(), subscription_limit_path(TOPIC, "s"), VERSION, SETTINGS]
+    asked.append(quotas_path("acme/shop"))
     for path in asked:
         last = path.partition("?")[0].rpartition("/")[2]
         assert f"/{last}`" in text or f"`{last}`" in text, path
@@ -76,5 +78,8 @@ BROKER_OR_TOPIC = {
 
 
 def test_every_kind_of_look_is_in_the_guide() -> None:
-    others = {LookKind.BROKERS, LookKind.SURVEY, LookKind.TOPICS, LookKind.SWEEP, LookKind.LIMITS}
+    others = {
+        LookKind.BROKERS, LookKind.SURVEY, LookKind.TOPICS, LookKind.SWEEP, LookKind.LIMITS,
+        LookKind.QUOTAS,
+    }  # fmt: skip
     assert set(LookKind) == others | BROKER_OR_TOPIC.keys()

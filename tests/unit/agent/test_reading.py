@@ -86,6 +86,15 @@ def test_a_survey_has_other_names_for_some_figures() -> None:
     assert [consumer.permits for consumer in found.consumers] == [-3, 5]
 
 
+def test_a_topic_without_statistics_hides_no_other() -> None:
+    bundle = {"persistent": {f"{TOPIC}-{place}": {} for place in range(3)}}
+    bundle["persistent"][f"{TOPIC}-1"] = {"subscriptions": 3}
+    looks = survey_looks(json.dumps({"acme/ns": {"b": bundle}}).encode(), 7)
+    assert [next(looks).topic, next(looks).topic] == [f"{TOPIC}-0", f"{TOPIC}-2"]
+    with pytest.raises(ReadingError, match=f"not statistics of {TOPIC}-1"):
+        next(looks)
+
+
 @pytest.mark.parametrize("figure", ["-1", "NaN", "-Infinity", '"NaN"', "[]", "null", "true"])
 def test_a_figure_that_is_no_number_is_not_known(figure: str) -> None:
     body = '{"msgInCounter": %s, "subscriptions": {"s": {"msgBacklog": %s, "consumers": []}}}'

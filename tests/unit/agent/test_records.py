@@ -20,6 +20,13 @@ def at(second: int, step_ns: int = 0) -> Instants:
     return Instants(WALL + second * S + step_ns, second * S)
 
 
+def stored(made: RecordWindows, figures: Any, end: Instants) -> list[Record]:
+    """The messages of a window that is stored."""
+    found = list(made.window(figures, end))
+    made.commit()
+    return found
+
+
 def decoded(found: list[Record]) -> list[Batch]:
     return [decode(each.data) for each in found]
 
@@ -39,7 +46,7 @@ def test_counting_begins_with_the_first_row_and_rows_cover_the_time_between_look
     for minute in (1, 2, 3):
         looked_s = 60 * minute - 10
         figures = [subscription(looked_s), topic(looked_s + 2)]
-        found.append(decoded(list(made.window(figures, at(60 * minute)))))
+        found.append(decoded(stored(made, figures, at(60 * minute))))
     (one,), (two,), (three,) = (rows(each) for each in found)
     assert one["covered_from_ns"] == one["covered_to_ns"] == WALL + 50 * S
     assert (two["covered_from_ns"], two["covered_to_ns"]) == (WALL + 50 * S, WALL + 110 * S)
@@ -61,35 +68,35 @@ def test_counting_begins_with_the_first_row_and_rows_cover_the_time_between_look
 
 def test_a_subject_without_a_new_look_has_no_row() -> None:
     made = windows()
-    list(made.window([subscription(50)], at(60)))
-    (batch,) = decoded(list(made.window([subscription(50)], at(120))))
+    stored(made, [subscription(50)], at(60))
+    (batch,) = decoded(stored(made, [subscription(50)], at(120)))
     assert batch.rows == {}
-    (row,) = rows(decoded(list(made.window([subscription(170)], at(180)))))
+    (row,) = rows(decoded(stored(made, [subscription(170)], at(180))))
     assert row["covered_from_ns"] == WALL + 50 * S
     assert row["appended"] == 12_000
 
 
 def test_counting_that_began_anew_is_another_stream() -> None:
     made = windows()
-    list(made.window([subscription(50)], at(60)))
-    (row,) = rows(decoded(list(made.window([subscription(110, since_s=70)], at(120)))))
+    stored(made, [subscription(50)], at(60))
+    (row,) = rows(decoded(stored(made, [subscription(110, since_s=70)], at(120))))
     assert row["counting_since_ns"] == row["covered_from_ns"] == WALL + 110 * S
-    list(made.window([], at(180)))  # the history forgot it
-    (row,) = rows(decoded(list(made.window([subscription(230, since_s=70)], at(240)))))
+    stored(made, [], at(180))  # the history forgot it
+    (row,) = rows(decoded(stored(made, [subscription(230, since_s=70)], at(240))))
     assert row["counting_since_ns"] == WALL + 230 * S
-    (row,) = rows(decoded(list(made.window([subscription(290, since_s=70, acked=5)], at(300)))))
+    (row,) = rows(decoded(stored(made, [subscription(290, since_s=70, acked=5)], at(300))))
     assert (row["acked"], row["covered_from_ns"]) == (5, WALL + 230 * S)
     # A value that fell begins anew, too.
-    (row,) = rows(decoded(list(made.window([subscription(350, since_s=70, acked=4)], at(360)))))
+    (row,) = rows(decoded(stored(made, [subscription(350, since_s=70, acked=4)], at(360))))
     assert (row["acked"], row["counting_since_ns"]) == (0, WALL + 350 * S)
 
 
 def test_a_count_that_is_known_later_counts_from_then_on() -> None:
     made = windows()
-    list(made.window([subscription(50, acked=None)], at(60)))
-    (row,) = rows(decoded(list(made.window([subscription(110, acked=70)], at(120)))))
+    stored(made, [subscription(50, acked=None)], at(60))
+    (row,) = rows(decoded(stored(made, [subscription(110, acked=70)], at(120))))
     assert row["acked"] == 0
-    (row,) = rows(decoded(list(made.window([subscription(170, acked=90)], at(180)))))
+    (row,) = rows(decoded(stored(made, [subscription(170, acked=90)], at(180))))
     assert row["acked"] == 20
 
 
@@ -106,14 +113,14 @@ def test_each_broker_has_its_own_messages() -> None:
 
 def test_a_stepped_wall_clock_is_told_and_rows_go_on() -> None:
     made = windows()
-    list(made.window([subscription(50)], at(60)))
-    (batch,) = decoded(list(made.window([subscription(110)], at(120, step_ns=-3_600 * S))))
+    stored(made, [subscription(50)], at(60))
+    (batch,) = decoded(stored(made, [subscription(110)], at(120, step_ns=-3_600 * S)))
     assert batch.header.clock_step
     assert batch.header.window_start_ns <= batch.header.window_end_ns
     (row,) = rows([batch])
     assert row["covered_from_ns"] <= row["covered_to_ns"] == WALL + (110 - 3_600) * S
     assert row["counting_since_ns"] <= row["covered_from_ns"]
-    (batch,) = decoded(list(made.window([subscription(170)], at(180, step_ns=-3_600 * S))))
+    (batch,) = decoded(stored(made, [subscription(170)], at(180, step_ns=-3_600 * S)))
     assert not batch.header.clock_step
 
 
@@ -144,3 +151,30 @@ def test_figures_are_read_as_they_come() -> None:
 
     (batch,) = decoded(list(windows().window(figures(), at(60))))
     assert batch.rows == {Kind.SUBSCRIPTION: 1, Kind.TOPIC: 1}
+
+
+def test_a_window_that_is_not_stored_costs_no_time_and_no_amounts() -> None:
+    made = windows()
+    stored(made, [subscription(50)], at(60))
+    lost = list(made.window([subscription(110), topic(110)], at(120)))
+    (row,) = rows(decoded(lost))
+    assert row["covered_from_ns"] == WALL + 50 * S
+    again = stored(made, [subscription(170), topic(170)], at(180))
+    (row,) = rows(decoded(again))
+    assert (row["covered_from_ns"], row["covered_to_ns"]) == (WALL + 50 * S, WALL + 170 * S)
+    assert (row["appended"], row["state_no_consumer_ns"]) == (12_000, 120 * S)
+    # Nothing of the lost one is anywhere, so its numbers are free.
+    assert [each.seq for each in again] == [each.seq for each in lost] == [1]
+    assert again[0].header.window_start_ns == WALL + 50 * S
+    (topic_row,) = rows(decoded(again), Kind.TOPIC)
+    assert topic_row["covered_from_ns"] == topic_row["covered_to_ns"] == WALL + 170 * S
+
+
+def test_a_step_of_the_clock_is_told_by_the_window_that_is_stored() -> None:
+    made = windows()
+    stored(made, [subscription(50)], at(60))
+    list(made.window([subscription(110)], at(120, step_ns=3_600 * S)))
+    (batch,) = decoded(stored(made, [subscription(170)], at(180, step_ns=3_600 * S)))
+    assert batch.header.clock_step
+    (batch,) = decoded(stored(made, [subscription(230)], at(240, step_ns=3_600 * S)))
+    assert not batch.header.clock_step

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
 from headgate.access.client_config import ClientConfig
 from headgate.agent.cluster_client import ClusterClient
+from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
-from headgate.agent.looks import LimitsLook, ProofLook, TopicLook
+from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.request_budget import RequestBudget
-from headgate.agent.scout import Scope, Scout
+from headgate.agent.scout import SURVEY_SLICE, Scope, Scout
+from headgate.agent.shared_history import SharedHistory
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_HOUR, NS_PER_S, S_PER_HOUR
 from headgate.testing.fake_cluster import FakeCluster, Faults, InlineExecutor
@@ -34,6 +37,8 @@ class NotedHistory:
         self.gone: list[str] = []
         self.unreachable: list[tuple[str, str]] = []
         self.forgotten_ns: list[int] = []
+        self.namespaces: list[str] = []
+        self.quotas: dict[str, QuotaLook] = {}
 
     def note_look(self, look: TopicLook) -> None:
         self.looks[look.topic] = look
@@ -67,6 +72,12 @@ class NotedHistory:
     def limits_wanted(self, count: int, now_ns: int) -> list[str]:
         return self.suspects(count, now_ns)
 
+    def note_quotas(self, quotas: QuotaLook) -> None:
+        self.quotas[quotas.namespace] = quotas
+
+    def quotas_wanted(self, count: int, now_ns: int) -> list[str]:
+        return [name for name in self.namespaces if name not in self.quotas][:count]
+
     def forget(self, before_ns: int) -> None:
         self.forgotten_ns.append(before_ns)
 
@@ -81,9 +92,10 @@ class Run(Setting):
         scope: Scope | None = None,
         config: ClientConfig | None = None,
         periods: LookPeriods | None = None,
+        history: Any = None,
     ) -> None:
         super().__init__(cluster, faults, config)
-        self.history = NotedHistory()
+        self.history = history or NotedHistory()
         self.plan = LookPlan(periods)
         self.budget = RequestBudget()
         self.scout = Scout(
@@ -494,3 +506,58 @@ def test_a_question_for_an_owner_counts() -> None:
     run.play(60)
     assert any("/lookup/" in url for url in run.transport.urls)
     assert run.scout.figures.requests == len(run.transport.sent_at_ns)
+
+
+def quota_cluster() -> FakeCluster:
+    """A topic with few and large messages is near its quota, beside many with more messages."""
+    cluster = FakeCluster(list(BROKERS))
+    cluster.add(many_topics(30, backlogs=30))
+    large = FakeTopic(TOPIC, 1.0, [FakeSubscription(permits=0)], entry_bytes=1_000_000)
+    own = FakeTopic(
+        f"{TOPIC}-own", 0.5, [FakeSubscription(permits=0)], entry_bytes=500_000, quota_bytes=10**9
+    )
+    cluster.add([large, own])
+    cluster.quotas["acme/shop"] = {"destination_storage": {"limitSize": 700_000_000}}
+    return cluster
+
+
+def test_a_topic_near_its_quota_is_seen_among_larger_backlogs() -> None:
+    history = SharedHistory(ClusterHistory("c"))
+    run = Run(quota_cluster(), scope=Scope(suspects_max=20), history=history)
+    run.play(200)
+    levels = {level.topic: level for level in history.levels()}
+    assert levels[TOPIC].limit == 700_000_000
+    assert levels[TOPIC].seconds_to_breach == pytest.approx(500, rel=0.1)
+    assert levels[TOPIC].period_s is not None
+    assert levels[TOPIC].period_s < 15
+    # Its own quota was found out by a close look in turn.
+    assert levels[f"{TOPIC}-own"].limit == 10**9
+    assert run.scout.problems == {}
+    asked = [url for url in run.transport.urls if url.endswith("/acme/shop/backlogQuotaMap")]
+    assert len(asked) == 1
+
+
+def test_a_large_survey_is_read_between_other_looks() -> None:
+    cluster = FakeCluster(list(BROKERS[:1]))
+    cluster.add(many_topics(2 * SURVEY_SLICE + 5))
+    run = Run(cluster)
+    read = []
+    while len(run.history.looks) < len(cluster.topics):
+        wait_s = run.scout.step()
+        read.append(len(run.history.looks))
+        run.clock.advance(round(wait_s * NS_PER_S))
+    found = list(dict.fromkeys(read))
+    assert [found[found.index(SURVEY_SLICE)], found[-2], found[-1]] == [
+        SURVEY_SLICE, 2 * SURVEY_SLICE, 2 * SURVEY_SLICE + 5,
+    ]  # fmt: skip
+    assert run.scout.figures.looks[LookKind.SURVEY] == 1
+
+
+def test_a_stop_reads_a_survey_to_its_end() -> None:
+    cluster = FakeCluster(list(BROKERS[:1]))
+    cluster.add(many_topics(SURVEY_SLICE + 5))
+    run = Run(cluster)
+    while not run.history.looks:
+        run.clock.advance(round(run.scout.step() * NS_PER_S))
+    run.scout.close()
+    assert len(run.history.looks) == SURVEY_SLICE + 5

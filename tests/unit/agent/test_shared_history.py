@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.looks import ProofLook
 from headgate.agent.shared_history import SharedHistory, UnknownTopicError
 from headgate.explain.delivery import Instant
@@ -82,6 +83,16 @@ def test_looks_go_on_while_figures_are_read() -> None:
     done.start()
     done.join(timeout=10)
     assert not done.is_alive()
+
+
+def test_a_survey_that_may_be_older_than_a_close_look_counts_nothing() -> None:
+    shared = SharedHistory(ClusterHistory("c"))
+    shared.note_look(look(1, published=1_000))
+    shared.note_look(look(31, published=4_000))
+    shared.note_look(look(32, published=500, is_survey=True))
+    shared.note_look(look(36, published=4_500))
+    (topic,) = shared.figures()
+    assert topic.values["msgs_in"] == 3_500
 
 
 def test_brokers_that_do_not_answer_and_the_backlogs_of_all_topics() -> None:

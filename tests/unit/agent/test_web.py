@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.agent import web
+from headgate.agent.metrics import PortCertificate
 from tests.unit.agent.looks import TOPIC, backlog, look
 from tests.unit.agent.watched import Watch, ask
 
@@ -92,3 +93,9 @@ def test_a_timeline_is_asked_for_as_of_a_broker() -> None:
         assert ask(where, watch)[1]["timeline"] is False
         assert ask(f"{where}?timeline=true", watch)[1]["timeline"] is True
         assert ask(f"{where}?timeline=yes", watch)[0] == 400
+
+
+def test_health_tells_of_a_certificate_that_ends() -> None:
+    assert ask("/health")[1]["tlsProblem"] is None
+    certificate = PortCertificate(1, 0, "it ends")
+    assert ask("/health", certificate=certificate)[1]["tlsProblem"] == "it ends"

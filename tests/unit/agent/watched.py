@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.agent.cluster_states import Requests
-from headgate.agent.metrics import ClusterCounts
+from headgate.agent.metrics import ClusterCounts, PortCertificate
 from headgate.agent.page_routes import ROLE_KEY
 from headgate.agent.shared_history import SharedHistory
 from headgate.agent.standing import Standing
@@ -45,7 +45,11 @@ class Watch:
 
 
 def ask(
-    path: str, *watches: Watch, method: str = "GET", role: str | None = None
+    path: str,
+    *watches: Watch,
+    method: str = "GET",
+    role: str | None = None,
+    certificate: PortCertificate | None = None,
 ) -> tuple[int, Any, str]:
     """Status, body (parsed if it is JSON) and content type."""
     sent: list[dict[str, Any]] = []
@@ -66,7 +70,8 @@ def ask(
         "asgi": {"version": "3.0"}, **({} if role is None else {ROLE_KEY: role}),
     }  # fmt: skip
     with ThreadPoolExecutor(1) as pool:
-        app = AgentRoutes(watches or (Watch("prod"),), ManualClock(), pool).app()
+        clusters = watches or (Watch("prod"),)
+        app = AgentRoutes(clusters, ManualClock(), pool, lambda: certificate).app()
         asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
     begin = sent[0]
     body = b"".join(message.get("body", b"") for message in sent[1:])

@@ -26,8 +26,10 @@ NOW_S = 1_763_719_200.0
 
 def test_other_machines_need_tokens_or_a_word_of_the_operator() -> None:
     assert check_agent_address(PortSettings(), is_insecure_allowed=False) == ""
-    key = PortSettings(host="0.0.0.0", public_key="k", roles=("a",))
+    key = PortSettings(host="0.0.0.0", public_key="k", roles=("a",), tls={"tlsKeyFilePath": "k"})
     assert check_agent_address(key, is_insecure_allowed=False) == ""
+    plain = PortSettings(host="0.0.0.0", public_key="k", roles=("a",))
+    assert "without TLS" in check_agent_address(plain, is_insecure_allowed=False)
     outside = PortSettings(host="0.0.0.0")
     with pytest.raises(OpenAddressError, match="not allowed without tokens"):
         check_agent_address(outside, is_insecure_allowed=False)

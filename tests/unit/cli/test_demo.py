@@ -13,7 +13,7 @@ from rich.console import Console
 
 from headgate.base.errors import InputError
 from headgate.cli.group import EXIT_INTERRUPTED, main
-from headgate.demo.run import DemoOptions
+from headgate.demo.run import KEPT_S, DemoOptions
 
 
 class _Demo:
@@ -55,6 +55,16 @@ def test_options(demo: _Demo) -> None:
     words = ["demo", "--seconds", "15", "--no-spark", "--out", "here", "--keep"]
     assert CliRunner().invoke(main, words).exit_code == 0
     assert demo.options == DemoOptions(15.0, False, "here", keep=True)
+
+
+def test_the_help_says_how_long_clients_stay() -> None:
+    said = " ".join(CliRunner().invoke(main, ["demo", "--help"]).stdout.split())
+    assert f"their clients run for {KEPT_S // 60} minutes more" in said
+
+
+def test_a_demo_can_be_secured(demo: _Demo) -> None:
+    assert CliRunner().invoke(main, ["demo", "--secured"]).exit_code == 0
+    assert demo.options == DemoOptions(60.0, secured=True)
 
 
 def test_a_wrong_verdict_reaches_the_shell(demo: _Demo) -> None:

@@ -61,3 +61,8 @@ def test_a_call_can_be_pasted() -> None:
     assert words[4:6] == ["-H", "Content-Type: application/json"]
     assert json.loads(words[7]) == {"rate": 5, "why": "slow"}
     assert HttpCall("PUT", "/y").curl("http://h") == "curl -X PUT http://h/y"
+
+
+def test_a_call_with_credentials_names_their_file() -> None:
+    words = shlex.split(HttpCall("PUT", "/y").curl("http://h", "/tmp/my demo/admin.header"))
+    assert words == ["curl", "-X", "PUT", "http://h/y", "-H", "@/tmp/my demo/admin.header"]

@@ -17,6 +17,8 @@ from headgate.app.ports import Urls
 from headgate.base.errors import InputError
 from headgate.demo import adaptive, run
 from headgate.demo.admin import HttpCall
+from headgate.demo.children import ChildFailedError
+from headgate.demo.credentials import UNSECURED, Credentials
 from headgate.demo.findings import Finding
 from headgate.demo.follow import Snapshot
 from headgate.demo.rule import Sample
@@ -39,6 +41,8 @@ class _Time:
 
     def __init__(self) -> None:
         self.now_s = 0.0
+        self.interrupted_at_s = math.inf
+        """When somebody presses Ctrl-C."""
 
     def monotonic(self) -> float:
         return self.now_s
@@ -48,6 +52,8 @@ class _Time:
 
     def sleep(self, seconds: float) -> None:
         self.now_s += seconds
+        if self.now_s > self.interrupted_at_s:
+            raise KeyboardInterrupt
 
 
 class _Play:
@@ -67,8 +73,11 @@ class _Play:
         self.calls: list[HttpCall] = []
         self.steps: list[str] = []
         self.kept_s = 0.0
-        self.interrupted_at_s = math.inf
-        """When somebody presses Ctrl-C."""
+        self.failed_at_s = math.inf
+        """When a client process ends by itself."""
+        self.ended_at_s = math.inf
+        """When the demo ends its clients."""
+        self.credentials = UNSECURED
 
     def explain(self) -> dict[Subject, Finding]:
         if not self.calls or not self.drains:
@@ -103,9 +112,10 @@ class _Stage:
         }
 
     def __call__(
-        self, folder: Path, _scenes: object, seconds: float, kept_s: float = 0.0
+        self, folder: Path, _scenes: object, seconds: float, kept_s: float, given: Credentials
     ) -> _Stage:
         assert folder.is_dir()
+        self._play.credentials = given
         self._play.kept_s = kept_s
         self._play.snapshots = iter(snapshots(seconds))
         self._play.adaptive_snapshots = iter(adaptive_snapshots(seconds))
@@ -124,8 +134,12 @@ class _Stage:
         return self._play.explain()
 
     def check_clients(self) -> None:
-        if self._play.time.now_s > self._play.interrupted_at_s:
-            raise KeyboardInterrupt
+        if self._play.time.now_s > self._play.failed_at_s:
+            raise ChildFailedError("consumers: it ended with status 1")
+
+    def end_clients(self) -> None:
+        self._play.steps.append("end of clients")
+        self._play.ended_at_s = self._play.time.now_s
 
     def limit_snapshot(self, what: Subject) -> Snapshot:
         assert what == MOVING
@@ -204,16 +218,16 @@ def test_the_limit_named_by_explain_is_raised(play: _Play) -> None:
     assert "explain names for payments / audit: subscription limit 50 msg/s (topic policy)" in text
 
 
-def _kept() -> tuple[int, str]:
+def _kept(*, secured: bool = False) -> tuple[int, str]:
     console = Console(file=io.StringIO(), width=100, record=True)
-    status = run_demo(DemoOptions(20.0, spark=False, keep=True), console)
+    status = run_demo(DemoOptions(20.0, spark=False, keep=True, secured=secured), console)
     return status, console.export_text()
 
 
 def test_what_is_kept_has_all_situations_again_until_ctrl_c(play: _Play) -> None:
     what = subject("payments / audit")
     play.found[what] = replace(play.found[what], backlog=2_000)
-    play.interrupted_at_s = 300.0
+    play.time.interrupted_at_s = 300.0
     status, text = _kept()
     assert status == 0
     assert play.kept_s == run.KEPT_S
@@ -226,13 +240,56 @@ def test_what_is_kept_has_all_situations_again_until_ctrl_c(play: _Play) -> None
     for each in SUBJECTS:
         assert each.text in text.partition("Open the page")[2]
     assert run.KEEP_HINT not in text
-    assert play.steps[-1] == "end"
+    assert "clients have ended" not in text
+    assert play.steps == ["brokers", "clients", "go", "end"]
     assert 300 < play.time.now_s < 310
 
 
-def test_what_is_kept_ends_before_a_disk_is_full(play: _Play) -> None:
-    assert _kept()[0] == 0
-    assert run.KEPT_S < play.time.now_s < 2 * run.KEPT_S
+_LONG_S = 100_000.0
+
+
+def test_clients_end_before_a_disk_is_full_and_the_pages_stay(play: _Play) -> None:
+    play.time.interrupted_at_s = _LONG_S
+    status, text = _kept()
+    assert status == 0
+    assert play.steps == ["brokers", "clients", "go", "end of clients", "end"]
+    assert run.KEPT_S < play.ended_at_s < run.KEPT_S + 60
+    assert play.time.now_s >= _LONG_S
+    said = " ".join(text.split())
+    assert said.count("the clients have ended after 15 min, before backlogs fill the disk;") == 1
+
+
+def test_pages_stay_where_a_client_fails(play: _Play) -> None:
+    play.failed_at_s, play.time.interrupted_at_s = 200.0, _LONG_S
+    status, text = _kept()
+    assert status == 0
+    assert 200 < play.ended_at_s < 210
+    assert play.time.now_s >= _LONG_S
+    said = " ".join(text.split())
+    assert said.count("clients have ended, so nothing moves any more (consumers: it ended") == 1
+
+
+def test_a_secured_demo_says_where_the_administrators_token_is(
+    play: _Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    play.time.interrupted_at_s = 300.0
+    status, text = _kept(secured=True)
+    assert status == 0
+    made = play.credentials
+    path = made.token_path("admin")
+    assert path.startswith(f"{tmp_path}/")
+    assert f"\n  Sign in with the token in {path}\n" in text
+    assert f" -H @{made.header_path}\n" in text
+    assert made.headers["Authorization"].removeprefix("Bearer ") not in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plain_demo_has_no_credentials(play: _Play) -> None:
+    _, text = _run()
+    assert play.credentials == UNSECURED
+    assert "--secured" not in text
+    assert "admin.header" not in text
 
 
 class _Job:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pulsar
@@ -13,6 +14,7 @@ import pytest
 from headgate.demo import workers
 from headgate.demo.workers import (
     BacklogSpec,
+    Clients,
     ConsumerSpec,
     ProducerSpec,
     WorkSpec,
@@ -175,5 +177,22 @@ def test_a_spec_is_parsed_from_its_command_line() -> None:
         (ProducerSpec("pulsar://a", "t", (5, 10), 2.5, 100),),
         (ConsumerSpec("pulsar://a", "t", "s", None, 100), ConsumerSpec("b", "u", "s", 40, 10)),
         (BacklogSpec("pulsar://a", "t", 7),),
+        "/of a run/producer.token",
     )
     assert WorkSpec.from_json(spec.to_json()) == spec
+
+
+def test_clients_present_the_token_that_their_file_has_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[dict[str, Any]] = []
+    monkeypatch.setattr(pulsar, "Client", lambda url, **given: made.append({"url": url, **given}))
+    monkeypatch.setattr(pulsar, "AuthenticationToken", lambda supplier: supplier)
+    Clients().get("pulsar://a")
+    path = tmp_path / "producer.token"
+    Clients(str(path)).get("pulsar://b")
+    plain, secured = made
+    assert (plain["url"], plain["authentication"]) == ("pulsar://a", None)
+    for token in ("one", "two"):
+        path.write_text(f"{token}\n")
+        assert secured["authentication"]() == token

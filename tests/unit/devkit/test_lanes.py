@@ -33,23 +33,31 @@ def test_all_lanes_with_tests_run_unless_some_are_named(tree: Path) -> None:
 
 
 def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(DevError, match="no test lane 'units': lint, unit, simulation"):
+    with pytest.raises(DevError, match="no test lane 'units': lint, rates, waits"):
         lanes.wanted_lanes(["units"])
 
 
-def test_lanes_that_no_clock_decides_run_behind_those_that_leave_room() -> None:
+def test_lanes_that_measure_time_run_first_and_the_others_behind_them() -> None:
     assert lanes.order_of(lanes.NAMES) == Order(
-        beside=["rates", "waits", "service", "spark"],
-        behind=["lint", "unit", "simulation", "faults", "alerts"],
-        after=["page", "demo"],
+        first=["rates", "waits", "page", "service", "demo"],
+        behind=["lint", "unit", "simulation", "faults", "spark", "alerts"],
     )
-    assert lanes.order_of(["unit", "faults"]) == Order([], [], ["unit", "faults"])
-    assert lanes.order_of(["unit", "waits"]) == Order(["waits"], ["unit"], [])
+    assert lanes.order_of(["unit", "faults"]) == Order(["unit", "faults"], [])
+    assert lanes.order_of(["unit", "waits"]) == Order(["waits"], ["unit"])
 
 
 def test_only_lanes_with_real_processes_are_timed() -> None:
     found = {lane.name for lane in lanes.LANES if lane.is_timed}
     assert found == {"service", "rates", "waits", "page", "spark", "demo"}
+
+
+def test_every_lane_that_runs_first_gives_its_tests_a_second_attempt() -> None:
+    assert all(lane.is_timed for lane in lanes.LANES if lane.is_first)
+
+
+def test_a_lane_begins_after_one_that_runs_first() -> None:
+    first = {lane.name for lane in lanes.LANES if lane.is_first}
+    assert {lane.after for lane in lanes.LANES if lane.after} <= first
 
 
 def test_two_processors_can_do_the_budgets_of_all_lanes_in_the_time_for_all() -> None:
@@ -65,3 +73,9 @@ def test_every_folder_of_tests_belongs_to_a_lane() -> None:
         for path in (lanes.ROOT / "tests").rglob("test_*.py")
     }
     assert found <= owned
+
+
+def test_every_test_of_the_demo_has_the_mark_that_its_lane_selects() -> None:
+    files = [*(lanes.ROOT / "tests/demo").glob("test_*.py")]
+    assert files
+    assert all("\npytestmark = pytest.mark.alone\n" in path.read_text() for path in files)

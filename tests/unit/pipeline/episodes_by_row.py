@@ -181,6 +181,7 @@ def _segment(
         "growth_messages": minutes[-1]["backlog_messages"] - _backlog_start(minutes[0]),
         "oldest_age_max_ns": max(minute["oldest_age_max_ns"] or 0 for minute in minutes),
         **_blame_columns(minutes),
+        "stuck_ns": sum(minute["state_stuck_ns"] or 0 for minute in minutes),
         **_lost_columns(minutes),
         "completeness": min(1.0, covered_ns / (end_ns - start_ns)),
         "evidence": _evidence(minutes),
@@ -249,6 +250,7 @@ def _judged(figures: dict[str, Any], start_ns: int, end_ns: int, ending: Ending)
         share=0.0 if cause is None else blame[cause] / total_ns,
         second=second,
         second_share=0.0 if second is None else blame[second] / total_ns,
+        is_stuck=figures["stuck_ns"] > 0.5 * figures["blame_broker_ns"],
         evicted=figures["evicted"],
         evicted_by=evicted_by_text(figures),
         expired=figures["expired"],
@@ -290,7 +292,7 @@ def _joined(segments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first, last = segments[0], segments[-1]
     start_ns, end_ns = first["segment_start_ns"], last["segment_end_ns"]
     peak = max(segments, key=lambda segment: segment["peak_backlog_messages"])
-    summed = ("minutes", "growth_messages", *BLAME_COLUMNS)
+    summed = ("minutes", "growth_messages", *BLAME_COLUMNS, "stuck_ns")
     covered_ns = sum(
         s["completeness"] * (s["segment_end_ns"] - s["segment_start_ns"]) for s in segments
     )

@@ -146,17 +146,15 @@ def validity_sentence(facts: CertificateFacts, now_s: float) -> str:
     """Whether the certificate is valid, and how long."""
     if now_s < facts.begins_at_s:
         return (
-            f"the broker's certificate {facts.subject} is not valid yet: it begins in "
+            f"the certificate {facts.subject} is not valid yet: it begins in "
             f"{_left(facts.begins_at_s - now_s)}"
         )
     if now_s >= facts.expires_at_s:
         return (
-            f"the broker's certificate {facts.subject} has expired "
+            f"the certificate {facts.subject} has expired "
             f"{_left(now_s - facts.expires_at_s)} ago: clients refuse it"
         )
-    return (
-        f"the broker's certificate {facts.subject} expires in {_left(facts.expires_at_s - now_s)}"
-    )
+    return f"the certificate {facts.subject} expires in {_left(facts.expires_at_s - now_s)}"
 
 
 def _left(seconds: float) -> str:

@@ -32,7 +32,8 @@ def is_noise(report: Report, window: Report, amount: float) -> bool:
     """Whether an amount of a window is too small to be told from the looks' own error."""
     if not is_inferred(report):
         return False
-    return bool(amount < _SHOWN_SHARE * window["appendedPerS"] * window["windowS"])
+    published_per_s = window["appendedPerS"] or 0.0  # null where it is not known
+    return bool(amount < _SHOWN_SHARE * published_per_s * window["windowS"])
 
 
 def evidence_text(report: Report) -> str:
@@ -40,9 +41,23 @@ def evidence_text(report: Report) -> str:
     text = f"inferred from {count_text(report['looks'], 'look')}"
     if report["looks"] > 1:
         text += f" in {about_text(report['lookedForS'])}"
+    if proof := report.get("proof"):
+        text += f"; {_proof_text(proof)}"
     if report["notSeen"]:
         text += f"; not seen: {'; '.join(report['notSeen'])}"
     return text
+
+
+def _proof_text(proof: Report) -> str:
+    """What ``internalStats`` says of a dispatcher that is stuck."""
+    parts = [f"internalStats {about_text(proof['agoS'])} ago"]
+    if proof["readPosition"] is not None:
+        parts.append(f"read position {proof['readPosition']} of {proof['lastPosition'] or '?'}")
+    if proof["pendingReads"] is not None:
+        parts.append(f"{count_text(proof['pendingReads'], 'read')} under way")
+    if proof["hasPendingRead"]:
+        parts.append("the dispatcher believes that it reads")
+    return ", ".join(parts)
 
 
 def inferred_publishing_line(answer: Report) -> str:

@@ -67,10 +67,12 @@ def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
         if window["windowS"] < WINDOW_S_MIN:
             continue
         change = window["backlogEnd"] - window["backlogStart"]
-        text = (
-            f"{rate_text(window['appendedPerS'])}/s published,"
-            f" {rate_text(window['ackedPerS'])}/s acknowledged, backlog {change:+,}"
-        )
+        rates = [
+            f"{rate_text(window[field])}/s {what}, "
+            for field, what in (("appendedPerS", "published"), ("ackedPerS", "acknowledged"))
+            if window[field] is not None
+        ]
+        text = f"{''.join(rates)}backlog {change:+,}"
         for what in ("skipped", "expired", "evicted", "rewound", "redelivered"):
             if window[what] and not is_noise(report, window, window[what]):
                 text += f", {window[what]:,} {what}"

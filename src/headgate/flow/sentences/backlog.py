@@ -7,6 +7,7 @@ is not known.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from headgate.base.texts import duration, number, percent
 from headgate.base.units import NS_PER_S
@@ -18,6 +19,10 @@ NOTHING_PER_S = 0.05
 """The sentence calls a rate below this "nothing"."""
 INFERRED_TEXT = "(inferred from counters)"
 """The end of a sentence whose account of time was inferred from counters."""
+UNLOAD: Final = "unload the topic"
+"""What ends a stuck dispatcher: it is made anew."""
+STUCK_SHARE_MIN: Final = 0.5
+"""A dispatcher that was stuck for more than this part of the broker's time is the cause."""
 _MOST = 0.5
 _KEEPS_UP = 0.95
 """A consumer that gets this part of what is published keeps up with it."""
@@ -213,7 +218,7 @@ def _named_limit(judgement: Judgement, facts: Circumstances, limiter: Verdict) -
 def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     text = "the consumer is the bottleneck"
     advice = "faster or more consumers would help"
-    if facts.one_at_a_time and facts.partitions <= 1:
+    if _only_one_works(facts):
         advice = "a faster consumer would help, another would only stand by"
     if judgement.bystander or judgement.second not in THROTTLED:
         advice += ", a higher limit would not"
@@ -253,6 +258,11 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         limit = _limit_and_source(facts.limit, counted, facts.limit_source)
         text += f"; the limit of {limit} is not what holds it back"
     return f"{text}; {advice}"
+
+
+def _only_one_works(facts: Circumstances) -> bool:
+    """Whether a further consumer would get nothing."""
+    return facts.one_at_a_time and facts.partitions <= 1
 
 
 def _has_ended(judgement: Judgement, facts: Circumstances) -> bool:
@@ -308,7 +318,8 @@ def _too_late(facts: Circumstances) -> tuple[str, str]:
             text,
             "it receives as fast as is published: let it acknowledge earlier, or raise the quota",
         )
-    return text, "faster or more consumers, earlier acknowledgements or a larger quota would help"
+    who = "a faster consumer" if _only_one_works(facts) else "faster or more consumers"
+    return text, f"{who}, earlier acknowledgements or a larger quota would help"
 
 
 def _throttled(judgement: Judgement, facts: Circumstances) -> str:
@@ -339,7 +350,7 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
 
 
 def _broker(judgement: Judgement, facts: Circumstances) -> str:
-    if facts.stuck_share > _MOST * judgement.shares[Verdict.BROKER]:
+    if facts.stuck_share > STUCK_SHARE_MIN * judgement.shares[Verdict.BROKER]:
         return _stuck(facts)
     text = f"the broker itself took most of the time{_since(facts)}"
     text += " (seeking, failing over, reading from disk or sending)"
@@ -357,7 +368,7 @@ def _stuck(facts: Circumstances) -> str:
         permits = f"{facts.permits:,}{of} permits"
     return (
         f"the dispatcher is stuck{_since(facts)}: the consumer has {permits} free"
-        f"{_backlog(facts)}, and the broker sends nothing; unload the topic"
+        f"{_backlog(facts)}, and the broker sends nothing; {UNLOAD}"
     )
 
 

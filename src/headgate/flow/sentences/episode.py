@@ -11,6 +11,7 @@ from typing import Final
 
 from headgate.base.texts import duration, percent
 from headgate.flow.account.verdict import Verdict
+from headgate.flow.sentences.backlog import UNLOAD
 from headgate.flow.sentences.lost import evicted_text, expired_text, unacknowledged_text
 
 _BLAMED: Final = {
@@ -42,7 +43,8 @@ class EpisodeFacts:
     """One backlog from ``since`` to ``until``, ``seconds`` later; largest at ``peak_at``.
 
     Instants are formatted texts. If ``begins_before``, the backlog existed before ``since``.
-    ``cause`` and ``second`` are to blame for ``share`` and ``second_share`` of the time. Backlog
+    ``cause`` and ``second`` are to blame for ``share`` and ``second_share`` of the time; if
+    ``is_stuck``, the broker was because its dispatcher was stuck. Backlog
     quotas evicted ``evicted`` messages, ``evicted_by`` last
     (:func:`headgate.flow.sentences.quota.quota_text`), and ``expired`` reached their age, by the
     TTL ``expired_by`` last (:func:`headgate.flow.expiry.ttl_text`).
@@ -59,10 +61,17 @@ class EpisodeFacts:
     share: float = 0.0
     second: Verdict | None = None
     second_share: float = 0.0
+    is_stuck: bool = False
     evicted: int = 0
     evicted_by: str = ""
     expired: int = 0
     expired_by: str = ""
+
+
+def _blamed(facts: EpisodeFacts, cause: Verdict) -> str:
+    if facts.is_stuck and cause is Verdict.BROKER:
+        return "the broker's dispatcher, which was stuck,"
+    return _BLAMED[cause]
 
 
 def episode_sentence(facts: EpisodeFacts) -> str:
@@ -80,9 +89,13 @@ def episode_sentence(facts: EpisodeFacts) -> str:
     text += f", at most {facts.peak_messages:,} {'message' if is_one else 'messages'}"
     text += f" (at {facts.peak_at})"
     if facts.cause is not None:
-        text += f"; {_BLAMED[facts.cause]} is to blame for {percent(facts.share)} of the time"
+        text += (
+            f"; {_blamed(facts, facts.cause)} is to blame for {percent(facts.share)} of the time"
+        )
         if facts.second is not None:
-            text += f", {_BLAMED[facts.second]} for {percent(facts.second_share)}"
+            text += f", {_blamed(facts, facts.second)} for {percent(facts.second_share)}"
+    if facts.is_stuck and goes_on:
+        text += f"; {UNLOAD}"
     if facts.evicted:
         lost = evicted_text(facts.evicted, facts.evicted_by)
         text += f"; {lost} {unacknowledged_text(facts.evicted)}"

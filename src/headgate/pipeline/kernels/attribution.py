@@ -25,6 +25,7 @@ from headgate.pipeline.kernels.account_windows import (
 from headgate.pipeline.kernels.array_types import Flags
 from headgate.pipeline.kernels.ranges import (
     SOLE_SHARE_MIN,
+    one_at_a_time,
     permits_of,
     range_circumstances,
     range_windows,
@@ -66,6 +67,7 @@ INPUT_COLUMNS: Final = (
     "oldest_age_max_ns",
     "permits",
     "consumers",
+    "type",
     *EVICTED_BY,
     *EXPIRED_BY,
     *LIMIT_COLUMNS,
@@ -132,6 +134,7 @@ def _minute_circumstances(
             table.column(f"limit_{level.name.lower()}_source").combine_chunks() for level in Level
         ),
         permits=permits_of(table),
+        one_at_a_time=one_at_a_time(table),
         evicted_by=table.select(EVICTED_BY),
         expired_by=table.select(EXPIRED_BY),
         since_s=np.where(most == judged.verdict, span_s, np.nan),

@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.flow.account.verdict import INFERRED, MEASURED, Verdict
+from headgate.flow.sentences.backlog import STUCK_SHARE_MIN
 from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_sentence
 from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.column_values import quotients, texts_by_code
 from headgate.pipeline.kernels.sentences import evicted_by_text, expired_by_text, texts_of_lost
 from headgate.pipeline.tables.attribution import BLAMES
-from headgate.pipeline.tables.episodes import BLAME_COLUMNS
+from headgate.pipeline.tables.episodes import BLAME_COLUMNS, STUCK_COLUMN
 from headgate.pipeline.time_span import minute_text
 
 SECOND_SHARE_MIN: Final = 0.05
@@ -28,6 +29,7 @@ SECOND_SHARE_MIN: Final = 0.05
 
 NO_CAUSE: Final = BLAMES.index(Verdict.NONE.value)
 """The place of NONE in ``BLAMES``."""
+_BROKER: Final = BLAMES.index(Verdict.BROKER.value)
 _VERDICTS: Final = tuple(Verdict(blame) for blame in BLAMES)
 
 
@@ -69,6 +71,8 @@ class EpisodeFigures:
     oldest_age_ns_max: Longs
     blame_ns: Longs
     """Time by cause, [BLAMES, n]."""
+    stuck_ns: Longs
+    """Time in which the broker's dispatcher was stuck."""
     covered_ns: Doubles
     """Time that was sampled."""
     evicted: Longs
@@ -96,6 +100,7 @@ class EpisodeFigures:
             "growth_messages": pa.array(self.growth),
             "oldest_age_max_ns": pa.array(self.oldest_age_ns_max),
             **dict(zip(BLAME_COLUMNS, map(pa.array, self.blame_ns), strict=True)),
+            STUCK_COLUMN: pa.array(self.stuck_ns),
             "evicted": pa.array(self.evicted),
             **{name: self.evicted_by.column(name) for name in self.evicted_by.column_names},
             "expired": pa.array(self.expired),
@@ -129,9 +134,10 @@ class EpisodeFigures:
         seconds = quotients(self.end_ns - self.start_ns, np.full_like(rows, NS_PER_S))
         evicted_by = texts_of_lost(self.evicted_by, self.evicted, rows, evicted_by_text)
         expired_by = texts_of_lost(self.expired_by, self.expired, rows, expired_by_text)
+        is_stuck = self.stuck_ns > STUCK_SHARE_MIN * self.blame_ns[_BROKER]
         facts = (
             self.start_ns, self.end_ns, seconds, self.peak, peak_ns, self.before, cause, share,
-            second, second_share, self.evicted, self.expired,
+            second, second_share, is_stuck, self.evicted, self.expired,
         )  # fmt: skip
         return [
             episode_sentence(
@@ -147,6 +153,7 @@ class EpisodeFigures:
                     share=0.0 if first < 0 else of_first,
                     second=None if other < 0 else _VERDICTS[other],
                     second_share=0.0 if other < 0 else of_other,
+                    is_stuck=stuck,
                     evicted=evicted,
                     evicted_by=quota,
                     expired=expired,
@@ -164,6 +171,7 @@ class EpisodeFigures:
                 of_first,
                 other,
                 of_other,
+                stuck,
                 evicted,
                 expired,
             ) in zip(

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.flow.account.account import Cell
 from headgate.flow.account.verdict import INFERRED, Verdict
 from headgate.flow.sentences.episode import Ending
 from headgate.pipeline.kernels.account_windows import inferred_rows, longs
@@ -49,9 +50,11 @@ from headgate.pipeline.tables.episodes import (
     EPISODE_MINUTES_MIN,
     EPISODES,
     QUIET_MINUTES_MAX,
+    STUCK_COLUMN,
     SUBSTANTIAL_NS,
 )
 from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY
+from headgate.record.fields import STATE_FIELD_NAMES
 
 SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "minute")
 """Order of the input."""
@@ -75,8 +78,10 @@ JUDGED_COLUMNS: Final = (
 )
 """Columns of ``attribution`` that the kernel needs."""
 
+STUCK_STATE: Final = STATE_FIELD_NAMES[Cell.STUCK]
+
 MINUTE_FIGURES: Final = (
-    "skipped", "backlog_messages_start", "expired", *EVICTED_BY, *EXPIRED_BY,
+    "skipped", "backlog_messages_start", "expired", STUCK_STATE, *EVICTED_BY, *EXPIRED_BY,
 )  # fmt: skip
 """Columns of ``intervals`` of the same minute. The backlog in it counts delayed messages, as what
 is skipped does."""
@@ -339,6 +344,7 @@ def _figures(
         growth=growth,
         oldest_age_ns_max=np.maximum.reduceat(oldest, begins),
         blame_ns=np.add.reduceat(_blame_ns(table, members, covered_ns), begins, axis=1),
+        stuck_ns=np.add.reduceat(longs(table, STUCK_STATE)[members], begins),
         covered_ns=np.add.reduceat(covered_ns, begins),
         evicted=np.add.reduceat(evicted, begins),
         evicted_by=inside.select(EVICTED_BY).take(last_positive(evicted, begins)),
@@ -401,6 +407,7 @@ def joined_table(table: pa.Table) -> pa.Table:
         growth=np.add.reduceat(longs(table, "growth_messages"), begins),
         oldest_age_ns_max=np.maximum.reduceat(longs(table, "oldest_age_max_ns"), begins),
         blame_ns=np.add.reduceat(blame_ns, begins, axis=1),
+        stuck_ns=np.add.reduceat(longs(table, STUCK_COLUMN), begins),
         covered_ns=np.add.reduceat(covered_ns, begins),
         evicted=np.add.reduceat(evicted, begins),
         evicted_by=table.select(EVICTED_BY).take(last_positive(evicted, begins)),

@@ -37,7 +37,8 @@ from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY, INTERVALS
 from headgate.record.fields import STATE_FIELD_NAMES
 
 LAST_COLUMNS: Final = (
-    "to_ns", "backlog_messages", "delayed", "unacked", "permits", "consumers", "broker",
+    "to_ns", "backlog_messages", "delayed", "unacked", "permits", "consumers", "type",
+    "broker",
 )  # fmt: skip
 FIRST_COLUMNS: Final = ("from_ns", "backlog_messages_start", "delayed_start", "unacked_start")
 VOTE_COLUMNS: Final = tuple(f"voted_{verdict.value.lower()}_ns" for verdict in VERDICTS)

@@ -162,6 +162,7 @@ def range_circumstances(ranges: Ranges, judged: JudgementArrays) -> Circumstance
             for level, at in zip(Level, places, strict=True)
         ),
         permits=permits_of(runs).take(last),
+        one_at_a_time=one_at_a_time(runs)[ranges.ends],
         evicted_by=_last_with(ranges, "evicted", EVICTED_BY),
         expired_by=_last_with(ranges, "expired", EXPIRED_BY),
         since_s=np.array(
@@ -188,6 +189,15 @@ def permits_of(table: pa.Table) -> pa.Array:
     connected = pc.fill_null(pc.not_equal(table.column("consumers"), 0), False)
     permits = pc.if_else(connected, table.column("permits"), pa.scalar(None, pa.int64()))
     return permits.combine_chunks() if isinstance(permits, pa.ChunkedArray) else permits
+
+
+def one_at_a_time(table: pa.Table) -> Flags:
+    """Which subscriptions have one consumer that gets all messages. Of a partitioned topic another
+    consumer may get other partitions."""
+    alone = pc.is_in(table.column("type"), pa.array(["Exclusive", "Failover"]))
+    whole = pc.is_null(table.column("partition"))
+    found = pc.and_(pc.fill_null(alone, False), whole)
+    return np.asarray(found.to_numpy(), dtype=np.bool_)
 
 
 def _source(table: pa.Table, level: Level) -> pa.Array:

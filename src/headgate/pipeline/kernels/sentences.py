@@ -54,15 +54,17 @@ class CircumstanceArrays:
 
     ``sources``: by level, the sources of the limits that throttled. ``at_end`` and ``changed``
     ([Level, n]): the limits in force at the end, and whether they differ; None for windows of a
-    minute. ``permits``: null if no consumer is connected. ``evicted_by``: the quota that evicted
-    last, with the columns ``tables.intervals.EVICTED_BY``; ``expired_by``: the TTL that expired
-    messages last, with ``EXPIRED_BY``. ``since_s``: how long the verdict has been the same, NaN if
-    it is another at the end. ``silent_s``: time without an acknowledgement at the end. ``waiting``:
-    how many subscriptions waited for the blamed topic limit, 0 if there is none or it is not known.
+    minute. ``permits``: null if no consumer is connected. ``one_at_a_time``: whether one consumer
+    gets all messages. ``evicted_by``: the quota that evicted last, with the columns
+    ``tables.intervals.EVICTED_BY``; ``expired_by``: the TTL that expired messages last, with
+    ``EXPIRED_BY``. ``since_s``: how long the verdict has been the same, NaN if it is another at the
+    end. ``silent_s``: time without an acknowledgement at the end. ``waiting``: how many
+    subscriptions waited for the blamed topic limit, 0 if there is none or it is not known.
     """
 
     sources: tuple[pa.Array, ...]
     permits: pa.Array
+    one_at_a_time: Flags
     evicted_by: pa.Table
     expired_by: pa.Table
     since_s: Doubles
@@ -167,6 +169,7 @@ def _circumstances(
         "limit_at_end": at_end,
         "waiting_subscriptions": facts.waiting[rows].tolist(),
         "permits": facts.permits.take(pa.array(rows)).to_pylist(),
+        "one_at_a_time": facts.one_at_a_time[rows].tolist(),
         "hungry_share": _optional(_hungry_share(windows.cells_ns[:, rows], levels)),
         "appended_per_s": (windows.sums["appended"] / window_s)[rows].tolist(),
         "delivered_per_s": (windows.sums["msgs_out"] / window_s)[rows].tolist(),

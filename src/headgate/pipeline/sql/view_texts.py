@@ -17,7 +17,12 @@ from headgate.pipeline.kernels.rollup import AMOUNTS, ROLLUP_COLUMNS
 from headgate.pipeline.sql.columns import with_companions
 from headgate.pipeline.sql.dialect import Dialect
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, BLAMES
-from headgate.pipeline.tables.episodes import BLAME_COLUMNS, EPISODE_COLUMNS, EPISODES
+from headgate.pipeline.tables.episodes import (
+    BLAME_COLUMNS,
+    EPISODE_COLUMNS,
+    EPISODES,
+    STUCK_COLUMN,
+)
 from headgate.pipeline.tables.intervals import EVICTED_BY, EXPIRED_BY, INTERVALS
 from headgate.record.fields import PARK_CAUSES
 
@@ -66,7 +71,7 @@ def _cause(most: str, but: str = "") -> str:
 
 _LOST: Final = {"evicted": EVICTED_BY, "expired": EXPIRED_BY}
 """Columns with lost messages, and what took them last."""
-_SUMMED: Final = ("minutes", "growth_messages", *BLAME_COLUMNS, *_LOST)
+_SUMMED: Final = ("minutes", "growth_messages", *BLAME_COLUMNS, STUCK_COLUMN, *_LOST)
 _BLAMED: Final = " + ".join(name for _, name in _CAUSES)
 
 
@@ -133,6 +138,7 @@ SELECT {_KEY},
   continues_before, continues_after, is_open, ending, minutes, peak_backlog_messages, peak_minute,
   growth_messages, oldest_age_max_ns, oldest_age_max_ns / 1e9 AS oldest_age_max_s,
   {", ".join(f"{n}, {n} / 1e9 AS {n.removesuffix('_ns')}_s" for n in BLAME_COLUMNS)},
+  coalesce({STUCK_COLUMN}, 0) AS {STUCK_COLUMN}, coalesce({STUCK_COLUMN}, 0) / 1e9 AS stuck_s,
   cause,
   CASE WHEN second_ns > 0 AND second_ns >= {SECOND_SHARE_MIN:e} * ({_BLAMED})
     THEN {_cause("second_ns", "cause")} END AS second_cause,

@@ -49,6 +49,8 @@ for longer has enough minutes to be an episode."""
 
 BLAME_COLUMNS: Final = tuple(f"blame_{blame.lower()}_ns" for blame in BLAMES)
 
+STUCK_COLUMN: Final = "stuck_ns"
+
 _TIMESTAMP, _BOOLEAN = ColumnType.TIMESTAMP, ColumnType.BOOLEAN
 
 _KEY_COLUMNS: Final = tuple(c for c in ATTRIBUTION.columns if c.name in ATTRIBUTION_KEY)
@@ -100,6 +102,13 @@ _FIGURES: Final = (
             least=0,
         )
         for name, blame in zip(BLAME_COLUMNS, BLAMES, strict=True)
+    ),
+    TableColumn(
+        STUCK_COLUMN,
+        LONG,
+        "Time in which the broker's dispatcher was stuck, which blames the broker.",
+        NS,
+        least=0,
     ),
     TableColumn(
         "cause", STRING, "Cause of most of the time; null if there is none.", values=BLAMES

@@ -44,8 +44,8 @@ class FakeTopic:
     publishers: int = 1
     policies: Mapping[str, object] = field(default_factory=dict)
     """By the name of the route: ``dispatchRate``, ``publishRate``, ..."""
-    quota_bytes: int = -1
-    """Size of its backlog quota; -1 without one."""
+    quota_bytes: int | None = None
+    """Its own backlog quota; None: its namespace's."""
 
 
 @dataclass(slots=True)
@@ -60,6 +60,8 @@ class FakeCluster:
     settings: dict[str, str] = field(default_factory=dict)
     namespaces: dict[str, dict[str, object]] = field(default_factory=dict)
     """Policies by namespace."""
+    quotas: dict[str, dict[str, dict[str, object]]] = field(default_factory=dict)
+    """Backlog quotas by namespace, then type."""
     age_ns: int = 0
     """How long it has run when a transport to it is made."""
     epoch_ms: int = 1_750_000_000_000
@@ -99,6 +101,14 @@ class FakeCluster:
         index = zlib.crc32(name.encode()) % BUNDLES
         width = (1 << 32) // BUNDLES
         return f"0x{index * width:08x}_0x{(index + 1) * width - (index < BUNDLES - 1):08x}"
+
+    def quota_bytes(self, topic: FakeTopic) -> int:
+        """The size quota in force for a topic; -1 for none."""
+        if topic.quota_bytes is not None:
+            return topic.quota_bytes
+        quotas = self.quotas.get(str(parse_topic(topic.name).namespace), {})
+        size = quotas.get("destination_storage", {}).get("limitSize", -1)
+        return size if isinstance(size, int) else -1
 
     def namespace_topics(self, namespace: str) -> list[str]:
         """The topics and partitions of a namespace."""

@@ -18,6 +18,10 @@ _EVENTS = tuple(
     for level in ("Subscription", "Topic", "Broker")
     for dimension in ("Msg", "Bytes")
 )
+_NOT_IN_SURVEYS = (
+    "backlogQuotaLimitSize", "backlogQuotaLimitTime", "oldestBacklogMessageAgeSeconds",
+    "publishRateLimitedTimes", "ownerBroker",
+)  # fmt: skip
 _SINCE = "2026-11-20T23:46:32.913605358Z"
 
 
@@ -32,7 +36,7 @@ def topic_stats(cluster: FakeCluster, topic: FakeTopic, at_ns: int) -> dict[str,
         "bytesInCounter": published * size,
         "storageSize": published * size,
         "backlogSize": backlog * size,
-        "backlogQuotaLimitSize": topic.quota_bytes,
+        "backlogQuotaLimitSize": cluster.quota_bytes(topic),
         "backlogQuotaLimitTime": -1,
         "oldestBacklogMessageAgeSeconds": -1,
         "publishRateLimitedTimes": 0,
@@ -121,6 +125,8 @@ def survey(cluster: FakeCluster, broker: str, at_ns: int) -> dict[str, Any]:
         namespace = str(parse_topic(topic.name).namespace)
         bundle = found.setdefault(namespace, {}).setdefault(cluster.bundle(topic.name), {})
         stats = topic_stats(cluster, topic, at_ns)
+        for name in _NOT_IN_SURVEYS:
+            del stats[name]
         stats["msgInCount"], stats["bytesInCount"] = stats["msgInCounter"], stats["bytesInCounter"]
         for sub in stats["subscriptions"].values():
             for name in _EVENTS:

@@ -68,7 +68,7 @@ class FakeTransport:
         if refused is not None:
             return _reply(refused, {"reason": "This operation requires super-user access"})
         reply = self._answer(broker, where.path, url)
-        return reply._replace(body=faults.spoil(reply.body))
+        return reply._replace(body=faults.spoil(bytes(reply.body)))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -84,6 +84,8 @@ class FakeTransport:
             return _reply(200, survey(self._cluster, broker, self.at_ns))
         if parts[0] == "namespaces" and len(parts) == 3:
             return _reply(200, self._cluster.namespaces.get("/".join(parts[1:]), {}))
+        if parts[0] == "namespaces" and parts[3:] == ["backlogQuotaMap"]:
+            return _reply(200, self._cluster.quotas.get("/".join(parts[1:3]), {}))
         if parts[0] == "persistent" and len(parts) == 3:
             return _reply(200, self._cluster.namespace_topics("/".join(parts[1:])))
         if parts[0] == "persistent" and len(parts) > 4:

@@ -49,6 +49,19 @@ def test_every_ending_has_its_words(ending: Ending, head: str, tail: str) -> Non
     assert episode_sentence(replace(SLOW, ending=ending)) == f"a backlog {head}{REST}{tail}"
 
 
+def test_a_stuck_dispatcher_is_said_with_what_ends_it() -> None:
+    stuck = replace(SLOW, cause=Verdict.BROKER, is_stuck=True, ending=Ending.OPEN)
+    text = episode_sentence(stuck)
+    assert (
+        "; the broker's dispatcher, which was stuck, is to blame for 92 % of the time, the topic"
+        " limit for 6 %; unload the topic" in text
+    )
+    over = episode_sentence(replace(stuck, ending=Ending.OVER))
+    assert "which was stuck" in over
+    assert "unload" not in over
+    assert "the broker itself is" in episode_sentence(replace(stuck, is_stuck=False))
+
+
 def test_what_began_earlier_has_no_length() -> None:
     text = episode_sentence(replace(SLOW, begins_before=True))
     assert text.startswith(

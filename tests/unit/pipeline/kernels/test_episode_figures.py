@@ -32,6 +32,7 @@ def columns(blame: dict[str, int], ending: Ending = Ending.OVER, **more: Any) ->
         "growth": np.array([7]),
         "oldest_age_ns_max": np.array([9]),
         "blame_ns": np.array([[blame.get(name, 0) * S] for name in BLAMES]),
+        "stuck_ns": np.array([0]),
         "covered_ns": np.array([300.0 * S]),
         "is_inferred": np.array([False]),
         "evicted": np.array([0]),
@@ -113,3 +114,13 @@ def test_groups_and_their_largest() -> None:
     begins = group_begins(np.array([False, True, False, False]))
     assert begins.tolist() == [0, 2]
     assert first_of_largest(np.array([1, 3, 5, 2, 5]), begins).tolist() == [1, 2]
+
+
+def test_a_dispatcher_that_was_stuck_for_most_of_the_brokers_time_is_said() -> None:
+    blame = {"BROKER": 400, "CONSUMER": 200}
+    stuck = columns(blame, Ending.OPEN, stuck_ns=np.array([201 * S]))
+    assert "dispatcher, which was stuck, is to blame for 67 %" in stuck["sentence"]
+    assert stuck["sentence"].endswith("; unload the topic")
+    assert stuck["stuck_ns"] == 201 * S
+    other = columns(blame, Ending.OPEN, stuck_ns=np.array([200 * S]))
+    assert "the broker itself is to blame" in other["sentence"]

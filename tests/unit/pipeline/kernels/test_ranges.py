@@ -92,6 +92,19 @@ def test_since_when_stops_at_a_change_of_the_limit() -> None:
     assert "limit of 200 msg/s (topic policy) held this subscription for 90 s;" in text
 
 
+@pytest.mark.parametrize("kind", ["Exclusive", "Failover"])
+def test_more_consumers_are_not_advised_where_one_gets_everything(kind: str) -> None:
+    rows = [row | {"type": "Shared"} for row in of(SITUATIONS[0])]
+    for some in (rows, rows[:1]):
+        assert "faster or more consumers" in judge_minutes(some, None)["sentence"]
+        alone = [row | {"type": kind} for row in some]
+        text = judge_minutes(alone, None)["sentence"]
+        assert "a faster consumer would help, another would only stand by" in text
+        # Another consumer may get another partition.
+        part = [row | {"partition": 3} for row in alone]
+        assert "faster or more consumers" in judge_minutes(part, None)["sentence"]
+
+
 def test_permits_without_consumers_are_not_free() -> None:
     rows = of(SITUATIONS[2])
     assert "permits are free" in judge_minutes(rows, None)["sentence"]

@@ -16,6 +16,7 @@ from headgate.agent.cluster_kind import ClusterKind, Product, cluster_kind
 from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
 from headgate.agent.request_budget import RequestBudget
 from headgate.agent.scout import Scope, Scout
+from headgate.agent.shared_history import SharedHistory
 from headgate.base.names import parse_topic
 from headgate.explain.delivery import Instant
 from headgate.metadata.policies import DispatchRate
@@ -97,7 +98,7 @@ def test_what_is_inferred_is_what_was_measured(
     world: World, scene: Scene, verdict: str, topics: tuple[str, ...]
 ) -> None:
     world.run(scene(world))
-    history = ClusterHistory("oracle")
+    history = SharedHistory(ClusterHistory("oracle"))
     scout = Scout(
         client_of(world), history, LookPlan(LookPeriods({LookKind.STATS: 1.0})), RequestBudget(),
         InlineExecutor(), world.clock, Random(1), Scope(topics),
