@@ -39,7 +39,7 @@ logger = logging.getLogger("headgate.authentication")
 EXCHANGES_MAX: Final = 32
 """Codes that are exchanged or wait for that; more readers are asked to try again."""
 
-PER_ADDRESS_MAX: Final = 16
+EXCHANGES_PER_ADDRESS_MAX: Final = 16
 """The same of one address, so that it does not take the places of all others."""
 
 _LOG: Final = "the broker's log says why"
@@ -179,7 +179,7 @@ class IssuerClient:
     async def _exchanged(self, sign_in: SignIn) -> Tokens:
         endpoints = await self.endpoints()
         of_network = sum(each == sign_in.network for each in self._exchanges.values())
-        if len(self._exchanges) >= EXCHANGES_MAX or of_network >= PER_ADDRESS_MAX:
+        if len(self._exchanges) >= EXCHANGES_MAX or of_network >= EXCHANGES_PER_ADDRESS_MAX:
             raise self._unavailable("has too many sign-ins to answer")
         until_ns = self._clock.monotonic_ns() + int(self._issuer.wait_s * NS_PER_S)
         work = partial(self._exchange, endpoints, sign_in.code, sign_in.verifier, until_ns)

@@ -30,6 +30,12 @@ _LIMITS: Final = {
 }
 """The policies that hold messages most often, in words."""
 
+REPORTED: Final = frozenset(
+    {"dispatch_rate", "subscription_dispatch_rate", "dispatch_rate_by_subscription", "publish_rate",
+     "backlog_quotas"}
+)  # fmt: skip
+"""Policies whose values in force are in every report on a topic."""
+
 _QUOTAS: Final = {"destination_storage": "size", "message_age": "time"}
 
 
@@ -44,13 +50,6 @@ def policy_name(policy: str, key: str, namespace: str) -> str:
 def _camel(field: str) -> str:
     first, *others = field.split("_")
     return first + "".join(map(str.capitalize, others))
-
-
-REPORTED: Final = frozenset(
-    {"dispatch_rate", "subscription_dispatch_rate", "dispatch_rate_by_subscription", "publish_rate",
-     "backlog_quotas"}
-)  # fmt: skip
-"""Policies whose values in force are in every report on a topic."""
 
 
 def value_clause(name: str, before: str | None, after: str | None) -> str:

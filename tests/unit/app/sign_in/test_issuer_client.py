@@ -11,7 +11,7 @@ import pytest
 
 from headgate.app.sign_in.issuer_client import (
     EXCHANGES_MAX,
-    PER_ADDRESS_MAX,
+    EXCHANGES_PER_ADDRESS_MAX,
     UnavailableIssuerError,
 )
 from headgate.base.units import NS_PER_S
@@ -219,7 +219,7 @@ async def test_one_address_does_not_take_the_places_of_others(scene: Scene) -> N
     other = asyncio.create_task(scene.client.signed_in(scene.sign_in("192.0.2.2")))
     found = await asyncio.gather(*tasks, return_exceptions=True)
     refused = sum("too many sign-ins" in str(each) for each in found)
-    assert refused == EXCHANGES_MAX - PER_ADDRESS_MAX
+    assert refused == EXCHANGES_MAX - EXCHANGES_PER_ADDRESS_MAX
     assert (await other).principal.role == "ann"
 
 
