@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,38 @@ def test_a_message_that_is_markup_stays_text(open_page: OpenPage) -> None:
     page.get_by_role("button", name="First message of the backlog").click()
     expect(page.get_by_role("article")).to_contain_text(HOSTILE)
     assert page.locator("main img").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("view", "word"),
+    [
+        (topic_view(HOSTILE), f"persistent://public/default/{HOSTILE}"),
+        (subscription_view(HOSTILE, HOSTILE), f"persistent://public/default/{HOSTILE}"),
+        (browse_view(HOSTILE), f"persistent://public/default/{HOSTILE}"),
+    ],
+)
+def test_a_name_is_one_word_of_the_commands_to_copy(
+    open_page: OpenPage, view: str, word: str
+) -> None:
+    """Clients choose names, and an administrator may copy a command into a shell."""
+    page = open_page(view)
+    page.get_by_text(HOSTILE).first.wait_for()
+    page.locator(".elsewhere summary").click()
+    curl, command = page.locator(".elsewhere code").all_inner_texts()[:2]
+    assert shlex.split(command)[-1] == word
+    assert shlex.split(curl)[0] == "curl"
+    assert len(shlex.split(curl)) == 2
+
+
+@pytest.mark.parametrize("name", ["o'k;id", '"$(id)"', "`id`", "a\\b c", "", "-x"])
+def test_words_of_a_shell_and_labels_of_promql(open_page: OpenPage, name: str) -> None:
+    page = open_page("now")
+    word, label = page.evaluate(
+        """async (name) => {
+          const { labelValue, quoted } = await import("./app/format.js");
+          return [quoted(name), labelValue(name)];
+        }""",
+        name,
+    )
+    assert shlex.split(word) == [name]
+    assert json.loads(label) == name

@@ -156,7 +156,9 @@ def test_its_port_has_tls_and_takes_new_certificates(broker: BrokerProcess, tmp_
     agent = AgentProcess(tmp_path, "--clusters", "clusters.toml")
     try:
         assert agent.url.startswith("https://")
-        assert agent.ask("/health", context=trial.context())[1]["tlsProblem"] is None
+        assert agent.ask("/health", context=trial.context()) == (200, {"status": "ok"})
+        health = agent.ask("/health", token=token, context=trial.context())
+        assert health[1]["tlsProblem"] is None
         assert agent.ask("/metrics", context=trial.context())[0] == 401
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
             agent.ask("/health")

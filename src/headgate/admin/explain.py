@@ -31,6 +31,11 @@ ANOTHER: Final = "another topic"
 ANOTHER_TENANTS: Final = "another topic of another tenant"
 """Instead of the names of topics that the client may not see."""
 
+_OF_TOPIC: Final = (Operation.TOPIC_PERMISSIONS_READ, Operation.TOPIC_POLICY_READ)
+_OF_NAMESPACE: Final = (Operation.NAMESPACE_PERMISSIONS_READ, Operation.NAMESPACE_POLICY_READ)
+_OF_BROKER: Final = (Operation.SETTINGS_READ,)
+"""What a client must be allowed to see who changed what there, and to which values."""
+
 
 async def explain_top(call: Call) -> Reply:
     """The largest backlogs: ``count`` of them, by default ten."""
@@ -91,15 +96,18 @@ async def explain_topic(call: Call) -> Reply:
 
 
 def _levels_of_roles(call: Call, topic: TopicName) -> frozenset[str]:
-    """The levels at which the client may see who made a change: where it may see the roles of the
-    topic or namespace, or the settings of the broker."""
-    namespace = str(topic.namespace)
+    """The levels at which the client may see who made a change, and the values of policies: where
+    it may see the roles and policies of the topic or namespace, or the settings of the broker."""
     asked = (
-        (Operation.TOPIC_PERMISSIONS_READ, topic.full, ("topic", "subscription")),
-        (Operation.NAMESPACE_PERMISSIONS_READ, namespace, ("namespace",)),
-        (Operation.SETTINGS_READ, "", ("broker",)),
+        (_OF_TOPIC, topic.full, ("topic", "subscription")),
+        (_OF_NAMESPACE, str(topic.namespace), ("namespace",)),
+        (_OF_BROKER, "", ("broker",)),
     )
-    levels = (found for operation, what, found in asked if call.may(operation, what))
+    levels = (
+        found
+        for operations, what, found in asked
+        if all(call.may(each, what) for each in operations)
+    )
     return frozenset(level for found in levels for level in found)
 
 

@@ -23,6 +23,10 @@ _TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic:path}"
 ROLE_KEY: Final = "headgate.role"
 """Of an ASGI scope: the role of the client's token; absent where clients need none."""
 
+STRANGER_KEY: Final = "headgate.stranger"
+"""Of an ASGI scope: present if a client that needs a token has none, or not one of a role that may
+ask."""
+
 _T = TypeVar("_T")
 
 

@@ -1,6 +1,6 @@
 """Authenticates requests at the agent's port: a token of Pulsar's form, of a role that may ask.
 
-``/health`` needs no token, as a broker's health needs none.
+``/health`` needs no token, as a broker's readiness needs none. Without one it names nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.agent.configuration import PortSettings
-from headgate.agent.page_routes import ROLE_KEY
+from headgate.agent.page_routes import ROLE_KEY, STRANGER_KEY
 from headgate.agent.web import HEALTH_PATH
 from headgate.app.key_files import read_key
 from headgate.app.listeners import OpenAddressError
@@ -87,12 +87,12 @@ class TokenGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
-        if scope["path"] == HEALTH_PATH:
-            await self._app(scope, receive, send)
-            return
         status, reason, role = self._checked(scope)
         if not reason:
             await self._app({**scope, ROLE_KEY: role}, receive, send)
+            return
+        if scope["path"] == HEALTH_PATH:
+            await self._app({**scope, STRANGER_KEY: True}, receive, send)
             return
         body = msgspec.json.encode({"reason": reason})
         headers = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import unicodedata
 from logging.handlers import WatchedFileHandler
 
 from headgate.base.errors import InputError
@@ -11,6 +12,22 @@ from headgate.broker.audit import logger as audit_logger
 
 _FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
+
+
+class _LineFormatter(logging.Formatter):
+    """Escapes the control characters of terminals: clients choose the names of topics, and logs are
+    read in terminals."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
+        """The line of a record, or its lines: the text of an error may have several."""
+        if not record.message.isprintable():
+            record.message = "".join(map(_escaped, record.message))
+        return super().formatMessage(record)
+
+
+def _escaped(character: str) -> str:
+    is_control = character != "\n" and unicodedata.category(character) in ("Cc", "Cf")
+    return repr(character)[1:-1] if is_control else character
 
 
 def start_logging(level: str, file_path: str | None = None, audit_path: str | None = None) -> None:
@@ -22,7 +39,7 @@ def start_logging(level: str, file_path: str | None = None, audit_path: str | No
     Raises:
         InputError: a file cannot be written to.
     """
-    formatter = logging.Formatter(_FORMAT, _TIME_FORMAT)
+    formatter = _LineFormatter(_FORMAT, _TIME_FORMAT)
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     _start_audit_file(level, audit_path, handlers[0])
     if file_path is not None:

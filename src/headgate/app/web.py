@@ -18,11 +18,15 @@ from headgate.app.http_connections import HttpConnections
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
 from headgate.app.tls.entry import TlsPort
 from headgate.base.errors import InvariantError, invariant
+from headgate.base.texts import printable
 from headgate.broker.http_memory import HttpMemory
 from headgate.broker.work.turn_meter import TurnMeter
 
 KEEP_ALIVE_S = 30
 """How long an idle HTTP connection is kept open."""
+
+_PATH_SHOWN_MAX = 200
+"""Characters of a path in the name of a long turn."""
 
 GRACEFUL_CLOSE_S = 2
 """How long requests in progress may take to finish when the broker closes."""
@@ -68,7 +72,9 @@ class WebApp:
                 await app(scope, receive, send_noted)
             else:
                 served = _served(app, scope, receive, send_noted)
-                await self._meter.measured(f"a request for {path}", served)
+                await self._meter.measured(
+                    f"a request for {printable(path[:_PATH_SHOWN_MAX])}", served
+                )
         except Exception as error:
             if isinstance(error, InvariantError):
                 self._on_bug(error)

@@ -136,12 +136,10 @@ def own_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
 
 def refusal_of(scope: Scope, names: HostNames) -> Refusal | None:
     """The status and reason for which a request is refused; None if it is not."""
-    headers: dict[bytes, bytes] = {}
-    hosts: list[bytes] = []
+    headers: dict[bytes, list[bytes]] = {}
     for name, value in scope["headers"]:
-        headers[name] = value
-        if name == b"host":
-            hosts.append(value)
+        headers.setdefault(name, []).append(value)
+    hosts = headers.get(b"host", [])
     if len(set(hosts)) > 1 or (not hosts and scope.get("http_version") != "1.0"):
         return 400, f"A request has one Host header: this one has {len(hosts)}"
     host = hosts[0].decode("latin-1") if hosts else ""
@@ -161,9 +159,11 @@ def _acts(path: str, query: bytes) -> bool:
     return path in _GETS_THAT_ACT or (query != b"" and path.endswith(_CREATES_WITH_QUERY))
 
 
-def _from_foreign_page(headers: dict[bytes, bytes], host: str, names: HostNames) -> Refusal | None:
-    origin = headers.get(b"origin")
-    if origin is not None:
+def _from_foreign_page(
+    headers: dict[bytes, list[bytes]], host: str, names: HostNames
+) -> Refusal | None:
+    # A proxy may add a second header to that of the browser: each counts.
+    for origin in headers.get(b"origin", ()):
         text = origin.decode("latin-1")
         try:
             where = urlsplit(text)
@@ -177,16 +177,18 @@ def _from_foreign_page(headers: dict[bytes, bytes], host: str, names: HostNames)
                 f"A page of {_shown(text)} may not change anything here. If that is this broker "
                 f"behind a proxy, add its name to {SETTING}"
             )
-    site = headers.get(b"sec-fetch-site", b"").lower()
-    if site in _FOREIGN_SITES:
+    sites = {site.lower() for site in headers.get(b"sec-fetch-site", ())}
+    for site in _FOREIGN_SITES & sites:
         return 403, f"A page of another origin ({site.decode()}) may not change anything here"
     return None
 
 
-def _not_json(headers: dict[bytes, bytes]) -> Refusal | None:
-    has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
-    kind = headers.get(b"content-type", b"")
-    if not has_body or _JSON_TYPE.fullmatch(kind.strip()):
+def _not_json(headers: dict[bytes, list[bytes]]) -> Refusal | None:
+    lengths = headers.get(b"content-length", [])
+    has_body = b"transfer-encoding" in headers or any(each != b"0" for each in lengths)
+    kinds = headers.get(b"content-type", [b""])
+    kind = next((each for each in kinds if not _JSON_TYPE.fullmatch(each.strip())), None)
+    if not has_body or kind is None:
         return None
     problem = (
         f"Content-Type is {_shown(kind.decode('latin-1'))}" if kind else "There is no Content-Type"

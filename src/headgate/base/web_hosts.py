@@ -51,9 +51,11 @@ class HostNames:
 
 
 def host_without_port(host: str) -> str:
-    """The host of a ``Host`` header; of an IPv6 address with its brackets."""
+    """The host of a ``Host`` header; of an IPv6 address with its brackets. What follows these and
+    is no port stays with them, and makes it the name of nothing."""
     if host.startswith("["):
-        return host.partition("]")[0] + "]"
+        address, _, rest = host.partition("]")
+        return f"{address}]" if not rest or rest.startswith(":") else host
     return host.partition(":")[0]
 
 

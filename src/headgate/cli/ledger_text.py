@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any, Final
 
 from headgate.base.texts import size_text
@@ -174,7 +175,9 @@ def _next_steps(left: list[Row]) -> list[str]:
         )
         lines.append("you accept that:")
         shown = topics[:_TOPICS_SHOWN_MAX]
-        lines += [f"    headgate admin topics accept-damage {topic}" for topic in shown]
+        lines += [
+            f"    headgate admin topics accept-damage {shlex.quote(topic)}" for topic in shown
+        ]
         if len(topics) > len(shown):
             lines.append(f"    and {len(topics) - len(shown):,} more; --json has all")
     if any(cost["kind"] in ("subscription", "state") for cost in costs):

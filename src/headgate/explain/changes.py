@@ -76,8 +76,9 @@ class Change(Protocol):
     def role(self) -> str:
         """Who made it; empty if that is not known."""
 
-    def clause(self) -> str:
-        """What it is, as a clause without the role."""
+    def clause(self, *, with_values: bool = True) -> str:
+        """What it is, as a clause without the role. Without values it says that a policy or setting
+        was changed, and not to what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,14 @@ class PlainChange:
     text: str
     subscription: str = ""
     role: str = ""
+    text_without_values: str = ""
+    """For readers who may not see the values in ``text``; empty if everybody may."""
 
-    def clause(self) -> str:
+    def clause(self, *, with_values: bool = True) -> str:
         """What it is, as a clause without the role."""
-        return self.text
+        return (
+            self.text if with_values or not self.text_without_values else self.text_without_values
+        )
 
 
 class ChangeReport(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -111,6 +116,8 @@ class ChangeReport(Struct, frozen=True, kw_only=True, rename="camel"):
     role: str | None
     """Who made it; null if that is not known, or the reader may not see roles."""
     sentence: str
+    """What it is. Values of policies and settings that nothing else in the report shows are left
+    out if the reader may not read policies at that level."""
 
 
 class Changes(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -135,7 +142,8 @@ class BeforeGrowth(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def change_reports(changes: Sequence[Change], roles_of: Collection[str]) -> list[ChangeReport]:
-    """Changes as reports, the oldest first. Roles are named at the levels ``roles_of``."""
+    """Changes as reports, the oldest first. At the levels ``roles_of`` they have roles, and values
+    that nothing else in the report shows."""
     return [
         ChangeReport(
             at=iso_time(each.at_ms),
@@ -143,7 +151,7 @@ def change_reports(changes: Sequence[Change], roles_of: Collection[str]) -> list
             level=each.level,
             subscription=each.subscription or None,
             role=_role_of(each, roles_of) or None,
-            sentence=by_role(each.clause(), _role_of(each, roles_of)),
+            sentence=_clause_of(each, roles_of),
         )
         for each in sorted(changes, key=lambda each: each.at_ms)
     ]
@@ -152,6 +160,12 @@ def change_reports(changes: Sequence[Change], roles_of: Collection[str]) -> list
 def _role_of(change: Change, roles_of: Collection[str]) -> str:
     """Who made a change, if the reader may know it."""
     return change.role if change.level in roles_of else ""
+
+
+def _clause_of(change: Change, roles_of: Collection[str]) -> str:
+    """What a change is and who made it, as far as the reader may know it."""
+    clause = change.clause(with_values=change.level in roles_of)
+    return by_role(clause, _role_of(change, roles_of))
 
 
 def before_growth(
@@ -164,7 +178,7 @@ def before_growth(
     roles_of: Collection[str],
 ) -> BeforeGrowth | None:
     """The change that came before the backlog of a subscription grew, which began at ``began_ms``.
-    Its role is named if it was made at one of the levels ``roles_of``.
+    Its role and values are named if it was made at one of the levels ``roles_of``.
 
     None if it began before all changes are known, so that the one before it may be missing.
     """
@@ -183,7 +197,7 @@ def before_growth(
     newest = max(fitting or found, key=lambda each: each.at_ms, default=None)
     clause = ""
     if newest is not None:
-        clause = by_role(newest.clause(), _role_of(newest, roles_of))
+        clause = _clause_of(newest, roles_of)
     at = "" if newest is None else iso_time(newest.at_ms)
     return BeforeGrowth(
         growing_since=iso_time(began_ms),

@@ -263,8 +263,8 @@ class Facade(Protocol):
         roles_of: Collection[str] = (),
     ) -> Any:
         """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON;
-        ``timelines`` adds the last hour of each subscription and what changed, with who did it at
-        the levels ``roles_of``."""
+        ``timelines`` adds the last hour of each subscription and what changed, with who did it and
+        all values at the levels ``roles_of``."""
 
     # Schemas. A topic need not exist to have one. The methods that take a definition raise
     # RefusalError 422 if it is not well formed.

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,7 +25,13 @@ SIGN_INS_MAX: Final = 1_000
 """Sign-ins that have begun and did not end, of all addresses; about 4 KiB each."""
 
 PER_ADDRESS_MAX: Final = 100
-"""The same of one address, which may be a proxy with many readers behind it."""
+"""The same of one address, which may be a proxy with many readers behind it.
+
+Beyond a bound a new one takes the place of the oldest: of its own address, or of the address with
+most. If new ones were refused, 100 requests would lock out all readers of an address for
+:data:`LIFETIME_S`, and 1,000 of a few networks all readers. So a flood of other addresses ends no
+sign-in, and one of the same address only as long as it goes on.
+"""
 
 _SECRET_BYTES: Final = 32
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -34,8 +40,8 @@ _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _UNKNOWN: Final = "This sign-in has ended, or began in another browser"
 
 
-class TooManySignInsError(SignInError):
-    """Too many have begun and did not end: try again later."""
+class TooManyFailuresError(SignInError):
+    """Too many codes of an address were no codes of the issuer: try again later."""
 
 
 class UnansweredSignInError(SignInError):
@@ -85,17 +91,15 @@ class SignIns:
         return presented if presented is not None and is_secret(presented) else self._text()
 
     def begin(self, browser: str, address: str, now_ns: int) -> SignIn:
-        """A new sign-in of the browser with that secret.
-
-        Raises:
-            TooManySignInsError: too many did not end, of all addresses or of this one.
-        """
+        """A new sign-in of the browser with that secret. Beyond a bound it takes the place of
+        another one."""
         self._expire(now_ns)
         network = network_of(address)
-        if len(self._by_state) >= self._sign_ins_max:
-            raise TooManySignInsError("Too many readers sign in now: try again in some minutes")
         if self._per_network[network] >= self._per_address_max:
-            raise TooManySignInsError("Too many sign-ins began at your address: try again later")
+            self._forget_oldest({network})
+        elif len(self._by_state) >= self._sign_ins_max:
+            most = max(self._per_network.values())
+            self._forget_oldest({name for name, n in self._per_network.items() if n == most})
         found = SignIn(
             self._text(), self._text(), self._text(), _digest(browser), network,
             now_ns + LIFETIME_S * NS_PER_S,
@@ -114,6 +118,18 @@ class SignIns:
         if found.code or found.error:
             raise SignInError(_UNKNOWN)
         return found
+
+    def answered(self, sign_in: SignIn) -> str:
+        """The browser that brought the answer gets a new secret, for all its sign-ins.
+
+        Whoever could put a cookie into that browser, such as another program on the same host,
+        knows the one before, and could otherwise end a sign-in that the reader has carried out.
+        """
+        secret, before = self._text(), sign_in.browser
+        for each in self._by_state.values():
+            if each.browser == before:
+                each.browser = _digest(secret)
+        return secret
 
     def end(self, state: str, browser: str | None, now_ns: int) -> SignIn:
         """The sign-in that a browser ends, which no other call gives again.
@@ -143,6 +159,13 @@ class SignIns:
             if now_ns < oldest.expires_ns:
                 return
             self._forget(oldest)
+
+    def _forget_oldest(self, networks: Collection[str]) -> None:
+        """Forget the oldest sign-in of these networks."""
+        for found in self._by_state.values():
+            if found.network in networks:
+                self._forget(found)
+                return
 
     def _forget(self, sign_in: SignIn) -> None:
         del self._by_state[sign_in.state]

@@ -73,6 +73,9 @@ def test_who_made_a_change_is_for_those_who_may_see_roles_there(
     broker.authorizer = AllowsAllBut("settings.read")
     api("GET", path)
     assert broker.roles_shown == LEVELS - {"broker"}
+    broker.authorizer = AllowsAllBut("namespace.policy.read", "topic.policy.read")
+    api("GET", path)
+    assert broker.roles_shown == {"broker"}
     broker.authorizer = AllowsAllBut("namespace.permissions.read", "settings.read")
     api("GET", path)
     assert broker.roles_shown == {"topic", "subscription"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import pytest
 
 from headgate.agent.configuration import PortSettings
 from headgate.agent.page_routes import ROLE_KEY
+from headgate.agent.web import AgentRoutes
 from headgate.app.agent_access import TokenGate, check_agent_address, token_verifier
 from headgate.app.listeners import OpenAddressError
+from headgate.testing import ManualClock
+from tests.unit.agent.watched import Watch
 
 SECRET = b"s" * 32
 NOW_S = 1_763_719_200.0
@@ -37,9 +41,22 @@ async def _app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"{}"})
 
 
+EMPTY_SCOPE = {
+    "query_string": b"", "http_version": "1.1", "scheme": "http", "root_path": "",
+    "server": ("127.0.0.1", 1), "client": ("127.0.0.1", 2), "asgi": {"version": "3.0"},
+}  # fmt: skip
+
+
 def ask(
     path: str, authorization: str | None, method: str = "GET", app: Any = _app
 ) -> tuple[int, str]:
+    sent = answered(path, authorization, method, app)
+    body = sent[1]["body"]
+    return sent[0]["status"], json.loads(body).get("reason", "") if body else ""
+
+
+def answered(path: str, authorization: str | None, method: str, app: Any) -> list[dict[str, Any]]:
+    """What is sent."""
     key = base64.b64encode(SECRET).decode()
     verifier = token_verifier(PortSettings(secret_key=f"data:;base64,{key}", roles=("ops",)))
     assert verifier is not None
@@ -55,8 +72,7 @@ def ask(
 
     scope = {"type": "http", "path": path, "method": method, "headers": headers}
     asyncio.run(gate(scope, receive, send))
-    body = sent[1]["body"]
-    return sent[0]["status"], json.loads(body).get("reason", "") if body else ""
+    return sent
 
 
 def token(role: str, **claims: Any) -> str:
@@ -73,6 +89,27 @@ def test_the_routes_see_the_role() -> None:
     assert ask("/metrics", f"Bearer {token('ops')}", app=app)[0] == 200
     assert ask("/health", None, app=app)[0] == 200
     assert seen == ["ops", None]
+
+
+def test_health_says_to_strangers_only_whether_the_agent_works() -> None:
+    def routed(*watches: Watch) -> Any:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            with ThreadPoolExecutor(1) as pool:
+                whole = {**EMPTY_SCOPE, **scope}
+                await AgentRoutes(watches, ManualClock(), pool).app()(whole, receive, send)
+
+        return app
+
+    def health(authorization: str | None, *watches: Watch) -> tuple[int, Any]:
+        sent = answered("/health", authorization, "GET", routed(*watches))
+        return sent[0]["status"], json.loads(sent[1]["body"])
+
+    for wrong in (None, "Bearer nonsense", f"Bearer {token('guest')}"):
+        assert health(wrong, Watch("prod")) == (200, {"status": "ok"})
+        status, body = health(wrong, Watch("prod", is_stalled=True))
+        assert (status, body) == (503, {"reason": "A watch hangs: restart the agent"})
+    status, body = health(f"Bearer {token('ops')}", Watch("prod"))
+    assert (status, body["clusters"][0]["notSeen"]) == (200, ["the broker's settings"])
 
 
 def test_a_token_of_a_named_role_may_ask() -> None:

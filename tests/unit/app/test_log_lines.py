@@ -169,3 +169,17 @@ def test_an_audit_log_that_cannot_be_written_goes_to_the_standard_error(
     assert "and again" in said
     with pytest.raises(InputError, match=r"--audit-log .* cannot be written to"):
         start_logging("info", None, "/nowhere/audit.log")
+
+
+def test_a_name_does_not_write_to_the_terminal_or_begin_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Names of topics may have control characters beyond ASCII, and text that runs backwards."""
+    start_logging("info")
+    logging.getLogger("headgate.app").info("topic %s", "a\x9b31mb\x85c\u202ed\x1be")
+    logging.getLogger("headgate.app").info("two lines:\n%s", "the second")
+    _, err = capsys.readouterr()
+    first, *others = err.split("\n")
+    assert first.endswith(r"topic a\x9b31mb\x85c\u202ed\x1be")
+    assert others[0].endswith("two lines:")
+    assert others[1:] == ["the second", ""]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.web import WebApp
 from headgate.base.errors import InvariantError
+from headgate.broker.work.turn_meter import TurnMeter
+from headgate.testing import ManualClock
 
 
 def _named(name: str, calls: list[str]) -> ASGIApp:
@@ -81,3 +84,18 @@ def test_a_request_that_fails_unexpectedly_has_a_reason() -> None:
     with pytest.raises(KeyError):
         asyncio.run(app({"type": "http", "path": "/later"}, _receive, send))
     assert [message.get("status") for message in sent] == [200]
+
+
+def test_the_name_of_a_turn_is_one_line() -> None:
+    """A path may have any character once it is decoded, and long turns are logged."""
+    names: list[str] = []
+
+    class Meter(TurnMeter):
+        async def measured(self, name: str, work: Any) -> Any:
+            names.append(name)
+            return await work
+
+    app = WebApp(_named("main", []), {}, names.append, Meter(ManualClock()))
+    path = "/x\n2026-01-01 INFO forged\x1b[31m" + "y" * 10_000
+    asyncio.run(app({"type": "http", "path": path}, _receive, _send))
+    assert names == [f"a request for /x\ufffd2026-01-01 INFO forged\ufffd[31m{'y' * 170}"]

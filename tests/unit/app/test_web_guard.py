@@ -265,3 +265,31 @@ def test_browsers_are_told_to_stay_with_tls_except_on_loopback(host: str, is_tol
     scope = {**scope_of(host=host, version="1.0"), "scheme": "https"}
     _, headers, _ = answer(scope)
     assert (b"strict-transport-security" in headers) == is_told
+
+
+def doubled(first: str, second: str, name: str, **more: str) -> int:
+    """The status of a change with a header twice."""
+    scope = scope_of("POST", **more)
+    scope["headers"] += [(name.encode(), first.encode()), (name.encode(), second.encode())]
+    refusal = refusal_of(scope, NAMES)
+    return refusal[0] if refusal else 0
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "foreign", "expected"),
+    [
+        ("origin", "http://localhost:8080", "http://evil.example", 403),
+        ("sec-fetch-site", "same-origin", "cross-site", 403),
+        ("content-type", "application/json", "text/plain", 415),
+    ],
+)
+def test_a_second_header_does_not_hide_the_first(
+    name: str, own: str, foreign: str, expected: int
+) -> None:
+    """A proxy may add one of its own to that of the browser."""
+    more = {"content_length": "2"}
+    if name != "content-type":
+        more["content_type"] = "application/json"
+    assert doubled(own, own, name, **more) == 0
+    assert doubled(foreign, own, name, **more) == expected
+    assert doubled(own, foreign, name, **more) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,12 @@ def test_what_a_repair_gives_up_is_said_once_and_to_be_final() -> None:
     assert "    did: in durable_end: move it away\n    did: in identity: forget" in text
     assert "is given up: no topic refuses because of it" in text
     assert text.endswith("has it, put all of the backup back instead.\n")
+
+
+def test_a_name_is_one_word_of_the_command_to_copy() -> None:
+    """Clients choose the names of topics."""
+    name = "persistent://a/b/x;touch $(id) 'y'"
+    lost = {"log": "log", "copy": None, **finding("the file is damaged")}
+    lost["costs"][0]["topic"] = name
+    (line,) = (each for each in repaired(left=[lost]).splitlines() if "accept-damage" in each)
+    assert shlex.split(line) == ["headgate", "admin", "topics", "accept-damage", name]

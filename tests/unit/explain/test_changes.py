@@ -106,6 +106,16 @@ def test_a_role_is_named_only_to_who_may_see_it() -> None:
     assert shown.sentence == f"{hidden.sentence} by ops"
 
 
+def test_values_are_for_those_who_may_see_them_at_that_level() -> None:
+    kept = replace(LIMIT, text_without_values="the retention of the topic was set")
+    for levels, text in (((), kept.text_without_values), (("broker",), kept.text_without_values)):
+        assert change_reports([kept], levels)[0].sentence == text
+        told = found(kept, roles_of=levels)
+        assert told is not None
+        assert told.sentence.endswith(text)
+    assert change_reports([kept], ["topic"])[0].sentence == f"{kept.text} by ops"
+
+
 def test_reports_are_in_order() -> None:
     reports = change_reports([CAME, LEFT, LIMIT], LEVELS)
     assert [each.kind for each in reports] == [POLICY, CONSUMERS, PRODUCERS]

@@ -12,7 +12,6 @@ from headgate.security.sign_ins import (
     LIFETIME_S,
     SignIn,
     SignIns,
-    TooManySignInsError,
     UnansweredSignInError,
     is_secret,
 )
@@ -131,28 +130,56 @@ def test_a_browser_keeps_its_secret_and_two_tabs_sign_in() -> None:
 def test_a_flood_is_bounded_per_address_and_in_all() -> None:
     sign_ins = begun(total=10, per_address=4)
     browser = sign_ins.secret(None)
-    for _ in range(4):
-        sign_ins.begin(browser, ADDRESS, 0)
-    with pytest.raises(TooManySignInsError, match="at your address"):
-        sign_ins.begin(browser, ADDRESS, 1)
+    for at_ns in range(100):
+        sign_ins.begin(browser, ADDRESS, at_ns)
+    assert len(sign_ins) == 4
     # Of IPv6 a client has many addresses: their first 64 bits count.
-    for number in range(4):
-        sign_ins.begin(browser, f"2001:db8::{number}", 1)
-    with pytest.raises(TooManySignInsError, match="at your address"):
-        sign_ins.begin(browser, "2001:db8::ffff", 1)
-    for number in range(2):
-        sign_ins.begin(browser, f"198.51.100.{number}", 2)
-    with pytest.raises(TooManySignInsError, match="Too many readers"):
-        sign_ins.begin(browser, "203.0.113.1", 3)
+    for number in range(100):
+        sign_ins.begin(browser, f"2001:db8::{number}", 100)
+    assert len(sign_ins) == 8
+    for number in range(100):
+        sign_ins.begin(browser, f"198.51.100.{number}", 100)
     assert len(sign_ins) == 10
-    # The first four have expired: their address may begin again.
-    sign_ins.begin(browser, ADDRESS, END_NS)
-    assert len(sign_ins) == 7
+    sign_ins.begin(browser, ADDRESS, END_NS + 101)
+    assert len(sign_ins) == 1
 
 
-def test_one_that_ended_no_longer_counts() -> None:
-    sign_ins = begun(per_address=1)
+def test_a_flood_of_one_address_ends_none_of_others() -> None:
+    sign_ins = begun(total=10, per_address=8)
+    reader, attacker = sign_ins.secret(None), sign_ins.secret(None)
+    one = sign_ins.begin(reader, ADDRESS, 0)
+    for number in range(100):
+        sign_ins.begin(attacker, "203.0.113.1", number)
+        sign_ins.begin(attacker, "203.0.113.2", number)
+    # And another reader can begin at once.
+    two = sign_ins.begin(reader, "192.0.2.2", 200)
+    for number in range(100):
+        sign_ins.begin(attacker, "203.0.113.1", 300 + number)
+    assert len(sign_ins) == 10
+    assert sign_ins.unanswered(one.state, reader, 500) is one
+    assert sign_ins.unanswered(two.state, reader, 500) is two
+
+
+def test_beyond_the_bound_of_an_address_the_newest_can_end() -> None:
+    """An attacker behind the proxy of all readers locks nobody out by beginning sign-ins once."""
+    sign_ins = begun(total=10, per_address=4)
+    for number in range(50):
+        sign_ins.begin(sign_ins.secret(None), ADDRESS, number)
     browser = sign_ins.secret(None)
-    for now_ns in range(20):
-        one = answered(sign_ins, browser, now_ns)
-        sign_ins.end(one.state, browser, now_ns)
+    one = answered(sign_ins, browser, 50)
+    assert sign_ins.end(one.state, browser, 51) is one
+
+
+def test_an_answer_gives_the_browser_another_secret_for_all_its_sign_ins() -> None:
+    sign_ins = begun()
+    browser, other = sign_ins.secret(None), sign_ins.secret(None)
+    one, two = answered(sign_ins, browser), sign_ins.begin(browser, ADDRESS, 0)
+    theirs = answered(sign_ins, other)
+    fresh = sign_ins.answered(one)
+    assert is_secret(fresh)
+    for state in (one.state, two.state):
+        with pytest.raises(SignInError, match="another browser"):
+            sign_ins.end(state, browser, 1)
+    assert sign_ins.end(one.state, fresh, 1) is one
+    assert sign_ins.unanswered(two.state, fresh, 1) is two
+    assert sign_ins.end(theirs.state, other, 1) is theirs

@@ -39,6 +39,9 @@ logger = logging.getLogger("headgate.authentication")
 EXCHANGES_MAX: Final = 32
 """Codes that are exchanged or wait for that; more readers are asked to try again."""
 
+EXCHANGES_PER_ADDRESS_MAX: Final = 16
+"""The same of one address, so that it does not take the places of all others."""
+
 _LOG: Final = "the broker's log says why"
 
 Post = Callable[[str, bytes, Mapping[str, str]], tuple[int, bytes]]
@@ -98,7 +101,8 @@ class IssuerClient:
         self._fetched_ns = 0
         self._failed_ns: int | None = None
         self._fetch: asyncio.Task[None] | None = None
-        self._exchanges: set[asyncio.Task[Tokens]] = set()
+        self._exchanges: dict[asyncio.Task[Tokens], str] = {}
+        """Each with the network of its browser."""
         self._failures = RepeatedFailureLogger(logger, f"signing in at {self.client.issuer}")
 
     async def endpoints(self) -> Endpoints:
@@ -174,12 +178,13 @@ class IssuerClient:
 
     async def _exchanged(self, sign_in: SignIn) -> Tokens:
         endpoints = await self.endpoints()
-        if len(self._exchanges) >= EXCHANGES_MAX:
+        of_network = sum(each == sign_in.network for each in self._exchanges.values())
+        if len(self._exchanges) >= EXCHANGES_MAX or of_network >= EXCHANGES_PER_ADDRESS_MAX:
             raise self._unavailable("has too many sign-ins to answer")
         until_ns = self._clock.monotonic_ns() + int(self._issuer.wait_s * NS_PER_S)
         work = partial(self._exchange, endpoints, sign_in.code, sign_in.verifier, until_ns)
         task = asyncio.get_running_loop().create_task(run_on(self._open_lane(), work))
-        self._exchanges.add(task)
+        self._exchanges[task] = sign_in.network
         task.add_done_callback(self._exchange_ended)
         # The exchange goes on if the reader has waited long enough: its answer is for nobody then.
         await asyncio.wait([task])
@@ -203,7 +208,7 @@ class IssuerClient:
         return tokens_of(*self._issuer.post(endpoints.token_url, body, headers))
 
     def _exchange_ended(self, task: asyncio.Task[Tokens]) -> None:
-        self._exchanges.discard(task)
+        self._exchanges.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, InvariantError):
             self._failures.failed(error, self._clock.monotonic_ns())

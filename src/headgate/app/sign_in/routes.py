@@ -21,11 +21,12 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headgate.app.sign_in.issuer_client import IssuerClient, UnavailableIssuerError
+from headgate.app.sign_in.issuer_client import IssuerClient, SignedIn, UnavailableIssuerError
 from headgate.base.audit_entry import AuditEntry, result_of
 from headgate.base.clock import Clock
 from headgate.base.errors import InvariantError
 from headgate.base.identity import NOBODY, Identity
+from headgate.base.units import NS_PER_S
 from headgate.page.app import PREFIX
 from headgate.security.code_flow import (
     SignInError,
@@ -33,10 +34,12 @@ from headgate.security.code_flow import (
     code_of,
     parameters_of,
 )
+from headgate.security.failed_attempts import PERIOD_S, FailedAttempts
 from headgate.security.sign_ins import (
     LIFETIME_S,
+    SignIn,
     SignIns,
-    TooManySignInsError,
+    TooManyFailuresError,
     is_secret,
 )
 
@@ -84,6 +87,8 @@ class SignInApp:
         self._clock = clock
         self._note = note
         self._rest = rest
+        self._failures = FailedAttempts()
+        """Codes that were wrong, by address: as passwords, they can be guessed."""
         self._origin = _origin(client.client.redirect_url)
         self._page_url = client.client.redirect_url.removesuffix(CALLBACK) + PREFIX
         is_encrypted = self._origin[0] == "https"
@@ -106,8 +111,8 @@ class SignInApp:
         serve = {START: self._start, CALLBACK: self._callback, TOKEN: self._token}[path]
         try:
             await serve(scope, receive, send)
-        except TooManySignInsError as error:
-            await _refuse(send, 429, str(error), _later())
+        except TooManyFailuresError as error:
+            await _refuse(send, 429, str(error), [(b"retry-after", str(int(PERIOD_S)).encode())])
         except UnavailableIssuerError as error:
             await _refuse(send, 503, str(error), _later())
         except SignInError as error:
@@ -132,12 +137,15 @@ class SignInApp:
             self._client.client, endpoints,
             state=sign_in.state, nonce=sign_in.nonce, verifier=sign_in.verifier,
         )  # fmt: skip
-        cookie = f"{self._cookie}={browser}; {self._attributes}"
         body = {"url": url, "state": sign_in.state}
-        await _answer(send, 200, body, [(b"set-cookie", cookie.encode())])
+        await _answer(send, 200, body, [self._set_cookie(browser)])
+
+    def _set_cookie(self, browser: str) -> tuple[bytes, bytes]:
+        return b"set-cookie", f"{self._cookie}={browser}; {self._attributes}".encode()
 
     async def _callback(self, scope: Scope, _: Receive, send: Send) -> None:
         browser = self._browser(scope)
+        headers: Headers = [(b"location", PAGE)]
         try:
             parameters = parameters_of(scope.get("query_string", b""))
             state = parameters.get("state", "")
@@ -151,18 +159,20 @@ class SignInApp:
                 sign_in.code = code_of(parameters, self._client.client, endpoints)
             except SignInError as error:
                 sign_in.error = str(error)
-        await _answer(send, 303, None, [(b"location", PAGE)])
+            headers.append(self._set_cookie(self._sign_ins.answered(sign_in)))
+        await _answer(send, 303, None, headers)
 
     async def _token(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             state = msgspec.json.decode(await _body(receive), type=_Ended).state
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise SignInError('The body is {"state": "..."}') from None
+        self._check_failures(scope)
         sign_in = self._sign_ins.end(state, self._browser(scope), self._clock.monotonic_ns())
         try:
             if sign_in.error:
                 raise SignInError(sign_in.error)
-            found = await self._client.signed_in(sign_in)
+            found = await self._exchanged(scope, sign_in)
         except UnavailableIssuerError as error:
             self._note_end(scope, 503, str(error))
             raise
@@ -171,6 +181,30 @@ class SignInApp:
             raise
         self._note_end(scope, 200, role=found.principal.role)
         await _answer(send, 200, {"token": found.token}, [])
+
+    def _check_failures(self, scope: Scope) -> None:
+        """Check that an address may have another code exchanged: the issuer is asked for each, and
+        anybody can send one.
+
+        Raises:
+            TooManyFailuresError: too many of its codes were wrong in the last minute.
+        """
+        if not self._failures.passwords_left(_host(scope), self._now_s()):
+            raise TooManyFailuresError(
+                "Too many sign-ins failed at your address: try again in a minute"
+            )
+
+    async def _exchanged(self, scope: Scope, sign_in: SignIn) -> SignedIn:
+        try:
+            return await self._client.signed_in(sign_in)
+        except UnavailableIssuerError:
+            raise
+        except SignInError:
+            self._failures.password_failed(_host(scope), self._now_s())
+            raise
+
+    def _now_s(self) -> float:
+        return self._clock.monotonic_ns() / NS_PER_S
 
     def _note_end(self, scope: Scope, status: int, reason: str = "", role: str = "") -> None:
         host, port = scope.get("client") or ("", 0)

@@ -30,6 +30,12 @@ _LIMITS: Final = {
 }
 """The policies that hold messages most often, in words."""
 
+REPORTED: Final = frozenset(
+    {"dispatch_rate", "subscription_dispatch_rate", "dispatch_rate_by_subscription", "publish_rate",
+     "backlog_quotas"}
+)  # fmt: skip
+"""Policies whose values in force are in every report on a topic."""
+
 _QUOTAS: Final = {"destination_storage": "size", "message_age": "time"}
 
 
@@ -54,6 +60,12 @@ def value_clause(name: str, before: str | None, after: str | None) -> str:
     if before is None:
         return f"{name} was set to {after}"
     return f"{name} was changed from {before} to {after}"
+
+
+def change_clause(name: str, before: str | None, after: str | None) -> str:
+    """The same without values, for who may not see them."""
+    how = "removed" if after is None else "set" if before is None else "changed"
+    return f"{name} was {how}"
 
 
 def by_role(clause: str, role: str) -> str:

@@ -10,7 +10,12 @@ from headgate.base.texts import printable
 from headgate.base.units import NS_PER_MS
 from headgate.explain.change_log import CHANGES_MAX, ChangeLog
 from headgate.explain.changes import BROKER, POLICY, SETTING, SUBSCRIPTION, TOPIC, PlainChange
-from headgate.flow.sentences.changes import policy_name, value_clause
+from headgate.flow.sentences.changes import (
+    REPORTED,
+    change_clause,
+    policy_name,
+    value_clause,
+)
 from headgate.observe.changes.policy_values import value_text
 
 SUBJECT_MAX: Final = 60
@@ -62,7 +67,7 @@ class AdminChanges:
     def changed(self, entry: AuditEntry, wall_ns: int) -> None:
         """The broker carried a change out at ``wall_ns``, of the wall clock."""
         at_ms = wall_ns // NS_PER_MS
-        for kind, text in _clauses(entry):
+        for kind, text, plain in _clauses(entry):
             is_topic = "://" in entry.resource
             subject = OF_BROKER if kind == SETTING else entry.resource
             level = "topic" if is_topic else "broker" if subject == OF_BROKER else "namespace"
@@ -74,6 +79,7 @@ class AdminChanges:
                 text,
                 subscription,
                 _role(entry),
+                plain,
             )
             self.log.add(subject, change)
 
@@ -84,13 +90,14 @@ def _role(entry: AuditEntry) -> str:
     return printable((identity.original_role or identity.role)[:ROLE_MAX])
 
 
-def _clauses(entry: AuditEntry) -> Iterator[tuple[str, str]]:
-    """The changes of one request, each with its kind."""
+def _clauses(entry: AuditEntry) -> Iterator[tuple[str, str, str]]:
+    """The changes of one request: kind, text, and a text without values if not everybody may see
+    them who may ask about the topic. The admin API gives policies to administrators alone."""
     is_topic = "://" in entry.resource
     for value in entry.values:
         if entry.operation.startswith("settings."):
             if value.name.startswith(_SETTINGS):
-                yield SETTING, _value_clause(f"the setting {value.name}", value)
+                yield SETTING, *_value_clauses(f"the setting {value.name}", value)
         else:
             name = policy_name(
                 value.name,
@@ -98,17 +105,18 @@ def _clauses(entry: AuditEntry) -> Iterator[tuple[str, str]]:
                 "" if is_topic else printable(entry.resource[:NAME_MAX]),
             )
             if value_text(value.name, value.before) != value_text(value.name, value.after):
-                yield POLICY, _value_clause(name, value)
+                clause, plain = _value_clauses(name, value)
+                yield POLICY, clause, "" if value.name in REPORTED else plain
     texts = _TOPIC_CLAUSES if is_topic else _NAMESPACE_CLAUSES
     if text := texts.get(entry.operation):
-        yield TOPIC, text
+        yield TOPIC, text, ""
     elif is_topic and (text := _SUBSCRIPTION_CLAUSES.get(entry.operation)):
-        yield SUBSCRIPTION, text.format(name=printable(entry.subscription[:NAME_MAX]))
+        yield SUBSCRIPTION, text.format(name=printable(entry.subscription[:NAME_MAX])), ""
 
 
-def _value_clause(name: str, value: ValueChange) -> str:
+def _value_clauses(name: str, value: ValueChange) -> tuple[str, str]:
     before, after = value_text(value.name, value.before), value_text(value.name, value.after)
-    return value_clause(name, before, after)
+    return value_clause(name, before, after), change_clause(name, before, after)
 
 
 def started(at_ms: int) -> PlainChange:

@@ -42,7 +42,7 @@ class TopicChanges:
         roles_of: Collection[str],
     ) -> None:
         """``changes``: what was made with the topic and its clients. ``roles_of``: the levels
-        at which the reader may see who made a change."""
+        at which the reader may see who made a change, and the values of policies."""
         self._engine = engine
         self._made = changes
         self._taken: list[Change] = []

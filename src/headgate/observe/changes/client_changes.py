@@ -88,7 +88,7 @@ class ClientChange:
         """Whether all that came left again."""
         return not self.came and not self.left
 
-    def clause(self) -> str:
+    def clause(self, *, with_values: bool = True) -> str:  # noqa: ARG002 - it has none
         """What came or left, in words."""
         came_back = self.came_back
         if self.left > NAMES_MAX and not self.left_names:

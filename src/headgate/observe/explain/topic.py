@@ -72,7 +72,8 @@ class TopicReports:
 
         A partitioned topic is reported as one; ``per_partition`` adds a report on each partition,
         and ``with_timelines`` the timeline of each subscription and the changes of the topic, which
-        name roles at the levels ``roles_of``. Partitions that are unloaded meanwhile are left out.
+        name roles and all values at the levels ``roles_of``. Partitions that are unloaded meanwhile
+        are left out.
 
         Raises:
             RefusalError: 404, there is no such topic.

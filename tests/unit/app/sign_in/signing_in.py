@@ -107,9 +107,9 @@ class Scene:
         )  # fmt: skip
         self.client = IssuerClient(asked, self.provider, rules, loop.clock, self.issuer.new_lane)
 
-    def sign_in(self) -> SignIn:
+    def sign_in(self, network: str = "") -> SignIn:
         """One whose code has come."""
-        return SignIn("s", self.issuer.nonce, "v", b"", "", 0, code="the code")
+        return SignIn("s", self.issuer.nonce, "v", b"", network, 0, code="the code")
 
 
 def played(story: Callable[[Scene], Awaitable[None]]) -> Callable[[], None]:

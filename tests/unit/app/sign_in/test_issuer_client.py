@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
-from headgate.app.sign_in.issuer_client import EXCHANGES_MAX, UnavailableIssuerError
+from headgate.app.sign_in.issuer_client import (
+    EXCHANGES_MAX,
+    EXCHANGES_PER_ADDRESS_MAX,
+    UnavailableIssuerError,
+)
 from headgate.base.units import NS_PER_S
 from headgate.security.code_flow import SignInError
 from headgate.security.key_cache import FAILURE_PAUSE_NS
@@ -190,8 +194,8 @@ async def test_a_slow_exchange_is_given_up_and_those_behind_it_are_not_sent(scen
     await scene.client.endpoints()
     scene.issuer.set_latency(4.0)
     tasks = [
-        asyncio.create_task(scene.client.signed_in(scene.sign_in()))
-        for _ in range(EXCHANGES_MAX + 3)
+        asyncio.create_task(scene.client.signed_in(scene.sign_in(f"192.0.2.{number}")))
+        for number in range(EXCHANGES_MAX + 3)
     ]
     found = await asyncio.gather(*tasks, return_exceptions=True)
     texts = [str(each) for each in found]
@@ -202,6 +206,21 @@ async def test_a_slow_exchange_is_given_up_and_those_behind_it_are_not_sent(scen
     assert 1 <= len(scene.issuer.posted) <= 2
     scene.issuer.set_latency(0.1)
     await scene.client.signed_in(scene.sign_in())
+
+
+@played
+async def test_one_address_does_not_take_the_places_of_others(scene: Scene) -> None:
+    await scene.client.endpoints()
+    tasks = [
+        asyncio.create_task(scene.client.signed_in(scene.sign_in("192.0.2.1")))
+        for _ in range(EXCHANGES_MAX)
+    ]
+    await asyncio.sleep(0)
+    other = asyncio.create_task(scene.client.signed_in(scene.sign_in("192.0.2.2")))
+    found = await asyncio.gather(*tasks, return_exceptions=True)
+    refused = sum("too many sign-ins" in str(each) for each in found)
+    assert refused == EXCHANGES_MAX - EXCHANGES_PER_ADDRESS_MAX
+    assert (await other).principal.role == "ann"
 
 
 @played

@@ -18,6 +18,7 @@ from headgate.app.web_guard import WebGuard
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.web_hosts import HostNames
 from headgate.security.code_flow import Client
+from headgate.security.failed_attempts import PASSWORDS_MAX, PERIOD_S
 from headgate.security.sign_ins import SignIns
 from headgate.security.tokens import claims_of
 from tests.unit.app.sign_in.signing_in import CLIENT, ENDPOINTS, Scene, played
@@ -281,14 +282,95 @@ async def test_two_cookies_are_none(scene: Scene) -> None:
 
 
 @played
-async def test_a_flood_of_starts(scene: Scene) -> None:
+async def test_a_flood_of_starts_locks_nobody_out(scene: Scene) -> None:
     site = Site(scene, per_address_max=5)
-    found = [await site.browser().start() for _ in range(7)]
-    assert [each.status for each in found] == [200] * 5 + [429] * 2
-    assert int(found[-1].headers["retry-after"]) > 0
-    assert "set-cookie" not in found[-1].headers
-    assert (await site.browser("198.51.100.1").start()).status == 200
+    reader = site.browser("198.51.100.1")
+    state = await reader.begin(scene)
+    nonce = scene.issuer.nonce
+    found = [await site.browser().start() for _ in range(60)]
+    assert {each.status for each in found} == {200}
+    await reader.come_back(state)
+    assert (await reader.end(state)).status == 200
+    near = site.browser()
+    state = await near.begin(scene)
+    assert scene.issuer.nonce != nonce
+    await near.come_back(state)
+    assert (await near.end(state)).status == 200
     assert scene.issuer.fetched == [ISSUER]
+
+
+@played
+async def test_wrong_codes_of_an_address_are_bounded(scene: Scene) -> None:
+    """Anybody can send one, and the issuer is asked for each: it may lock the broker out."""
+    site = Site(scene)
+    scene.issuer.status, scene.issuer.document = 400, b'{"error": "invalid_grant"}'
+
+    async def send_wrong_code(address: str) -> int:
+        browser = site.browser(address)
+        state = await browser.begin(scene)
+        await browser.come_back(state, code="made up")
+        return (await browser.end(state)).status
+
+    tried = PASSWORDS_MAX + 5
+    statuses = [await send_wrong_code("192.0.2.1") for _ in range(tried)]
+    assert statuses == [400] * PASSWORDS_MAX + [429] * 5
+    assert len(scene.issuer.posted) == PASSWORDS_MAX
+    assert await send_wrong_code("198.51.100.1") == 400
+    browser = site.browser("192.0.2.1")
+    state = await browser.begin(scene)
+    await browser.come_back(state)
+    refused = await browser.end(state)
+    assert (refused.status, refused.headers["retry-after"]) == (429, "60")
+    scene.issuer.status, scene.issuer.document = 200, None
+    await asyncio.sleep(PERIOD_S)
+    # It did not end: its reader may try again.
+    assert (await browser.end(state)).status == 200
+
+
+@played
+async def test_an_issuer_that_is_away_is_no_wrong_code(scene: Scene) -> None:
+    site = Site(scene)
+    browser = site.browser()
+    await scene.client.endpoints()
+    for _ in range(PASSWORDS_MAX + 2):
+        state = await browser.begin(scene)
+        await browser.come_back(state)
+        scene.issuer.is_down = True
+        assert (await browser.end(state)).status == 503
+        scene.issuer.is_down = False
+    state = await browser.begin(scene)
+    await browser.come_back(state)
+    assert (await browser.end(state)).status == 200
+
+
+@played
+async def test_who_planted_the_cookie_does_not_get_the_token(scene: Scene) -> None:
+    """Another program of the same host may set its cookies. An attacker begins, plants his cookie
+    and leads the reader to the issuer, which asks nothing if the reader is signed in there."""
+    site = Site(scene)
+    attacker, reader = site.browser(), site.browser()
+    state = await attacker.begin(scene)
+    reader.cookie = planted = attacker.cookie
+    back = await reader.come_back(state)
+    assert (back.status, back.headers["location"]) == (303, "../")
+    assert reader.cookie != planted
+    stolen = await attacker.end(state)
+    assert (stolen.status, "another browser" in stolen.json["reason"]) == (400, True)
+    assert (await reader.end(state)).status == 200
+
+
+@played
+async def test_an_answer_to_one_tab_leaves_the_sign_in_of_another(scene: Scene) -> None:
+    site = Site(scene)
+    browser = site.browser()
+    first = await browser.begin(scene)
+    nonce = scene.issuer.nonce
+    second = await browser.begin(scene)
+    await browser.come_back(second)
+    assert (await browser.end(second)).status == 200
+    scene.issuer.nonce = nonce
+    await browser.come_back(first)
+    assert (await browser.end(first)).status == 200
 
 
 # Use ----------------------------------------------------------------------------------------------

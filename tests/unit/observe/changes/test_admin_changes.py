@@ -47,6 +47,19 @@ def test_a_policy_of_a_topic() -> None:
     )  # fmt: skip
 
 
+def test_a_value_that_no_report_shows_can_be_left_out() -> None:
+    ttl = ValueChange("message_ttl_in_seconds", "", 60, 120)
+    (change,) = noted("topic.policy.write", TOPIC, ttl)
+    assert change.text == "the message TTL of the topic was changed from 60 s to 2 min"
+    assert change.clause(with_values=False) == "the message TTL of the topic was changed"
+    (change,) = noted("topic.policy.write", TOPIC, ttl._replace(after=None))
+    assert change.clause(with_values=False) == "the message TTL of the topic was removed"
+    assert "60" in change.clause()
+    value = ValueChange("dispatchThrottlingRateInMsg", "", None, "100")
+    (change,) = noted("settings.write", value.name, value, subject=OF_BROKER)
+    assert change.clause(with_values=False) == "the setting dispatchThrottlingRateInMsg was set"
+
+
 def test_a_policy_of_a_namespace() -> None:
     (change,) = noted("namespace.policy.write", "a/b", RATE)
     assert change.level == "namespace"

@@ -110,6 +110,37 @@ async def test_who_may_not_see_roles_sees_none(world: World) -> None:
 
 
 @played()
+async def test_who_may_not_read_policies_reads_no_values(world: World) -> None:
+    """But those that the report shows anyway: the limits in force."""
+    story = Story(world)
+    await story.begin()
+    for path, value in (
+        ("/admin/v2/namespaces/public/default/maxConsumersPerTopic", 77),
+        ("/admin/v2/namespaces/public/default/messageTTL", 1234),
+        (f"{BASE}/retention", {"retentionTimeInMinutes": 55, "retentionSizeInMB": 66}),
+        (f"{BASE}/dispatchRate", LIMIT),
+    ):
+        await story.send("POST", path, value)
+    setting = "/admin/v2/brokers/configuration/dispatchThrottlingRateInMsg/4321"
+    await story.send("POST", setting)
+    whole = str(sentences(await story.explain()))
+    for value in (" 77 ", "21 min", "55 min", "66 MiB", " 4321 ", "5 msg/s"):
+        assert value in whole
+    name = world.broker.engine.topics[TOPIC].name
+    report = await world.observer.explain_topic(name, timelines=True)
+    assert sentences(report)[-5:] == [
+        "the policy maxConsumersPerTopic of each topic of namespace public/default was set",
+        "the message TTL of each topic of namespace public/default was set",
+        "the retention of the topic was set",
+        "the dispatch limit of the topic was set to 5 msg/s",
+        "the setting dispatchThrottlingRateInMsg was set",
+    ]
+    topic = await world.observer.explain_topic(name, timelines=True, roles_of=("topic",))
+    assert "the retention of the topic was set to 55 min and 66 MiB by ops" in sentences(topic)
+    assert "77" not in str(sentences(topic))
+
+
+@played()
 async def test_a_consumer_that_left_is_pointed_out_and_an_unload_is_kept(world: World) -> None:
     story = Story(world)
     _, consumer = await story.begin()

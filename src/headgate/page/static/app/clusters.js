@@ -2,7 +2,7 @@
 
 import { html, useEffect } from "../vendor/preact.js";
 import { ROOT, chosenCluster } from "./api.js";
-import { duration } from "./format.js";
+import { duration, quoted } from "./format.js";
 import { isAgent } from "./server.js";
 import { intervalOf, link, readRoute, useAnswer } from "./state.js";
 
@@ -87,5 +87,5 @@ export function commandHere(command) {
   if (!isAgent || !command) return command;
   const cluster = chosenCluster();
   const option = cluster && NAME.test(cluster) ? ` --cluster ${cluster}` : "";
-  return `${command} --admin-url ${ROOT.href.replace(/\/$/, "")}${option}`;
+  return `${command} --admin-url ${quoted(ROOT.href.replace(/\/$/, ""))}${option}`;
 }

@@ -96,3 +96,14 @@ export function withoutCause(sentence) {
 export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
+
+// Names are what clients chose, and commands are copied into a shell: one there may be a command itself.
+// A word of a POSIX shell that stands for exactly ``text``.
+export function quoted(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+// A label's value in PromQL, with its quotes.
+export function labelValue(text) {
+  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
+}

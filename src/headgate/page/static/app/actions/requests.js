@@ -1,11 +1,6 @@
 // What an action sends: method, path, body, and the same as commands. Pure: no state, no network.
 
-import { topicPath } from "../format.js";
-
-// A word of a POSIX shell that stands for exactly ``text``.
-export function quoted(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
+import { quoted, topicPath } from "../format.js";
 
 // A field's text as a whole number; -1, which is no limit, if it is empty.
 function limitOf(text) {

@@ -2,7 +2,7 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { Refused, getMessage } from "../api.js";
-import { UNKNOWN, count, shortTopic, topicPath, wholeTopic } from "../format.js";
+import { UNKNOWN, count, quoted, shortTopic, topicPath, wholeTopic } from "../format.js";
 import { Elsewhere, Freshness, Table } from "../parts.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
@@ -60,7 +60,7 @@ function Namespace({ tenant, namespace, everyS }) {
     <h2>Policies of the namespace</h2>
     <${Table} rows=${setPolicies(policies.value)} keyOf=${({ name }) => name} empty="No policy is set; the broker's settings hold."
       columns=${[{ head: "Policy", cell: ({ name }) => name }, { head: "Value", cell: ({ value }) => html`<code>${value}</code>` }]} />
-    <${Elsewhere} path=${base} command=${`headgate admin namespaces policies ${tenant}/${namespace}`} />`;
+    <${Elsewhere} path=${base} command=${`headgate admin namespaces policies ${quoted(`${tenant}/${namespace}`)}`} />`;
 }
 
 const APPLIED = ["dispatchRate", "subscriptionDispatchRate", "publishRate", "backlogQuotaMap", "retention", "messageTTL", "delayedDelivery"];
@@ -119,7 +119,7 @@ function TopicPolicies({ topic, everyS, query }) {
       <tbody>${APPLIED.map((name) => html`<${Policy} key=${name} topic=${topic} name=${name} everyS=${everyS} />`)}</tbody></table></div>
     <h2>Messages</h2>
     <${Peek} topic=${topic} subscriptions=${(report?.subscriptions ?? []).map((each) => each.subscription)} query=${query} />
-    <${Elsewhere} path=${`admin/v2/${topicPath(topic)}/stats`} command=${`headgate admin topics stats ${topic}`} />`;
+    <${Elsewhere} path=${`admin/v2/${topicPath(topic)}/stats`} command=${`headgate admin topics stats ${quoted(topic)}`} />`;
 }
 
 export function Browse({ parts, query, everyS }) {

@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { causeName } from "../causes.js";
-import { count, duration, shortTopic, withoutCause } from "../format.js";
+import { count, duration, quoted, shortTopic, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, ShareBar, Verdict } from "../parts.js";
 import { DAY, Read, between, pastPath, tableCommand, time, useTables } from "../past.js";
 import { link, useAnswer } from "../state.js";
@@ -56,6 +56,6 @@ export function Episode({ parts, query }) {
       <h2>Minute by minute</h2>
       <${Minutes} topic=${topic} subscription=${subscription} cluster=${episode.cluster} range=${rangeOf(episode, tables.value)} />
       ${episode.secondCause && html`<p class="muted">Second cause: ${causeName(episode.secondCause)}.</p>`}`}
-    <${Elsewhere} path=${path} command=${tableCommand("backlog_episodes", ` --where subscription=${subscription}`)} />
+    <${Elsewhere} path=${path} command=${tableCommand("backlog_episodes", ` --where ${quoted(`subscription=${subscription}`)}`)} />
   </section>`;
 }

@@ -1,7 +1,7 @@
 // Forecasts of backlog quotas in the past, and what came true of them.
 
 import { html } from "../../vendor/preact.js";
-import { UNKNOWN, count, duration, percent, plural, shortTopic } from "../format.js";
+import { UNKNOWN, count, duration, percent, plural, quoted, shortTopic } from "../format.js";
 import { Elsewhere, Figure, Figures, Table, UseBar } from "../parts.js";
 import { Controls, DAY, HOUR, Read, between, tableCommand, time, usePast } from "../past.js";
 import { link } from "../state.js";
@@ -110,6 +110,6 @@ export function Forecast({ parts, query }) {
         marks=${came.map((at) => ({ at, name: `a quota was reached at ${time(at)}`, style: "breach" }))} />
       <h2>${plural(value.forecasts.length, "forecast")} of a breach</h2>
       <${Table} columns=${MADE_COLUMNS} rows=${value.forecasts} keyOf=${(each) => each.at} empty="No forecast expected a breach." />`}
-    <${Elsewhere} path=${answer.path} command=${tableCommand("quota_usage", ` --where topic=${topic}`)} />
+    <${Elsewhere} path=${answer.path} command=${tableCommand("quota_usage", ` --where ${quoted(`topic=${topic}`)}`)} />
   </section>`;
 }

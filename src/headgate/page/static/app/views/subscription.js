@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact.js";
 import { SubscriptionActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
-import { UNKNOWN, bytes, count, duration, growth, percent, rate, shortTopic, topicPath, withoutCause } from "../format.js";
+import { UNKNOWN, bytes, count, duration, growth, labelValue, percent, quoted, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Incident, LinkedTime, statsPath } from "../incident.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
@@ -71,7 +71,7 @@ export function Subscription({ parts, query, everyS }) {
       <h2>Limits of this subscription</h2>
       <${LimitsTable} limits=${report.limits} empty="No limit of its own; those of its topic and broker apply." />`}
     <${Legend} />
-    <${Elsewhere} path=${path} command="headgate explain ${topic}"
-      promql=${`rate(headgate_subscription_state_seconds_total{topic="${topic}", subscription="${name}"}[5m])`} />
+    <${Elsewhere} path=${path} command="headgate explain ${quoted(topic)}"
+      promql=${`rate(headgate_subscription_state_seconds_total{topic=${labelValue(topic)}, subscription=${labelValue(name)}}[5m])`} />
   </section>`;
 }

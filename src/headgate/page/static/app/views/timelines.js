@@ -1,7 +1,7 @@
 // Which cause held each backlog at which minute: all subscriptions of a range, and one of them.
 
 import { html } from "../../vendor/preact.js";
-import { count, duration, percent, plural, shortTopic, topicParts, withoutCause } from "../format.js";
+import { count, duration, percent, plural, quoted, shortTopic, topicParts, withoutCause } from "../format.js";
 import { Elsewhere, Legend, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { Controls, DAY, HOUR, Read, pastPath, tableCommand, time, usePast } from "../past.js";
 import { link, useAnswer } from "../state.js";
@@ -99,6 +99,6 @@ export function Timeline({ parts, query }) {
     <${Controls} query=${query} tables=${answer.tables} lengths=${LENGTHS} />
     ${answer.value && html`<${Chart} value=${answer.value} />`}
     <${Legend} />
-    <${Elsewhere} path=${answer.path} command=${tableCommand("attribution", ` --where subscription=${subscription}`)} />
+    <${Elsewhere} path=${answer.path} command=${tableCommand("attribution", ` --where ${quoted(`subscription=${subscription}`)}`)} />
   </section>`;
 }

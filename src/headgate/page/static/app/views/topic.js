@@ -3,7 +3,7 @@
 import { html } from "../../vendor/preact.js";
 import { TopicActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
-import { UNKNOWN, bytes, count, duration, plural, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
+import { UNKNOWN, bytes, count, duration, labelValue, plural, quoted, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
 import { Incident, LinkedTime } from "../incident.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
 import { link, useAnswer } from "../state.js";
@@ -127,6 +127,6 @@ export function Topic({ parts, query, everyS }) {
       ]} />
       <${NotSeen} list=${report.notSeen} />`}
     <${Legend} />
-    <${Elsewhere} path=${path} command="headgate explain ${name}" promql=${`pulsar_subscription_back_log{topic="${name}"}`} />
+    <${Elsewhere} path=${path} command="headgate explain ${quoted(name)}" promql=${`pulsar_subscription_back_log{topic=${labelValue(name)}}`} />
   </section>`;
 }
