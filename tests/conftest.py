@@ -23,12 +23,24 @@ hypothesis.settings.load_profile("headgate")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option of the simulations and of the faults."""
+    """The options of the simulations and of the faults."""
     parser.addoption(
         "--simulation-seeds",
         metavar="FIRST:COUNT",
         help="play these seeds of a simulation instead of the usual few: a soak",
     )
+    parser.addoption(
+        "--flip-stride",
+        type=int,
+        help="damage one of so many bytes of each file instead of the usual few: a soak",
+    )
+
+
+@pytest.fixture
+def flip_stride(pytestconfig: pytest.Config) -> int | None:
+    """One of so many bytes of a file is to be damaged; None for what the test does by itself."""
+    found: int | None = pytestconfig.getoption("--flip-stride")
+    return found
 
 
 @pytest.hookimpl(wrapper=True)

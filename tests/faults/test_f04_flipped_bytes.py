@@ -31,7 +31,8 @@ from tests.unit.ledger.support import (
 
 SETTINGS = LedgerSettings(segment_bytes=4096, extent_bytes=512, checkpoint_records=100_000)
 STRIDE = 3
-"""Of the bytes of segments, one in so many is flipped; of all other files each."""
+"""Of the bytes of segments, one in so many is flipped, of all other files each.
+``./dev soak flips`` flips all."""
 BODIES = {1: [b"one %d" % at * 9 for at in range(12)], 2: [b"two %d" % at * 9 for at in range(12)]}
 
 
@@ -132,13 +133,16 @@ def names(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_flipped_byte_is_refused_named_or_harmless(kind: str) -> None:
+def test_every_flipped_byte_is_refused_named_or_harmless(
+    kind: str, flip_stride: int | None
+) -> None:
     outcomes = Counter[str]()
     for name in names(kind):
         file = f"{DIRECTORY}/{name}"
         data = content(lived(kind), file)
         used = used_bytes(name, kind)
-        for at in range(0, used, 1 if segment_of_name(name) is None else STRIDE):
+        of_segments = flip_stride or STRIDE
+        for at in range(0, used, 1 if segment_of_name(name) is None else of_segments):
             fs = lived(kind).crash_clone()
             overwrite(fs, file, at, bytes([data[at] ^ 0x40]))
             outcomes[judge(fs)] += 1

@@ -86,6 +86,14 @@ SOAKS: Final = {
     ),
     "topics": Soak(TOPICS, "topics", "--topics", "faults/test_f15_many_topics.py", 1_800),
     "faults": Soak(FAULT_SECONDS, "seconds", "--seconds", "preload", 900, each_s=10, more=("-rP",)),
+    "flips": Soak(
+        1,
+        "bytes apart",
+        "--flip-stride",
+        "faults/test_f04_flipped_bytes.py",
+        3_600,
+        more=("-k", "flipped", "tests/unit/metadata/test_sqlite_store.py"),
+    ),
     "space": Soak(LIFETIMES, "segments", "--lifetimes", "sim/test_space_bound.py", 14_400),
     POWER_CUTS_WORD: Soak(POWER_CUT_SEEDS, "seeds", "", "tests.faults.more_power_cuts", 600, 600),
 }

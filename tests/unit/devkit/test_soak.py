@@ -75,6 +75,15 @@ def test_topics_are_a_test_that_gets_their_number(tree: Path) -> None:
     assert soak.soak(PYTHON, ["topics"]) == soak.TOPICS // 1_000
 
 
+def test_flips_are_tests_of_the_log_and_of_the_metadata(tree: Path) -> None:
+    add_test(tree / "tests/faults/test_f04_flipped_bytes.py", "--flip-stride", 1)
+    store = tree / "tests/unit/metadata/test_sqlite_store.py"
+    store.parent.mkdir(parents=True)
+    store.write_text("def test_flipped(): pass\n")
+    assert soak.soak(PYTHON, ["flips", "7"]) == 7
+    assert soak.soak(PYTHON, ["flips"]) == 1
+
+
 def test_the_space_bound_is_a_test_that_gets_its_segments(tree: Path) -> None:
     add_test(tree / "tests/sim/test_space_bound.py", "--lifetimes", 100)
     assert soak.soak(PYTHON, ["space", "700"]) == 7

@@ -220,11 +220,11 @@ def test_rows_that_are_lost_doubled_or_others_are_found(path: str, statement: st
     store.close()
 
 
-def test_a_flipped_bit_anywhere_is_refused_or_harmless(path: str) -> None:
+def test_a_flipped_bit_anywhere_is_refused_or_harmless(path: str, flip_stride: int | None) -> None:
     rows = closed_with(path, ROWS)
     sound = Path(path).read_bytes()
     refused = 0
-    for at in [*range(0, 120, 3), *range(120, len(sound), 61)]:
+    for at in {*range(0, 120, 3), *range(120, len(sound), flip_stride or 61)}:
         Path(path).write_bytes(sound[:at] + bytes([sound[at] ^ 1 << at % 8]) + sound[at + 1 :])
         try:
             assert load_of(path) == rows, at
@@ -233,7 +233,9 @@ def test_a_flipped_bit_anywhere_is_refused_or_harmless(path: str) -> None:
     assert refused > 20
 
 
-def test_a_flipped_bit_in_the_wal_is_refused_or_loses_the_last_changes_alone(path: str) -> None:
+def test_a_flipped_bit_in_the_wal_is_refused_or_loses_the_last_changes_alone(
+    path: str, flip_stride: int | None
+) -> None:
     """Those are told by the revision: see headgate.storage.store_binding."""
     store = SqliteStore(path)
     for write in ROWS[:12]:
@@ -241,7 +243,7 @@ def test_a_flipped_bit_in_the_wal_is_refused_or_loses_the_last_changes_alone(pat
     main, wal = Path(path).read_bytes(), Path(f"{path}-wal").read_bytes()
     store.close()
     refused, short = 0, 0
-    for at in range(0, len(wal), 499):
+    for at in range(0, len(wal), flip_stride or 499):
         Path(path).write_bytes(main)
         Path(f"{path}-wal").write_bytes(wal[:at] + bytes([wal[at] ^ 1]) + wal[at + 1 :])
         try:
