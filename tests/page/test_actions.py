@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Error as PlaywrightError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.web_authentication import WebAuthentication
@@ -305,3 +306,21 @@ def test_the_effects_of_other_actions(call: Callable[..., Any]) -> None:
     back = {"values": {"to": "time", "minutes": "60"}, "report": one}
     assert "what is older than 1 h would not be delivered" in said("resetEffect", back)
     assert "counts for no quota any more" in said("removeEffect", {"report": one})
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_a_browser_resolves_is_asked_nothing_about(
+    call: Callable[..., Any], scene: Scene, name: str
+) -> None:
+    """To delete the subscription .. would delete the topic."""
+    odd = {"topic": TOPIC, "subscription": name, "values": {}}
+    found = call("actions/requests.js", "remove", odd)
+    before = changes(scene)
+    with pytest.raises(PlaywrightError, match="A browser cannot ask about a name"):
+        call("api.js", "request", found["method"], found["path"])
+    assert changes(scene) == before
+    url = call("api.js", "address", found["path"])
+    assert url.endswith(f"/subscription/{name}?force=false")
+    curl = shlex.split(call("actions/requests.js", "curlOf", found, url, False))
+    assert curl == ["curl", "--path-as-is", "-X", "DELETE", url]
+    assert call("format.js", "curlWords", "http://b.x/a.b/..c?d=/../") == ["curl"]

@@ -67,6 +67,21 @@ def check_subscription(name: str) -> str:
     return name
 
 
+def check_new_subscription(name: str) -> None:
+    """Check a name of which there is no subscription yet.
+
+    Browsers, proxies and ``curl`` resolve ``..`` in the path of a URL: a request to delete such a
+    subscription would be one to delete its topic.
+
+    Raises:
+        InvalidNameError: it is ``.`` or ``..``.
+    """
+    if name in (".", ".."):
+        raise InvalidNameError(
+            f"Invalid subscription name {name!r}: in a URL it would stand for something else"
+        )
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class NamespaceName:
     """``tenant/namespace``."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, StorageError
-from headgate.base.names import TopicName
+from headgate.base.names import TopicName, check_new_subscription
 from headgate.base.units import KIB, NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
@@ -90,7 +90,7 @@ class Subscriptions:
             NotAllowedError: a non-durable subscription has that name.
             TooManySubscriptionsError: the topic has as many as it may.
             StorageError: the subscription could not be stored and does not exist.
-            InputError: the name or the properties are too long to be stored.
+            InputError: the name is not allowed, or it or the properties are too long to be stored.
         """
 
         async def work() -> Subscription:
@@ -102,6 +102,7 @@ class Subscriptions:
                 if not known.is_durable:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
+            check_new_subscription(name)
             await self._note_use(topic.name, name)
             log, managed = topic.log, self._logs.of(topic)
             held = await managed.index.load(log, (at_ordinal,))

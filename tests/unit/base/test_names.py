@@ -11,6 +11,7 @@ from headgate.base.names import (
     InvalidNameError,
     NamespaceName,
     check_entity,
+    check_new_subscription,
     check_subscription,
     make_topic,
     parse_topic,
@@ -140,3 +141,12 @@ def test_a_refusal_never_repeats_a_whole_flood() -> None:
     with pytest.raises(InvalidNameError) as caught:
         parse_topic("x" * 1_000_000)
     assert len(str(caught.value)) < 300
+
+
+def test_a_new_subscription_has_no_name_that_a_url_resolves() -> None:
+    for name in (".", ".."):
+        with pytest.raises(InvalidNameError, match="in a URL"):
+            check_new_subscription(name)
+        assert check_subscription(name) == name, "one that is there can be deleted"
+    for name in ("...", ".x", "x..", "%2e"):
+        check_new_subscription(name)

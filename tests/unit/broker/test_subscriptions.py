@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from headgate.base.errors import InputError, StorageError
-from headgate.base.names import parse_topic
+from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.positions import Position
 from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.subscriptions import READER_RETURN_NS
@@ -23,6 +23,7 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.ledger import Batch
 from headgate.testing import ConnectionLostError, World
+from headgate.testing.errors import RefusedError
 from headgate.wire.codes import SubscriptionType
 
 T = "persistent://public/default/t"
@@ -360,5 +361,24 @@ def test_a_subscription_without_properties_takes_those_of_a_consumer(world: Worl
             consumer = await client.subscribe(T, "s", properties=properties)
             assert topic.subscriptions["s"].properties == held
             await consumer.close()
+
+    world.run(story())
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_a_url_resolves_is_not_created(world: World, name: str) -> None:
+    """Who may consume could otherwise name one so that its deletion, by a browser or through a
+    proxy, is the deletion of the topic."""
+
+    async def story() -> None:
+        topic = await topic_with(world, 1)
+        with pytest.raises(InvalidNameError, match="in a URL it would stand for something else"):
+            await create(world, topic, name)
+        client = await world.connect()
+        for is_durable in (True, False):
+            with pytest.raises(RefusedError, match="in a URL"):
+                await client.subscribe(T, name, durable=is_durable)
+        assert not topic.subscriptions
+        await create(world, topic, name + ".x")
 
     world.run(story())

@@ -8,7 +8,12 @@ from functools import partial
 from headgate.base.ack_set import AckSet
 from headgate.base.ack_words import acked_mask
 from headgate.base.errors import HeadgateError, InputError
-from headgate.base.names import TopicName, check_subscription, parse_topic
+from headgate.base.names import (
+    TopicName,
+    check_new_subscription,
+    check_subscription,
+    parse_topic,
+)
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS, QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
@@ -162,6 +167,7 @@ class ConsumerCommands:
                 await self._subscriptions.set_properties(present, _properties(request))
             await self._registry.note_use(topic.name, name)
             return present
+        check_new_subscription(name)
         topic.check_not_fenced()
         if request.durable and not self._uses.creates_subscriptions(topic.name):
             raise SubscriptionNotFoundError("Subscription does not exist")

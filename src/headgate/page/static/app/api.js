@@ -1,5 +1,7 @@
 // Requests to the admin API that serves this page. Nothing goes to another host.
 
+import { isResolved } from "./format.js";
+
 // The page is at PREFIX/headgate/, the API at PREFIX/admin/: a proxy may add any prefix.
 export const ROOT = new URL("../", document.baseURI);
 const TIMEOUT_MS = 15_000;
@@ -43,10 +45,14 @@ export function chosenCluster() {
 }
 
 export function address(path) {
-  const url = new URL(path, ROOT);
   const cluster = chosenCluster();
-  if (cluster) url.searchParams.set("cluster", cluster);
-  return url.href;
+  const joint = path.includes("?") ? "&" : "?";
+  return `${ROOT.href}${path}${cluster ? `${joint}cluster=${encodeURIComponent(cluster)}` : ""}`;
+}
+
+function target(path) {
+  if (isResolved(path)) throw new Refused(0, "A browser cannot ask about a name that is . or ..: use headgate admin");
+  return address(path);
 }
 
 export class Refused extends Error {
@@ -75,7 +81,7 @@ function refusal(reply, reason) {
 }
 
 async function send(method, path, body, everyS) {
-  const url = address(path);
+  const url = target(path);
   const headers = { ...ownHeaders(), Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const kept = method === "GET" ? answers.get(url) : undefined;
@@ -121,7 +127,7 @@ async function send(method, path, body, everyS) {
 
 // An answer that is bare text.
 export async function getText(path) {
-  const reply = await fetch(address(path), {
+  const reply = await fetch(target(path), {
     headers: ownHeaders(), cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (!reply.ok) throw refusal(reply, reply.statusText);
@@ -133,7 +139,7 @@ const PROPERTY = "x-pulsar-property-";
 
 // One stored entry: {id, properties, batchSize, text, sizeBytes, published}.
 export async function getMessage(path) {
-  const reply = await fetch(address(path), {
+  const reply = await fetch(target(path), {
     headers: ownHeaders(), cache: "no-store", credentials: "same-origin", signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (!reply.ok) {

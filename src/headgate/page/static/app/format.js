@@ -103,6 +103,17 @@ export function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+// Whether a browser would resolve a name in a path or URL, so that a request would be about something else: to
+// delete the subscription .. would delete its topic.
+export function isResolved(path) {
+  return /(^|[/])(\.|%2e){1,2}([/?#]|$)/i.test(path.split("?")[0]);
+}
+
+// The words of a command that asks for a URL as it stands.
+export function curlWords(url) {
+  return isResolved(url) ? ["curl", "--path-as-is"] : ["curl"];
+}
+
 // A label's value in PromQL, with its quotes.
 export function labelValue(text) {
   return `"${text.replace(/[\\"]/g, "\\$&")}"`;

@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { address } from "./api.js";
 import { CAUSES, causeMeaning, causeName } from "./causes.js";
-import { UNKNOWN, bytes, count, duration, percent, plural, quoted, shortTopic, wholeTopic } from "./format.js";
+import { UNKNOWN, bytes, count, curlWords, duration, percent, plural, quoted, shortTopic, wholeTopic } from "./format.js";
 import { commandHere } from "./clusters.js";
 import { link } from "./state.js";
 
@@ -113,7 +113,7 @@ export function CopyButton({ text, label }) {
 // The same data elsewhere: as JSON, by curl, by headgate's command, in Prometheus.
 export function Elsewhere({ path, command, promql }) {
   const url = address(path);
-  const rows = [["curl", `curl ${quoted(url)}`], ["command", commandHere(command)], ["PromQL", promql]];
+  const rows = [["curl", [...curlWords(url), quoted(url)].join(" ")], ["command", commandHere(command)], ["PromQL", promql]];
   return html`<details class="elsewhere"><summary>The same as JSON, curl, command${promql ? ", PromQL" : ""}</summary>
     <p><a href=${url} target="_blank" rel="noopener">JSON</a></p>
     ${rows.filter(([, text]) => text).map(([name, text]) => html`

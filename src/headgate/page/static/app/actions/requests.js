@@ -1,6 +1,6 @@
 // What an action sends: method, path, body, and the same as commands. Pure: no state, no network.
 
-import { quoted, topicPath } from "../format.js";
+import { curlWords, quoted, topicPath } from "../format.js";
 
 // A field's text as a whole number; -1, which is no limit, if it is empty.
 function limitOf(text) {
@@ -119,7 +119,7 @@ export function commandOf({ words }, root) {
 
 // The same request for curl; ``url`` is the full address. The token stays out of the command.
 export function curlOf({ method, body }, url, needsToken) {
-  const words = ["curl", "-X", method];
+  const words = [...curlWords(url), "-X", method];
   if (body !== undefined) words.push("-H", "Content-Type: application/json", "-d", JSON.stringify(body));
   const text = [...words, url].map(quoted).join(" ");
   return needsToken ? `${text} -H "Authorization: Bearer $TOKEN"` : text;
