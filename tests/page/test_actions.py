@@ -321,6 +321,7 @@ def test_a_name_that_a_browser_resolves_is_asked_nothing_about(
     assert changes(scene) == before
     url = call("api.js", "address", found["path"])
     assert url.endswith(f"/subscription/{name}?force=false")
-    curl = shlex.split(call("actions/requests.js", "curlOf", found, url, False))
+    without_body = {"method": found["method"]}  # Playwright makes null of what is undefined
+    curl = shlex.split(call("actions/requests.js", "curlOf", without_body, url, False))
     assert curl == ["curl", "--path-as-is", "-X", "DELETE", url]
     assert call("format.js", "curlWords", "http://b.x/a.b/..c?d=/../") == ["curl"]
