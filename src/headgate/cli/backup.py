@@ -55,7 +55,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 )
 @_rate_option
 @click.option(
-    "--keep",
+    "--generations",
     metavar="N",
     type=click.IntRange(1),
     default=2,
@@ -69,7 +69,7 @@ def backup_command(
     connect: Callable[[], AdminApi],
     data_path: str | None,
     bytes_per_s: float,
-    keep: int,
+    generations: int,
     *,
     check: bool,
     as_json: bool,
@@ -88,7 +88,7 @@ def backup_command(
     from headgate.cli.backup_hold import RunningHold
 
     with _private_files(), _progress("Backup") as progress:
-        options = BackupOptions(target, bytes_per_s, keep, check)
+        options = BackupOptions(target, bytes_per_s, generations, check)
         if data_path is not None:
             row = back_up_stopped(data_path, options, progress)
         else:

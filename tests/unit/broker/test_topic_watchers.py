@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from headgate.base.identity import NOBODY
@@ -50,6 +52,18 @@ class Peer:
         return [each.watchTopicUpdate for each in self.written if each.type == kind]
 
 
+def at_rest(story: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
+    """A story that begins when nothing that the start wrote is under way any more: it applies its
+    own changes by hand."""
+
+    @functools.wraps(story)
+    async def rested(world: World) -> None:
+        await asyncio.sleep(0.1)
+        await story(world)
+
+    return played()(rested)
+
+
 def watch(world: World, peer: Peer, watcher_id: int, pattern: str) -> TopicWatcher:
     command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST)
     request = command.watchTopicList
@@ -81,7 +95,7 @@ def hash_of(*names: str) -> str:
     return found.text
 
 
-@played()
+@at_rest
 async def test_watchers_of_one_pattern_share_a_view(world: World) -> None:
     peers = [Peer() for _ in range(3)]
     for peer in peers:
@@ -99,7 +113,7 @@ async def test_watchers_of_one_pattern_share_a_view(world: World) -> None:
     assert world.broker.topic_watchers.views_count == 0
 
 
-@played()
+@at_rest
 async def test_what_happens_while_a_view_is_built_is_in_its_answer(world: World) -> None:
     for number in range(500):
         create(world, f"{BASE}/t{number:03}")
@@ -117,7 +131,7 @@ async def test_what_happens_while_a_view_is_built_is_in_its_answer(world: World)
     assert answer.watchTopicListSuccess.topics_hash == hash_of(*names)
 
 
-@played()
+@at_rest
 async def test_a_topic_that_goes_and_returns_is_in_both_lists(world: World) -> None:
     create(world, f"{BASE}/a")
     peer = Peer()
@@ -133,7 +147,7 @@ async def test_a_topic_that_goes_and_returns_is_in_both_lists(world: World) -> N
     assert update.topics_hash == hash_of(f"{BASE}/a")
 
 
-@played()
+@at_rest
 async def test_a_peer_that_does_not_read_gets_later_what_it_missed(world: World) -> None:
     create(world, f"{BASE}/a")
     peer, reading = Peer(), Peer()
@@ -159,7 +173,7 @@ async def test_a_peer_that_does_not_read_gets_later_what_it_missed(world: World)
     assert peer.described_bytes["watcher", 1] < held
 
 
-@played()
+@at_rest
 async def test_a_peer_that_does_not_read_waits_for_its_answer(world: World) -> None:
     peer, gone = Peer(), Peer()
     peer.peer_blocked = gone.peer_blocked = True
@@ -173,7 +187,7 @@ async def test_a_peer_that_does_not_read_waits_for_its_answer(world: World) -> N
     assert not gone.written
 
 
-@played()
+@at_rest
 async def test_a_client_that_may_no_longer_list_topics_learns_no_more(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")
@@ -186,7 +200,7 @@ async def test_a_client_that_may_no_longer_list_topics_learns_no_more(world: Wor
     assert world.broker.topic_watchers.views_count == 0
 
 
-@played()
+@at_rest
 async def test_a_client_that_lost_the_right_while_its_answer_waited_is_refused(
     world: World,
 ) -> None:
@@ -206,7 +220,7 @@ async def test_a_client_that_lost_the_right_while_its_answer_waited_is_refused(
     assert world.broker.topic_watchers.views_count == 0
 
 
-@played()
+@at_rest
 async def test_changes_of_one_moment_go_together_and_long_ones_in_parts(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")
@@ -224,7 +238,7 @@ async def test_changes_of_one_moment_go_together_and_long_ones_in_parts(world: W
     assert updates[-1].topics_hash == hash_of(*catalog.topics(NAMESPACE))
 
 
-@played()
+@at_rest
 async def test_a_view_rests_ten_times_as_long_as_it_worked(world: World) -> None:
     for number in range(4_000):
         create(world, f"{BASE}/old{number}")
@@ -240,7 +254,7 @@ async def test_a_view_rests_ten_times_as_long_as_it_worked(world: World) -> None
     assert sum(len(update.new_topics) for update in peer.updates()) == 200
 
 
-@played()
+@at_rest
 async def test_the_brokers_own_topics_and_policies_are_no_changes(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")
@@ -255,7 +269,7 @@ async def test_the_brokers_own_topics_and_policies_are_no_changes(world: World) 
     assert list(update.new_topics) == [f"{BASE}/p-partition-0", f"{BASE}/p-partition-1"]
 
 
-@played()
+@at_rest
 async def test_a_watcher_that_cannot_be_answered_does_not_keep_a_view_from_resting(
     world: World,
 ) -> None:
@@ -275,7 +289,7 @@ async def test_a_watcher_that_cannot_be_answered_does_not_keep_a_view_from_resti
     assert not blocked.written
 
 
-@played()
+@at_rest
 async def test_many_changes_of_long_names_are_matched_in_steps(world: World) -> None:
     peer = Peer()
     watcher = watch(world, peer, 1, "(.*a.{29}){4}")
@@ -289,7 +303,7 @@ async def test_many_changes_of_long_names_are_matched_in_steps(world: World) -> 
     assert len(watcher.view.names) == 500
 
 
-@played()
+@at_rest
 async def test_watchers_count_to_the_memory_of_clients(world: World) -> None:
     for number in range(1_000):
         create(world, f"{BASE}/t{number}")
@@ -308,7 +322,7 @@ async def test_watchers_count_to_the_memory_of_clients(world: World) -> None:
     assert other.described_bytes["watcher", 1] == OBJECT_BYTES + names_bytes + PATTERN_BYTES
 
 
-@played()
+@at_rest
 async def test_watchers_that_end_before_their_answer_leave_nothing(world: World) -> None:
     """A client that opens and closes all the time made the broker keep each of its commands."""
     peer = Peer()
@@ -321,7 +335,7 @@ async def test_watchers_that_end_before_their_answer_leave_nothing(world: World)
     assert world.broker.topic_watchers.views_count == 0
 
 
-@played()
+@at_rest
 async def test_an_owner_that_ends_before_its_answer_passes_the_pattern_on(world: World) -> None:
     first, second = Peer(), Peer()
     owner = watch(world, first, 1, ".*")
