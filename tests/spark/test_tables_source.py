@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.pipeline.session import prepare_session
 from headgate.pipeline.source.data_source import register
 from headgate.pipeline.spark_failures import reason_of
+from headgate.pipeline.spark_sources import register_source
+from headgate.pipeline.streaming.telemetry_source import TelemetrySource
 from tests.unit.pipeline.source.folder import append, minute_row, replace
 
 COLUMNS = "hour,kind,minute,topic,completeness,msgs_in"
@@ -121,3 +124,13 @@ def test_a_bad_option_is_one_sentence(
         read(session, root, **options).count()
     assert "Traceback" not in str(error.value)
     assert reason_of(str(error.value)).startswith(said)
+
+
+def test_a_session_made_from_one_that_knows_a_source_keeps_it(spark: SparkSession) -> None:
+    """Spark refuses to register it there."""
+    register_source(spark, TelemetrySource)
+    made = spark.newSession()
+    with pytest.raises(AnalysisException, match="DATA_SOURCE_ALREADY_EXISTS"):
+        made.dataSource.register(TelemetrySource)
+    register_source(made, TelemetrySource)
+    prepare_session(made)

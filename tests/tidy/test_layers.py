@@ -152,6 +152,7 @@ PIPELINE: dict[str, set[str]] = {
     "progress": set(),
     "location": set(),
     "spark_options": set(),
+    "spark_sources": set(),
     "lineage_options": set(),
     "access_options": set(),
     "one_task": set(),
@@ -166,7 +167,7 @@ PIPELINE: dict[str, set[str]] = {
         "record_files", "scrapes", "kernels", "tables", "options", "location", "progress",
         "failures", "time_span", "one_task",
     },
-    "source": {"store", "tables", "location", "failures", "time_span"},
+    "source": {"store", "tables", "location", "failures", "time_span", "spark_sources"},
     "sql": {"store", "kernels", "tables", "options"},
     "steps": {"kernels", "tables", "one_task"},
     "derived": {"steps", "store", "kernels", "tables", "time_span"},
@@ -179,7 +180,10 @@ PIPELINE: dict[str, set[str]] = {
     "alerts": {
         "output", "store", "kernels", "tables", "location", "failures", "time_span",
     },
-    "session": {"source", "store", "spark_failures", "spark_options", "failures", "one_task"},
+    "session": {
+        "source", "store", "spark_failures", "spark_options", "spark_sources", "failures",
+        "one_task",
+    },
     "worker_daemon": {"store"},
     "scrape_ingest": {"session", "scrapes", "store", "tables", "timed_folders"},
     "record_file_ingest": {"session", "record_files", "store", "tables", "timed_folders"},
@@ -189,6 +193,7 @@ PIPELINE: dict[str, set[str]] = {
     "lineage": {"kernels", "tables", "options", "lineage_options", "location", "time_span"},
     "cluster_identity": {"options"},
     "streaming": {
+        "spark_sources",
         "lineage", "quality", "refresh", "session", "cluster_identity", "derived", "output",
         "store", "kernels", "tables", "options", "location", "progress",
     },

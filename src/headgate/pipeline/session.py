@@ -32,6 +32,7 @@ from headgate.pipeline.spark_options import (
     machine_settings,
     shuffle_partitions,
 )
+from headgate.pipeline.spark_sources import register_source
 
 _LONG_JVM_FLAGS: Final = "-Xshare:auto -XX:+UseSerialGC"
 _JVM_FLAGS: Final = f"-XX:TieredStopAtLevel=1 {_LONG_JVM_FLAGS}"
@@ -235,7 +236,7 @@ def kept_interrupt_handler() -> Iterator[None]:
 def prepare_session(session: SparkSession) -> SparkSession:
     """Give a session that was started elsewhere the pipeline's settings."""
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    session.dataSource.register(HeadgateTables)
+    register_source(session, HeadgateTables)
     return session
 
 

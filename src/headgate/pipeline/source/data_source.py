@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -20,6 +19,7 @@ from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline.source.options import CHANGE, ReadOptions, parse_options, reads_changes
 from headgate.pipeline.source.plain_errors import without_traceback
+from headgate.pipeline.spark_sources import register_source
 from headgate.pipeline.store.delta_writer import FORMAT, TablesWriter
 from headgate.pipeline.tables.schemas import part_schema
 
@@ -35,11 +35,7 @@ def register(session: SparkSession) -> None:
 
     A second call changes nothing, also in a session that ``newSession`` made.
     """
-    try:
-        session.dataSource.register(HeadgateTables)
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
+    register_source(session, HeadgateTables)
     session.conf.set(PUSHDOWN, "true")
 
 

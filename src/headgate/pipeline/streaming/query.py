@@ -14,6 +14,7 @@ from headgate.pipeline.cluster_identity import cluster_identities
 from headgate.pipeline.location import local_url
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.session import prepare_session
+from headgate.pipeline.spark_sources import register_source
 from headgate.pipeline.store.clustering import messages_by_hour
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import checkpoint_id
@@ -64,7 +65,7 @@ def telemetry_messages(
         source.source_options(broker_url, web_url) | shared
         for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True)
     ]
-    spark.dataSource.register(TelemetrySource)
+    register_source(spark, TelemetrySource)
     return (
         spark.readStream.format(TELEMETRY_FORMAT)
         .option("brokers", json.dumps(brokers))
