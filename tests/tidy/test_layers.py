@@ -193,9 +193,8 @@ PIPELINE: dict[str, set[str]] = {
     "lineage": {"kernels", "tables", "options", "lineage_options", "location", "time_span"},
     "cluster_identity": {"options"},
     "streaming": {
-        "spark_sources",
         "lineage", "quality", "refresh", "session", "cluster_identity", "derived", "output",
-        "store", "kernels", "tables", "options", "location", "progress",
+        "store", "kernels", "tables", "options", "location", "progress", "spark_sources",
     },
     "preflight": {"cluster_identity", "options"},
     "job_session": {

@@ -82,7 +82,7 @@ LANES: Final = (
     TestLane(
         "page",
         ("tests/page",),
-        budget_s=60,
+        budget_s=100,
         limit_s=900,
         needs_browser=True,
         # The browser is a real process, and one test measures its first paint.
