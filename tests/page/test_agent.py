@@ -86,7 +86,10 @@ def chooser(page: Page) -> Locator:
 
 
 def topics(page: Page) -> set[str]:
-    return set(page.locator("tbody td:first-child a.name:first-child").all_inner_texts())
+    """Those of the rows, once there are some."""
+    names = page.locator("tbody td:first-child a.name:first-child")
+    names.first.wait_for()
+    return set(names.all_inner_texts())
 
 
 def test_the_cluster_that_is_chosen_stands_in_the_url_and_in_every_request(
