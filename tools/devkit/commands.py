@@ -20,7 +20,7 @@ from devkit.locks import write_locks
 from devkit.package import package
 from devkit.peer import play_peer
 from devkit.promtool import ensure_promtool
-from devkit.soak import KILLS_WORD, SOAKS, soak
+from devkit.soak import KILLS_WORD, soak
 from devkit.system import ensure_packages, has_java
 from devkit.tools_peer import play_tools
 
@@ -168,7 +168,9 @@ COMMANDS: Final = (
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),
     Command("format", "", "rewrites the code in the house style (ruff)", _format),
     Command("bench", "[NAME [ARGS] | all]", "measures speed, each figure beside a peer", _bench),
-    Command("soak", "[WORD [N]]", "|".join(SOAKS), _soak),
+    Command(
+        "soak", "[WORD [N]]", "plays a test that takes long; CONTRIBUTING.md names them", _soak
+    ),
     Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
     Command("audit", "", "checks locked packages for known vulnerabilities", _audit),
     Command("package", "", "builds both distributions and the Spark archive into dist/", _package),
