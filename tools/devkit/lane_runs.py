@@ -108,7 +108,8 @@ def _running(runs: Sequence[LaneRun]) -> Iterator[list[Future[LaneRun]]]:
         yield [pool.submit(run.run) for run in runs]
     finally:
         for run in runs:
-            run.cancelled.set()
+            if not run.is_over.is_set():  # a lane that has ended may get a second attempt
+                run.cancelled.set()
         pool.shutdown(cancel_futures=True)
 
 
