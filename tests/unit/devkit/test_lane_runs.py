@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -315,3 +316,17 @@ def test_an_interruption_ends_the_lane_behind_as_well(
     monkeypatch.setattr(lane_runs, "ended", interrupted)
     with pytest.raises(KeyboardInterrupt):
         lane_runs.run_lanes(PYTHON, ["empty", "good"], [])
+
+
+def test_only_lanes_that_run_when_the_others_end_are_cancelled() -> None:
+    """One that has ended may get a second attempt."""
+    ended, running = threading.Event(), threading.Event()
+
+    def lane(is_over: threading.Event) -> Any:
+        return SimpleNamespace(run=is_over.is_set, is_over=is_over, cancelled=threading.Event())
+
+    lanes: list[Any] = [lane(ended), lane(running)]
+    ended.set()
+    with lane_runs._running(lanes):
+        pass
+    assert [each.cancelled.is_set() for each in lanes] == [False, True]
