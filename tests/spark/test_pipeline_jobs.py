@@ -16,7 +16,7 @@ from headgate.pipeline import jobs
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.options import SourceOptions, StreamOptions
 from headgate.pipeline.refresh import refresh_all
-from headgate.pipeline.session import prepare_session
+from headgate.pipeline.session import create_session, prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.store.table_leases import fill_leases
@@ -239,6 +239,22 @@ def test_a_stream_runs_until_it_is_stopped(tmp_path: Path, topic: Topic) -> None
     assert rows_of(out, "attribution").num_rows == len(SITUATIONS)
     slow = [r for r in attribute(out, topic)[0] if r["topic"].endswith("/slow")]
     assert [row["seconds"] for row in slow] == [30]
+
+
+def test_a_job_after_a_stream_takes_the_first_session(spark: SparkSession) -> None:
+    """A batch runs in a copy of its session, which Python takes for the active one afterwards."""
+    spark.createDataFrame([], "value int")
+
+    def make_rows(batch: DataFrame, _: int) -> None:
+        batch.sparkSession.createDataFrame([(1,)], "value int").collect()
+
+    query = spark.readStream.format("rate").load().writeStream.foreachBatch(make_rows).start()
+    query.processAllAvailable()
+    query.stop()
+    active = SparkSession.getActiveSession()
+    assert active is not None
+    assert active is not spark
+    assert create_session("test") is spark
 
 
 def test_a_second_writer_and_overwriting_are_refused(

@@ -10,10 +10,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.session import prepare_session
-from headgate.pipeline.source.data_source import register
+from headgate.pipeline.source.data_source import HeadgateTables, register
 from headgate.pipeline.spark_failures import reason_of
-from headgate.pipeline.spark_sources import register_source
-from headgate.pipeline.streaming.telemetry_source import TelemetrySource
 from tests.unit.pipeline.source.folder import append, minute_row, replace
 
 COLUMNS = "hour,kind,minute,topic,completeness,msgs_in"
@@ -126,11 +124,14 @@ def test_a_bad_option_is_one_sentence(
     assert reason_of(str(error.value)).startswith(said)
 
 
-def test_a_session_made_from_one_that_knows_a_source_keeps_it(spark: SparkSession) -> None:
-    """Spark refuses to register it there."""
-    register_source(spark, TelemetrySource)
+def test_a_session_made_of_one_that_knows_a_source_finds_it(
+    spark: SparkSession, root: Path
+) -> None:
+    """Spark refuses to register it there while the first is active, and does not find it either."""
+    prepare_session(spark)
+    spark.createDataFrame([], "value int")  # makes it active
     made = spark.newSession()
     with pytest.raises(AnalysisException, match="DATA_SOURCE_ALREADY_EXISTS"):
-        made.dataSource.register(TelemetrySource)
-    register_source(made, TelemetrySource)
+        made.dataSource.register(HeadgateTables)
     prepare_session(made)
+    assert read(made, root).count() == read(prepare_session(spark), root).count()

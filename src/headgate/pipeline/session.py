@@ -97,11 +97,11 @@ def create_session(
         PipelineError: Java did not start, or Spark refuses a setting.
     """
     check_no_connect(os.environ)
-    active = SparkSession.getActiveSession()
-    if active is None and _SUBMITTED in os.environ:
+    session = _existing_session()
+    if session is None and _SUBMITTED in os.environ:
         options.check_submitted()
-        active = _submitted_session(name, options.settings())
-    if active is None:
+        session = _submitted_session(name, options.settings())
+    if session is None:
         require_java(os.environ.get("JAVA_HOME"), shutil.which("java"))
         os.environ.update(python_variables(os.environ))
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -112,8 +112,19 @@ def create_session(
             gateway = start_java(conf, log_path)
         with kept_interrupt_handler():
             SparkContext(conf=conf, gateway=gateway)
-        active = SparkSession.builder.getOrCreate()
-    return prepare_session(active)
+        session = SparkSession.builder.getOrCreate()
+    return prepare_session(session)
+
+
+def _existing_session() -> SparkSession | None:
+    """The process's session, if Spark runs in it.
+
+    The active session need not be that: after a batch of a stream Python may take for active the
+    copy in which the batch ran, with the sources and settings of that stream.
+    """
+    if SparkSession.getActiveSession() is None:
+        return None
+    return SparkSession.builder.getOrCreate()
 
 
 def started_settings(
