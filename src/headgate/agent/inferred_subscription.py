@@ -221,9 +221,15 @@ class InferredSubscription:
         return self._contradicts_limits
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is not known what consumers have."""
+        return is_doubtful(self.sample)
+
+    @property
     def is_doubtful(self) -> bool:
-        """Whether a proof would tell more: what consumers have is not known, or nothing moves."""
-        return is_doubtful(self.sample) or self._still_looks > 0
+        """Whether a proof would tell more: what consumers have is not known, or nothing has moved
+        since the look before."""
+        return self.is_open or self._still_looks > 1
 
     @property
     def stuck_proof(self) -> tuple[ProofLook, CursorLook] | None:

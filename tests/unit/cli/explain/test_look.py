@@ -110,14 +110,15 @@ def test_the_largest_backlogs_with_their_causes_inferred() -> None:
     assert "3 subscriptions of Apache Pulsar, inferred" in explain_text(answer, 200, color=False)
 
 
-def test_a_list_without_subscriptions_is_no_proof() -> None:
+@pytest.mark.parametrize("subscriptions", [0, 9])
+def test_a_list_without_a_backlog_is_no_proof(subscriptions: int) -> None:
     empty = {
-        "broker": "pulsar:8080", "at": "2025-01-01T00:00:00.000Z", "subscriptionsTotal": 0,
-        "withBacklog": 0, "subscriptions": [], "quotas": [], "publishing": [], "damaged": [],
-        "evidence": "inferred", "clusterVersion": "4.0.8",
+        "broker": "pulsar:8080", "at": "2025-01-01T00:00:00.000Z", "withBacklog": 0,
+        "subscriptionsTotal": subscriptions, "subscriptions": [], "quotas": [],
+        "publishing": [], "damaged": [], "evidence": "inferred", "clusterVersion": "4.0.8",
     }  # fmt: skip
     text = " ".join(explain_text(empty, 100, color=False).split())
-    assert "no backlog. A broker lists its topics once a minute" in text
+    assert "no backlog. A broker lists its topics and their backlogs once a minute" in text
     measured = explain_text(empty | {"evidence": "measured"}, 100, color=False)
     assert "once a minute" not in measured
 
@@ -208,6 +209,22 @@ def test_a_namespace_that_the_role_may_not_see_is_the_reason() -> None:
     with pytest.raises(ExplainError, match=r"refuses the request \(status 403\)") as caught:
         look.run(namespaces=("acme/shop",), seconds=10)
     assert caught.value.exit_code == 2
+
+
+def test_a_namespace_that_does_not_exist_has_no_empty_list() -> None:
+    """A survey does not tell it from one without a loaded topic."""
+    with pytest.raises(ExplainError, match=r"^Namespace acme/shpo not found$") as caught:
+        Look().run(namespaces=("acme/shpo",), seconds=5)
+    assert caught.value.exit_code == 2
+    answer = Look().run(namespaces=("acme/shop", "acme/shpo"), seconds=5)
+    assert answer["subscriptionsTotal"] == 3
+    assert "Namespace acme/shpo not found" in answer["notSeen"]
+
+
+def test_a_namespace_without_a_topic_is_none_that_is_missing() -> None:
+    look = Look()
+    look.cluster.namespaces["acme/new"] = {}
+    assert look.run(namespaces=("acme/new",), seconds=5)["subscriptionsTotal"] == 0
 
 
 def test_an_unknown_server_is_not_pulsar() -> None:
