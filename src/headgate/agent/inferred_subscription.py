@@ -225,9 +225,10 @@ class InferredSubscription:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether a proof would tell more: what consumers have is not known, or nothing has moved
-        since the look before."""
-        return self.is_open or self._still_looks > 1
+        """Whether a proof would tell more: what consumers have is not known, or follows from counts
+        that a proof makes exact, or nothing has moved since the look before."""
+        is_counted = self.look is not None and self.look.type in COUNTED_TYPES
+        return self.is_open or self._still_looks > is_counted
 
     @property
     def stuck_proof(self) -> tuple[ProofLook, CursorLook] | None:
