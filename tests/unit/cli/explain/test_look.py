@@ -252,6 +252,34 @@ def test_a_cluster_that_loses_a_broker_says_which_and_what_is_not_known() -> Non
     assert f"{broker} did not answer" in " ".join(text.split())
 
 
+def test_clocks_apart_change_no_verdict_and_no_age() -> None:
+    """A broker's times are compared with others of the same broker alone."""
+    right, apart = Look(), Look()
+    apart.cluster.clock_skew_ms = {"broker-0:8080": 3_600_000, "broker-1:8080": -7_200_000}
+    found, expected = by_topic(apart.run(seconds=20)), by_topic(right.run(seconds=20))
+    assert found.keys() == expected.keys()
+    for topic, report in expected.items():
+        assert found[topic]["verdict"] == report["verdict"]
+        for name in ("oldestAgeS", "backlogSinceS"):  # looks are jittered
+            assert found[topic][name] == pytest.approx(report[name], abs=3)
+
+
+@pytest.mark.parametrize("permits", [0, 1_000])
+def test_a_policy_that_the_cluster_accepted_and_does_not_apply_is_not_blamed(permits: int) -> None:
+    look = Look()
+    look.cluster.is_numbered = True
+    unapplied = {"dispatchRate": {
+        "dispatchThrottlingRateInMsg": 10, "dispatchThrottlingRateInByte": -1,
+        "ratePeriodInSecond": 1,
+    }}  # fmt: skip
+    fast = FakeSubscription(acked_per_s=40, permits=permits, unacked=100)
+    look.cluster.add([FakeTopic(f"{NS}/unapplied", 100, [fast], policies=unapplied)])
+    report = by_topic(look.run())[f"{NS}/unapplied"]
+    assert report["verdict"] == ("BROKER" if permits else "CONSUMER")
+    assert report["limit"] is None
+    assert not any("limits" in text for text in report["notSeen"])
+
+
 def test_numbers_that_no_broker_should_send_are_never_shown() -> None:
     answer = Look(Faults(spoil=lambda body: gibberish(body) if body[:1] == b"{" else body)).run()
     text = explain_text(answer, 100, color=False)
