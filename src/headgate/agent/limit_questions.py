@@ -88,7 +88,8 @@ class LimitQuestions:
         except BaseException as error:
             # The next look asks again; those that wait for this answer have none, too.
             with self._lock:
-                self._shared.pop(path, None)
+                if self._shared.get(path) == (now_ns, answer):
+                    del self._shared[path]
             answer.set_exception(error)
         return answer.result()
 
