@@ -40,6 +40,11 @@ def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
         ) from None
 
 
+def is_literal(source: str) -> bool:
+    """Whether ``source`` is the key itself, and not the name of a file that has it."""
+    return bool(source) and not source.startswith("file:") and not os.path.exists(source)
+
+
 def read_file(path: str, what: str, *, is_secret: bool = False) -> bytes:
     """The bytes of a file that a setting names; ``what`` is that setting.
 
