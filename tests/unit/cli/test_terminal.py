@@ -64,7 +64,7 @@ def test_names_control_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal.guard()
     click.echo("a\x1b]52;c;cm0=\x07 \x9b31m \u202egnp \x9d0;t\x9c \xe9")
     click.echo(click.style("red", "red"), err=True)
-    print("\tb\r\n\x1b[2K", end="")
+    click.echo("\tb\r\n\x1b[2K", nl=False)
     assert screen.getvalue() == (
         "a\\x1b]52;c;cm0=\\x07 \\x9b31m \\u202egnp \\x9d0;t\\x9c \xe9\n\tb\r\n\x1b[2K"
     )
