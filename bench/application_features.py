@@ -141,8 +141,9 @@ def deduplication(table: Table, blocks: int) -> None:
     ):
         rounds = _rounds_us(Publishing(plain), Publishing(numbered), blocks)
     least = [(quantile(before, LEAST), quantile(after, LEAST)) for before, after in rounds]
-    each = f"{number(median([before for before, _ in least]))} us"
-    table.add("a published message of 100 B, without deduplication, undisturbed", each)
+    plain_us = median([before for before, _ in least])
+    name = "a published message of 100 B, without deduplication, undisturbed"
+    table.add(name, f"{number(plain_us)} us")
     more = [after - before for before, after in least]
     low, high = median_interval(more)
     note = f"95 % {number(low)} to {number(high)}"

@@ -304,12 +304,13 @@ class TopicPublishing:
         """
         engine, deduplication = self._engine, self.deduplication
         if deduplication is not None:
-            last_id = deduplication.check(
+            checked_id = deduplication.check(
                 producer, sequence_id, highest_sequence_id, message_count, body
             )
-            if last_id is None:
+            if checked_id is None:
                 self._refund(charged, len(body))
                 return False
+            last_id = checked_id
         if self.staged_bytes >= self.admit_below:
             charged = engine.admission.admit(self, producer, message_count, len(body))
             if charged < 0:
