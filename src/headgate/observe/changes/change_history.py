@@ -22,6 +22,7 @@ from headgate.explain.changes import (
     change_reports,
     message_changes,
 )
+from headgate.observe.changes.adaptive_changes import AdaptiveChanges
 from headgate.observe.changes.admin_changes import OF_BROKER, AdminChanges, started
 from headgate.observe.changes.client_changes import ClientChanges, MergedClients
 from headgate.observe.explain.window import Part
@@ -101,6 +102,7 @@ class ChangeHistory:
         self._engine = engine
         self._started_ms = started_ms
         self.admin = AdminChanges()
+        self.adaptive = AdaptiveChanges()
         self.clients = ClientChanges(lambda: engine.now_ms)
         engine.client_observer = self.clients
 
@@ -120,6 +122,9 @@ class ChangeHistory:
             yield
         merged = MergedClients()
         for part in parts:
+            found += self.adaptive.log.since(part.full, since_ms)
+            slowed_ms = self.adaptive.log.complete_since_ms(part.full, now_ms)
+            complete_ms = max(complete_ms, slowed_ms)
             merged.add(clients.since(part.full, since_ms))
             complete_ms = max(complete_ms, clients.complete_since_ms(part.full, now_ms))
             yield
