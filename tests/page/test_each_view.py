@@ -32,8 +32,8 @@ CAUSES = {
 
 @pytest.mark.parametrize(
     ("size", "scheme"),
-    [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light")],
-    ids=["wide light", "wide dark", "phone light"],
+    [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")],
+    ids=["wide light", "wide dark", "phone light", "phone dark"],
 )
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_whole(
