@@ -113,7 +113,7 @@ class ClusterReports:
             if any(topic.unknown for topic in topics)
             else "this topic has no subscription."
         )
-        first = reports[0]["sentence"] if reports else none
+        first = f"{reports[0]['subscription']}: {reports[0]['sentence']}" if reports else none
         return {
             "topic": name,
             "at": iso_time(instant.now_ms),
@@ -248,10 +248,9 @@ class ClusterReports:
         if found.backlog_since_ns is None:
             return None
         changes = self._history.changes.of_topic([topic for topic, _ in parts], instant)
-        subscriptions = [part for _, part in parts]
         began_ms = instant.now_ms - (instant.now_ns - found.backlog_since_ns) // NS_PER_MS
-        name = subscriptions[0].name
-        growth = changes.before_growth(verdict, name, began_ms, period_ns_of(subscriptions))
+        name = parts[0][1].name
+        growth = changes.before_growth(verdict, name, began_ms)
         return None if growth is None else _plain(growth)
 
     def _not_seen(

@@ -15,7 +15,7 @@ from headgate.agent.inferred_topic import SURVEY_AGE_NS, InferredTopic
 from headgate.agent.looks import ConsumerLook, LimitsLook, SubscriptionLook, TopicLook
 from headgate.base.instants import iso_time
 from headgate.base.texts import printable, time_text
-from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.explain.change_log import CHANGES_MAX, HOUR_MS, ChangeLog
 from headgate.explain.changes import (
     CONSUMERS,
@@ -23,6 +23,7 @@ from headgate.explain.changes import (
     LEVELS,
     POLICY,
     SETTING,
+    SOUGHT_S,
     SUBSCRIPTION,
     TOPIC,
     BeforeGrowth,
@@ -53,10 +54,18 @@ _LIMIT_NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class LookChange(PlainChange):
+    """A change that a look showed."""
+
+    gap_ms: int = 0
+    """It was made at most so long before that look."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicLookChanges:
     """What looks have shown to change about one topic in the last hour."""
 
-    changes: Sequence[PlainChange]
+    changes: Sequence[LookChange]
     """On the wall clock."""
     complete_since_ms: int
 
@@ -69,30 +78,33 @@ class TopicLookChanges:
             complete_ms = max(complete_ms, found[0].at_ms)
         return Changes(complete_since=iso_time(complete_ms), changes=change_reports(found, LEVELS))
 
-    def before_growth(
-        self, verdict: str, subscription: str, began_ms: int, period_ns: int
-    ) -> BeforeGrowth | None:
+    def before_growth(self, verdict: str, subscription: str, began_ms: int) -> BeforeGrowth | None:
         """What changed before the backlog of a subscription grew, which began at ``began_ms`` of
-        the wall clock; None if that is not known. A change shows up to ``period_ns``, the time
-        between two looks, after the growth that it causes."""
+        the wall clock; None if that is not known. The look that shows a change may be later than
+        the growth that it causes."""
         if began_ms <= self.complete_since_ms:
             return None  # the first look may have found it growing
-        return before_growth(
-            self.changes,
+        possible = [each for each in self.changes if each.at_ms - each.gap_ms <= began_ms + LATE_MS]
+        found = before_growth(
+            possible,
             verdict=verdict,
             subscription=subscription,
             began_ms=began_ms,
             complete_since_ms=self.complete_since_ms,
             roles_of=LEVELS,
-            late_ms=LATE_MS + period_ns // NS_PER_MS,
+            late_ms=LATE_MS + max((each.gap_ms for each in possible), default=0),
         )
+        if found is None or found.changed_at is not None:
+            return found
+        # That there was none is known only of a time that was looked at.
+        return found if began_ms - SOUGHT_S * MS_PER_S >= self.complete_since_ms else None
 
 
 class LookChanges:
     """The changes of one cluster."""
 
     def __init__(self) -> None:
-        self.log: ChangeLog[PlainChange] = ChangeLog(CHANGES_MAX, TOPIC_MAX)
+        self.log: ChangeLog[LookChange] = ChangeLog(CHANGES_MAX, TOPIC_MAX)
         """By the full name of a topic or partition. Instants are monotonic, in milliseconds."""
 
     def note_look(self, before: TopicLook, after: TopicLook) -> None:
@@ -141,13 +153,14 @@ class LookChanges:
     ) -> None:
         text = f"{clause}, within {time_text(gap_ns / NS_PER_S)} before this look"
         name = subscription[:SUBSCRIPTION_MAX]
-        self.log.add(topic, PlainChange(at_ns // NS_PER_MS, kind, level, text, name))
+        change = LookChange(at_ns // NS_PER_MS, kind, level, text, name, gap_ms=gap_ns // NS_PER_MS)
+        self.log.add(topic, change)
 
     def of_topic(self, topics: Sequence[InferredTopic], instant: Instant) -> TopicLookChanges:
         """What is known of a topic, given as itself or as its partitions."""
         now_ms = instant.now_ns // NS_PER_MS
         ahead_ms = instant.now_ms - now_ms
-        found: list[PlainChange] = []
+        found: list[LookChange] = []
         complete_ms = now_ms - HOUR_MS
         for topic in topics:
             found += self.log.since(topic.name, now_ms - HOUR_MS)

@@ -169,3 +169,21 @@ def test_memory_and_answers_are_bounded() -> None:
     report = history.topic(TOPIC, instant(40 * TOPIC_MAX), with_timeline=True)["changes"]
     # It says since when none is missing.
     assert report["completeSince"] <= report["changes"][0]["at"]
+
+
+def test_a_change_that_a_late_look_showed_may_have_come_before_the_growth() -> None:
+    """Where looks are a minute apart, the backlog began at the look before the one that shows that
+    the consumer left."""
+    history = ClusterHistory("c")
+    for minute in range(5):
+        is_there = minute < 3
+        backlog = 0 if is_there else 6_000 * (minute - 2)
+        look = subscription(
+            *((replace(A, sent=6_000 * minute),) if is_there else ()), backlog=backlog,
+            sent=6_000 * min(minute, 2), backlog_bytes=10 * backlog,
+            last_acked_ms=min(minute, 2), mark_delete_moved_ms=min(minute, 2),
+        )  # fmt: skip
+        at_ns = 60 * minute * NS_PER_S
+        history.note_look(topic_look(at_ns, look, published=6_000 * minute))
+    (found,) = history.topic(TOPIC, instant(240))["subscriptions"]
+    assert "the last consumer of s left" in found["beforeGrowth"]["sentence"]

@@ -20,6 +20,7 @@ function consumerState({ blockedConsumerOnUnackedMsgs: isBlocked, availablePermi
 
 function OutOfOrder({ stats }) {
   const acked = stats?.headgate?.acknowledgedOutOfOrder;
+  if (acked == null) return null;
   const ranges = stats?.nonContiguousDeletedMessagesRanges;
   return html`<${Figure} name="Acknowledged out of order" value=${count(acked)} note=${acked ? `in ${plural(ranges, "range")} behind the oldest` : null} />`;
 }
