@@ -206,7 +206,7 @@ def test_what_differs_between_two_looks_is_a_change(open_page: OpenPage) -> None
         scene.play(120)
         page = open_page(subscription_view("fine", "fast"), url=scene.url)
         expect(page.locator(".growth")).to_have_text(
-            re.compile(r"^It has grown since .* the last consumer of fast left")
+            re.compile(r"^The backlog began at .* the last consumer of fast left")
         )
         row = page.get_by_role("row").filter(has_text="the last consumer of fast left")
         expect(row).to_contain_text("before it grew")

@@ -16,7 +16,15 @@ from headgate.agent.looks import ConsumerLook, LimitsLook, SubscriptionLook, Top
 from headgate.base.instants import iso_time
 from headgate.base.texts import printable, time_text
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.explain.change_log import CHANGES_MAX, HOUR_MS, ChangeLog
+from headgate.explain.change_log import (
+    CHANGES_MAX,
+    HOUR_MS,
+    NAME_MAX,
+    NAMES_MAX,
+    REPORTED_MAX,
+    TOPIC_MAX,
+    ChangeLog,
+)
 from headgate.explain.changes import (
     CONSUMERS,
     LATE_MS,
@@ -38,12 +46,6 @@ from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.sentences.backlog import limit_text
 from headgate.flow.sentences.changes import ClientsFacts, clients_clause, value_clause
 
-TOPIC_MAX: Final = 60
-"""Changes of one topic or partition in memory."""
-REPORTED_MAX: Final = 200
-"""Changes of one report, the newest."""
-NAMES_MAX: Final = 8
-NAME_MAX: Final = 60
 SUBSCRIPTION_MAX: Final = 200
 
 _LIMIT_NAMES: Final = {

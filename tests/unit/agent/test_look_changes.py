@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from headgate.agent.cluster_history import ClusterHistory
-from headgate.agent.look_changes import REPORTED_MAX, TOPIC_MAX
 from headgate.agent.looks import ConsumerLook, SubscriptionLook
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.explain.change_log import REPORTED_MAX, TOPIC_MAX
 from headgate.explain.delivery import Instant
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import RateLimit

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headgate.engine.topic import Topic
-from headgate.explain.change_log import CHANGES_MAX, ChangeLog
+from headgate.explain.change_log import CHANGES_MAX, TOPIC_MAX, ChangeLog
 from headgate.explain.changes import RELEASED, SLOWED, PlainChange
 from headgate.flow.adaptive.cycle import Decision, DecisionKind
 from headgate.flow.sentences.adaptive import decision_sentence
-
-TOPIC_MAX: Final = 60
-"""Changes of one topic or partition in memory."""
 
 
 class AdaptiveChanges:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
 
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
@@ -11,7 +10,7 @@ from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_MS
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.explain.change_log import HOUR_MS
+from headgate.explain.change_log import HOUR_MS, REPORTED_MAX
 from headgate.explain.changes import (
     QUOTA,
     BeforeGrowth,
@@ -27,9 +26,6 @@ from headgate.observe.changes.admin_changes import OF_BROKER, AdminChanges, star
 from headgate.observe.changes.client_changes import ClientChanges, MergedClients
 from headgate.observe.explain.window import Part
 from headgate.observe.history.parked import ParkedHistory
-
-REPORTED_MAX: Final = 200
-"""Changes of one report, the newest."""
 
 
 class TopicChanges:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from headgate.base.names import parse_topic
+from headgate.explain.change_log import TOPIC_MAX
 from headgate.explain.changes import RELEASED, SLOWED
 from headgate.flow.adaptive.cycle import DecisionKind
-from headgate.observe.changes.adaptive_changes import TOPIC_MAX
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import ON, Publisher, Reader, live, set_quota
 from tests.unit.broker.playing import TOPIC, played
