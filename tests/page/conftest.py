@@ -25,8 +25,10 @@ OpenPage = Callable[..., Page]
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Begin with an empty folder for screenshots, which the processes of a lane share."""
-    if not hasattr(session.config, "workerinput"):
+    """Begin with an empty folder for screenshots, which the processes of a lane share. A second
+    attempt of single tests keeps those of the first."""
+    is_whole = not any("::" in each for each in session.config.args)
+    if is_whole and not hasattr(session.config, "workerinput"):
         shutil.rmtree(ARTIFACTS, ignore_errors=True)
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
 
