@@ -14,16 +14,9 @@ const LEVELS = {
   publish_topic: "Publish, topic", publish_broker: "Publish, broker",
 };
 
-const STATE_CAUSES = {
-  no_permits: "CONSUMER", awaiting_ack: "CONSUMER", unacked_limit: "CONSUMER", socket_full: "CONSUMER",
-  key_blocked: "CONSUMER", no_consumer: "NO_CONSUMER", caught_up: "NONE", not_due: "NONE",
-  throttled_subscription: "THROTTLED_SUBSCRIPTION", throttled_topic: "THROTTLED_TOPIC",
-  throttled_broker: "THROTTLED_BROKER",
-};
-
 export function statesOf(window) {
-  return (window?.states ?? []).map(({ state, consumer, dimension, share, seconds }) => ({
-    cause: consumer === "busy" ? "CONSUMER" : STATE_CAUSES[state] ?? "BROKER",
+  return (window?.states ?? []).map(({ state, consumer, dimension, share, seconds, verdict }) => ({
+    cause: verdict,
     name: [state, dimension, consumer].filter(Boolean).join(" ").replaceAll("_", " "),
     share,
     seconds,
