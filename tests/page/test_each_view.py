@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -105,6 +107,31 @@ def test_limits_name_what_waits_for_them(open_page: OpenPage) -> None:
     page = open_page("limits")
     table = page.get_by_role("table").first
     expect(table.get_by_role("row").filter(has_text="topic-limit")).to_contain_text("15 msg/s")
+
+
+def test_the_use_of_a_limit_is_the_mean_of_what_the_page_saw(open_page: OpenPage) -> None:
+    """A single period says little, since messages pass in groups."""
+    page = open_page("limits?every=2")
+    answers = (_with_granted(look) for look in count())
+    page.route("**/headgate/limits?*", lambda route: route.fulfill(json=next(answers)))
+    page.reload()
+    used = page.get_by_role("row").filter(has_text="bursts").locator('[data-head="Used"]')
+    expect(used).to_contain_text("3 %")
+    expect(used).to_contain_text("80 %")
+
+
+def _with_granted(look: int) -> dict[str, Any]:
+    """The answer of a look, five seconds after the one before: 400 of 500 messages have passed
+    since, and 3 in the last period."""
+    budget = {
+        "dimension": "messages", "limit": 100, "periodS": 1.0, "inWindow": 3, "debt": 0,
+        "granted": 400 * look, "text": "100 msg/s", "source": "topic policy",
+    }  # fmt: skip
+    limit = {
+        "level": "topic", "subject": "public/default/bursts", "waiters": 1, "waitingS": 1.0,
+        "budgets": [budget],
+    }  # fmt: skip
+    return {"at": f"2025-11-21T10:00:{5 * look:02}.000Z", "limitsTotal": 1, "limits": [limit]}
 
 
 def test_storage_names_the_quota_and_what_keeps_the_disk(open_page: OpenPage) -> None:

@@ -32,7 +32,7 @@ export function Limits({ everyS }) {
         <${Figure} name="Hold now" value=${count(holding.length)} />
       <//>
       ${groups.map(([title, found, empty]) => html`<h2>${title}</h2>
-        <${LimitsTable} limits=${found} empty=${empty} withSubject />`)}
+        <${LimitsTable} limits=${found} at=${answer.value.at} empty=${empty} withSubject />`)}
       ${answer.value.limitsTotal > limits.length && html`<p class="muted">
         ${plural(limits.length, "limit")} of ${count(answer.value.limitsTotal)}, those at which most waits.</p>`}
       <${NotSeen} list=${answer.value.notSeen} />`}

@@ -25,7 +25,7 @@ function Quotas({ answer }) {
 }
 
 const PARTS = [
-  ["liveBytes", "Retained messages"], ["pinnedBytes", "Pinned beside them"], ["deadBytes", "To be freed"],
+  ["liveBytes", "Retained messages"], ["pinnedBytes", "Pinned with them"], ["deadBytes", "To be freed"],
   ["indexBytes", "Index"], ["openBytes", "Being written"], ["checkpointBytes", "Checkpoints"],
 ];
 
@@ -35,7 +35,7 @@ function Disk({ report }) {
     ${report.logs.map((log) => html`<h3>Log ${log.log}</h3><${Figures}>
       <${Figure} name="Files" value=${bytes(log.fileBytes)} />
       ${PARTS.map(([field, name]) => html`<${Figure} name=${name} value=${bytes(log[field])} />`)}
-      <${Figure} name="Written for each byte" value=${log.writeAmplification == null ? UNKNOWN : log.writeAmplification.toFixed(2)} />
+      <${Figure} name="Bytes written for each published" value=${log.writeAmplification == null ? UNKNOWN : log.writeAmplification.toFixed(2)} />
     <//>`)}`;
 }
 
@@ -54,8 +54,8 @@ function columns(isInferred) {
   }
   return [
     topic,
-    { head: "Messages", isNumber: true, cell: (each) => bytes(each.heldBytes) },
-    { head: "Pinned beside", isNumber: true, cell: (each) => bytes(each.pinnedBytes) },
+    { head: "Stored", isNumber: true, cell: (each) => bytes(each.heldBytes) },
+    { head: "Pinned with it", isNumber: true, cell: (each) => bytes(each.pinnedBytes) },
     { head: "Deleting it frees", isNumber: true, cell: (each) => bytes(each.freesBytes) },
     { head: "Kept by", cell: (each) => each.subscription ?? each.cause },
     { head: "Last publish", cell: (each) => (each.lastPublish ? instant(each.lastPublish) : "not since the start") },

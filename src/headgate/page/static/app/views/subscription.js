@@ -33,8 +33,8 @@ function Consumers({ stats, name }) {
       { head: "Consumer", cell: (each) => html`<span class="name">${each.consumerName}</span> <small class="muted">${each.address ?? ""}</small>` },
       { head: "Permits free", isNumber: true, cell: (each) => count(each.availablePermits) },
       { head: "Unacknowledged", isNumber: true, cell: (each) => count(each.unackedMessages) },
-      { head: "Gets", isNumber: true, cell: (each) => (each.msgRateOut == null ? UNKNOWN : `${rate(each.msgRateOut)} msg/s`) },
       { head: "Oldest of them", isNumber: true, cell: (each) => duration(each.headgate?.oldestUnackedAgeSeconds) },
+      { head: "Gets", isNumber: true, cell: (each) => (each.msgRateOut == null ? UNKNOWN : `${rate(each.msgRateOut)} msg/s`) },
       { head: "State", cell: consumerState },
       { head: "Connected since", cell: (each) => (each.connectedSince ? instant(each.connectedSince) : UNKNOWN) },
     ]} />`;
@@ -69,7 +69,7 @@ export function Subscription({ parts, query, everyS }) {
         <${Figure} name="Oldest" value=${duration(report.oldestAgeS)} />
         <${Figure} name="Growth" value=${growth(growthPerS(report))} />
         <${Figure} name="Empty in" value=${duration(report.drainsInS)} note=${lossText(report) && `${lossText(report)} in ${duration(report.windowS)}, not consumed`} />
-        <${Figure} name="With consumers" value=${count(report.unackedMessages)} />
+        <${Figure} name="Delivered, not acknowledged" value=${count(report.unackedMessages)} />
         <${Figure} name="Permits free" value=${`${count(report.permits)} of ${count(report.permitsMax)}`} />
         <${OutOfOrder} stats=${stats.value?.subscriptions?.[name]} />
         <${Figure} name="Confidence" value=${percent(report.confidence)} />
@@ -86,7 +86,7 @@ export function Subscription({ parts, query, everyS }) {
       <h2>Consumers</h2>
       <${Consumers} stats=${stats.value} name=${name} />
       <h2>Limits of this subscription</h2>
-      <${LimitsTable} limits=${report.limits} empty="No limit of its own; those of its topic and broker apply." />`}
+      <${LimitsTable} limits=${report.limits} at=${answer.value.at} empty="No limit of its own; those of its topic and broker apply." />`}
     <${Legend} />
     <${Elsewhere} path=${path} command="headgate explain ${quoted(topic)}"
       promql=${`rate(headgate_subscription_state_seconds_total{topic=${labelValue(topic)}, subscription=${labelValue(name)}}[5m])`} />

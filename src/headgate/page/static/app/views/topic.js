@@ -1,6 +1,6 @@
 // One topic: publishing and dispatching side by side, and the limits in force with where they are set.
 
-import { html } from "../../vendor/preact.js";
+import { html, useRef } from "../../vendor/preact.js";
 import { TopicActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, labelValue, plural, quoted, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
@@ -30,21 +30,46 @@ function Subject({ limit }) {
   return html`<a class="name" href=${link(target)}>${shortTopic(topic)}${subscription ? ` / ${subscription}` : ""}</a>`;
 }
 
-// What holds of a limit in one period; null if it is not known.
-function useOf({ limit, inWindow }) {
-  return limit && inWindow != null ? inWindow / limit : null;
+const MEAN_MS = 15_000;
+
+const keyOf = ({ limit, budget }) => `${limit.level} ${limit.subject} ${limit.broker ?? ""} ${budget.dimension}`;
+
+// What was used of each limit since the page looked, at most MEAN_MS ago. A single period says
+// little, since messages pass in groups: the first look, and the first under a new limit, have only it.
+function useOfLimits(rows, at) {
+  const kept = useRef({ at: "", looks: [] });
+  if (at && kept.current.at !== at) {
+    const atMs = Date.parse(at);
+    const budgets = new Map(rows.map((row) => [keyOf(row), row.budget]));
+    const looks = kept.current.looks.filter((look) => look.atMs < atMs && atMs - look.atMs <= MEAN_MS);
+    kept.current = { at, looks: [...looks, { atMs, budgets }] };
+  }
+  const { looks } = kept.current;
+  return (row) => {
+    const { limit, periodS, inWindow, granted } = row.budget;
+    if (!limit || inWindow == null) return null;
+    const isSame = (look) => {
+      const before = look.budgets.get(keyOf(row));
+      return before?.limit === limit && before.granted <= granted;
+    };
+    const first = looks.find(isSame);
+    const seconds = first ? (looks.at(-1).atMs - first.atMs) / 1000 : 0;
+    if (granted == null || seconds < periodS) return inWindow / limit;
+    return ((granted - first.budgets.get(keyOf(row)).granted) * periodS) / seconds / limit;
+  };
 }
 
-// ``limits`` is null if they are not known.
-export function LimitsTable({ limits, empty, withSubject }) {
+// ``limits`` is null if they are not known; ``at`` is the instant of the answer that has them.
+export function LimitsTable({ limits, at, empty, withSubject }) {
+  const rows = (limits ?? []).flatMap((limit) => (limit.budgets ?? []).map((budget) => ({ limit, budget })));
+  const useOf = useOfLimits(rows, at);
   if (!limits) return html`<${NotKnown} why=${OUTSIDE} />`;
-  const rows = limits.flatMap((limit) => (limit.budgets ?? []).map((budget) => ({ limit, budget })));
-  return html`<${Table} rows=${rows} empty=${empty} keyOf=${({ limit, budget }) => `${limit.level} ${limit.subject} ${limit.broker ?? ""} ${budget.dimension}`}
+  return html`<${Table} rows=${rows} empty=${empty} keyOf=${keyOf}
     columns=${[
       { head: "Level", cell: ({ limit }) => LEVELS[limit.level] ?? limit.level },
       ...(withSubject ? [{ head: "Of", cell: ({ limit }) => html`<${Subject} limit=${limit} />` }] : []),
       { head: "Limit", isNumber: true, cell: ({ budget }) => limitText(budget) },
-      { head: "Used", cell: ({ budget }) => html`<${UseBar} use=${useOf(budget)} />` },
+      { head: "Used", cell: (row) => html`<${UseBar} use=${useOf(row)} />` },
       { head: "Waiting", isNumber: true, cell: ({ limit }) => count(limit.waiters) },
       { head: "Held for", isNumber: true, cell: ({ limit }) => duration(limit.waitingS) },
       { head: "Set where", cell: ({ budget, limit }) => budget.source || limit.source || UNKNOWN },
@@ -107,7 +132,7 @@ export function Topic({ parts, query, everyS }) {
       <div class="halves"><${Publishing} publishing=${report.publishing} inferred=${isInferred(report)} /><${Dispatching} report=${report} /></div>
       <${Changed} report=${report} strip=${report.subscriptions[0]} inferred=${isInferred(report)} until=${query.get("until")} />
       <h2>Limits in force</h2>
-      <${LimitsTable} limits=${report.limits && [...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
+      <${LimitsTable} at=${report.at} limits=${report.limits && [...(report.publishing.limits ?? []), ...report.limits, ...report.subscriptions.flatMap((each) => each.limits ?? [])]}
         empty="No limit is in force for this topic." />
       <h2>Backlog quotas</h2>
       <${Table} rows=${report.quotas} empty=${isInferred(report) ? "No look has shown a backlog quota." : "No backlog quota is in force."} keyOf=${(quota) => quota.type} columns=${[
