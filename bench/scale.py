@@ -252,7 +252,7 @@ def main() -> None:
         "--triggers", type=int, nargs="*", default=TRIGGERS, help="minutes that arrive; 1 4"
     )
     parser.add_argument(
-        "--shapes", type=int, nargs="*", default=[*range(1, len(SHAPES) + 1)],
+        "--shapes", type=int, nargs="+", default=[*range(1, len(SHAPES) + 1)],
         choices=range(1, len(SHAPES) + 1), help="which shapes, by their number; all",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, help="a file for all figures")
