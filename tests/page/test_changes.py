@@ -27,7 +27,9 @@ def changed(page: Page) -> Any:
 
 def test_the_change_before_the_growth_is_pointed_out(open_page: OpenPage) -> None:
     page = open_page(topic_view("topic-limit"))
-    expect(page.locator(".growth")).to_contain_text(re.compile(f"^It has grown since .* {LIMITED}"))
+    expect(page.locator(".growth")).to_contain_text(
+        re.compile(f"^The backlog began at .* {LIMITED}")
+    )
     row = changed(page).filter(has_text=LIMITED)
     expect(row).to_contain_text("before it grew")
     assert page.get_by_text("before it grew").count() == 1

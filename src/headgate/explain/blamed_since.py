@@ -52,8 +52,13 @@ class KnownTime(NamedTuple):
 
 
 def backlog_began_ns(part: Past) -> int:
-    """When a backlog began; one that is older than what is known counts by its age."""
-    return min(part.phase.since_ns, part.now.at_ns - part.now.age_ns)
+    """When a backlog began. One that is older than what is known counts by the age that its oldest
+    message had at first: the oldest of now came later, if the backlog drains."""
+    began_ns = min(part.phase.since_ns, part.now.at_ns - part.now.age_ns)
+    first = part.hour[0]
+    if part.phase.since_ns > first.at_ns:
+        return began_ns
+    return min(began_ns, first.at_ns - first.age_ns)
 
 
 def sub_windows(

@@ -66,6 +66,25 @@ def test_a_backlog_that_stood_before_the_broker_looked_counts_by_its_age() -> No
     assert found.diagnosis.backlog_since_ns == pytest.approx(broker.engine.now_ns - 31 * S, abs=S)
 
 
+def test_a_backlog_that_drains_began_when_it_began() -> None:
+    """The oldest message of now came later than the oldest at first."""
+    broker = VirtualBroker()
+    topic = broker.topic("t", 10)
+    broker.run(60)
+    began_ns = broker.engine.now_ns - 60 * S
+    subscription = broker.subscription(topic)
+    subscription.reset(0)
+    broker.client(subscription, 20)
+    seen = set()
+    for _ in range(3):
+        broker.run(10)
+        found = judge(broker, subscription)
+        assert found.diagnosis.has_backlog is True
+        seen.add(found.diagnosis.backlog_since_ns)
+    # The history notes the subscription a few seconds late, when it has drained a little.
+    assert [*seen] == [pytest.approx(began_ns, abs=3 * S)]
+
+
 @pytest.mark.parametrize("seconds", [12, 63, 150])
 def test_after_a_restart_it_is_at_least_as_long_as_the_broker_looks(
     seconds: int,

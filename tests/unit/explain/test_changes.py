@@ -56,7 +56,7 @@ def test_the_newest_change_that_fits_the_verdict_is_pointed_out() -> None:
     assert told is not None
     assert told.kind == POLICY
     assert told.sentence == (
-        "It has grown since 12:24:25 UTC; at 12:23:20 the dispatch limit of the topic was set to"
+        "The backlog began at 12:24:25 UTC; at 12:23:20 the dispatch limit of the topic was set to"
         " 100 msg/s by ops"
     )
     assert (told.growing_since, told.changed_at) == (
@@ -88,7 +88,7 @@ def test_what_does_not_come_before_is_left_out() -> None:
         assert told is not None
         assert (told.kind, told.changed_at) == (None, None)
         assert told.sentence == (
-            "It has grown since 12:24:25 UTC; no change is known in the 10 minutes before"
+            "The backlog began at 12:24:25 UTC; no change is known in the 10 minutes before"
         )
     # A round of the history takes a second, and a growth is noted by the round after.
     assert (found(replace(LIMIT, at_ms=BEGAN_MS + 2_000)) or told).kind == POLICY

@@ -229,9 +229,10 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
             f"{number(facts.appended_per_s or 0)} msg/s published; messages waited for "
             f"{percent(1 - judgement.shares[Verdict.NONE])} of the time, and none does any more"
         )
+    stays = facts.backlog > 0 and abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
     if facts.evicted:
         text, advice = _too_late(facts)
-    elif facts.acked_per_s is not None and judgement.growth < 0 and not keeps_pace:
+    elif facts.acked_per_s is not None and judgement.growth < 0 and not (keeps_pace and stays):
         text = f"the backlog drains at the consumer's own pace of {number(facts.acked_per_s)} msg/s"
     elif facts.acked_per_s is not None:
         rate = f"only {number(facts.acked_per_s)} msg/s"
@@ -242,7 +243,6 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text = f"the consumer acknowledges {rate}"
         if facts.appended_per_s is not None:
             text += f" of {number(facts.appended_per_s)} msg/s published"
-        stays = facts.backlog > 0 and abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
         text += ", so what waits stays" * (keeps_pace and stays)
     if not facts.evicted and facts.silent_s is not None and _fell_silent(facts):
         text += f", nothing for the last {duration(facts.silent_s)}"

@@ -171,9 +171,9 @@ def messages_clause(kind: str, amount: int, subscription: str) -> str:
 
 
 def growth_sentence(since: str, clause: str, at: str, sought_s: int) -> str:
-    """``It has grown since 12:31:05 UTC; at 12:30:58 the dispatch limit ...``. An empty ``clause``:
-    no change is known within ``sought_s`` before."""
-    head = f"It has grown since {since} UTC"
+    """``The backlog began at 12:31:05 UTC; at 12:30:58 the dispatch limit ...``. An empty
+    ``clause``: no change is known within ``sought_s`` before."""
+    head = f"The backlog began at {since} UTC"
     if not clause:
         return f"{head}; no change is known in the {sought_s // 60} minutes before"
     return f"{head}; at {at} {clause}"

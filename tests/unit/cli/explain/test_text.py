@@ -69,13 +69,13 @@ def test_the_worst_backlogs(answers: dict[str, Any]) -> None:
         localhost:8080, 2023-11-14 22:13:50 UTC: 4 subscriptions; the largest backlogs:
 
          1. acme/shop/orders  subscription billing
-            backlog 2,099, growing 70/s; there for 29 s
+            backlog 2,099, growing 70/s; there for 30 s
             THROTTLED_SUBSCRIPTION (confidence 1.00): the subscription limit of 50 msg/s (topic policy) held
             this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
             are free); 120 msg/s are published, so raise it above that.
 
          2. acme/shop/mail (3 partitions)  subscription sender
-            backlog 1,350, growing 45/s; there for 29 s
+            backlog 1,350, growing 45/s; there for 30 s
             THROTTLED_TOPIC (confidence 1.00): the topic limit of 5 msg/s (topic policy) on each of 3
             partitions held this subscription for 29 s; the consumer had room for 100 % of the time (2,550
             of 3,000 permits are free); 20 msg/s are published to a partition on average, so raise it above
@@ -110,11 +110,11 @@ def test_one_topic(answers: dict[str, Any]) -> None:
         0 producers; nothing published since the broker loaded it; 351 KiB stored
 
         subscription billing (Shared, 1 consumer)
-            backlog 2,099, growing 70/s; there for 29 s
+            backlog 2,099, growing 70/s; there for 30 s
             THROTTLED_SUBSCRIPTION (confidence 1.00): the subscription limit of 50 msg/s (topic policy) held
             this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
             are free); 120 msg/s are published, so raise it above that.
-            It has grown since 22:13:21 UTC; at 22:13:20 the broker was started.
+            The backlog began at 22:13:20 UTC; at 22:13:20 the broker was started.
 
             now        throttled_subscription (messages, consumer hungry); 0 of 2,099 messages (205 KiB) are
                        with consumers; the oldest is 17 s old
@@ -207,7 +207,7 @@ def test_a_backlog_that_shrinks_by_losses_is_not_said_to_drain(answers: dict[str
 
 def test_what_changed_before_it_grew_is_one_line(answers: dict[str, Any]) -> None:
     report = answers["orders"]["subscriptions"][0]
-    sentence = "It has grown since 12:31:05 UTC; at 12:30:58 the topic was unloaded by ops"
+    sentence = "The backlog began at 12:31:05 UTC; at 12:30:58 the topic was unloaded by ops"
     changed = report | {"beforeGrowth": {"sentence": sentence}}
     text = page(answers["orders"] | {"subscriptions": [changed]}, WIDTH_MAX)
     assert f"\n    {sentence}.\n" in text

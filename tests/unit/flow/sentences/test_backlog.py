@@ -449,3 +449,14 @@ def test_what_waited_for_a_moment_needs_no_faster_consumer() -> None:
     most = replace(judgement, shares={**judgement.shares, Verdict.NONE: 0.3})
     assert "what waits stays" not in sentence(most, kept)
     assert "what waits stays" in sentence(most, replace(kept, backlog=500))
+
+
+def test_a_consumer_that_takes_a_little_more_than_is_published_drains_the_backlog() -> None:
+    """It is not blamed for the rate of the producers, which it exceeds."""
+    judgement = replace(_judgement(Verdict.CONSUMER), growth=-250)
+    drains = Circumstances(acked_per_s=99.3, appended_per_s=95.1, backlog=2_000)
+    said = sentence(judgement, drains)
+    assert "the backlog drains at the consumer's own pace of 99.3 msg/s" in said
+    assert "published" not in said
+    stays = sentence(replace(judgement, growth=-50), drains)
+    assert "acknowledges 99.3 msg/s of 95.1 msg/s published, so what waits stays" in stays

@@ -105,8 +105,8 @@ def test_messages() -> None:
 
 def test_growth() -> None:
     assert growth_sentence("12:31:05", "x was set", "12:30:58", 600) == (
-        "It has grown since 12:31:05 UTC; at 12:30:58 x was set"
+        "The backlog began at 12:31:05 UTC; at 12:30:58 x was set"
     )
     assert growth_sentence("12:31:05", "", "", 600) == (
-        "It has grown since 12:31:05 UTC; no change is known in the 10 minutes before"
+        "The backlog began at 12:31:05 UTC; no change is known in the 10 minutes before"
     )
