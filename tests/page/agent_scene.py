@@ -118,6 +118,7 @@ class AgentScene:
         if STAGING in self.faults:
             # Not a superuser there.
             self.faults[STAGING].refused = lambda path, _: 403 if path in _SURVEYS else None
+        self._clusters: dict[str, FakeCluster] = {}
         self._watches = [self._watch(name) for name in clusters]
         self.requests: list[tuple[str, str]] = []
         """Method and path with query of each request, in order."""
@@ -133,7 +134,7 @@ class AgentScene:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def _watch(self, name: str) -> ClusterWatch:
-        cluster = production() if name == PRODUCTION else staging()
+        cluster = self._clusters[name] = production() if name == PRODUCTION else staging()
         transport = FakeTransport(cluster, self.clock, self.faults[name])
         client = ClusterClient(
             ClientConfig(f"http://{name}.example.com:8080"), {}, self.clock, transport=transport
@@ -147,6 +148,11 @@ class AgentScene:
         start = Instants(self.clock.wall_ns(), self.clock.monotonic_ns())
         windows = RecordWindows(f"agent:{name}", name, "boot", start)
         return ClusterWatch(name, scout, history, windows, self.clock, budget=budget)
+
+    def subscription(self, topic: str, name: str) -> FakeSubscription:
+        """One of production's, for a test that changes it."""
+        found = self._clusters[PRODUCTION].topics[TOPICS + topic].subscriptions
+        return next(each for each in found if each.name == name)
 
     def play(self, seconds: float) -> None:
         """Let time pass."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from devkit.browser import known_browser
 from devkit.paths import ROOT
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.page.agent_scene import AgentScene
 from tests.page.scene import Scene, ten_situations
@@ -22,6 +22,15 @@ ARTIFACTS = ROOT / "artifacts" / "page"
 WIDE, PHONE = (1280, 900), (390, 844)
 
 OpenPage = Callable[..., Page]
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Begin with an empty folder for screenshots, which the processes of a lane share. A second
+    attempt of single tests keeps those of the first."""
+    is_whole = not any("::" in each for each in session.config.args)
+    if is_whole and not hasattr(session.config, "workerinput"):
+        shutil.rmtree(ARTIFACTS, ignore_errors=True)
+    ARTIFACTS.mkdir(parents=True, exist_ok=True)
 
 
 @pytest.fixture(scope="session")
@@ -59,15 +68,26 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     running.close()
 
 
+@pytest.fixture(scope="session")
+def shared_context(browser: Browser) -> Iterator[BrowserContext]:
+    """What the pages of most tests share. In a context of its own each page would load and compile
+    all modules anew, which takes three times as long as the page itself. The page keeps nothing
+    that another tab of the context would see."""
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
-    """``open_page(view, size, scheme, url, search)`` opens a view and waits until it has data, or
-    asks for credentials.
+def open_page(browser: Browser, scene: Scene, shared_context: BrowserContext) -> Iterator[OpenPage]:
+    """``open_page(view, size, scheme, url, search)`` opens a view in a tab of its own and waits
+    until it has data, or asks for credentials. With ``own_context`` the test may set the clock and
+    the scripts of the tab's context.
 
     At the end of the test no page may have asked another host, run into an error of a script or of
     the Content-Security-Policy, or shown a dialog.
     """
-    contexts = []
+    opened_ones: list[Page | BrowserContext] = []
     problems: list[str] = []
 
     def opened(
@@ -76,13 +96,15 @@ def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
         scheme: Any = "light",
         url: str = "",
         search: str = "",
+        *,
+        own_context: bool = False,
     ) -> Page:
         home = url or scene.url
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme
-        )
-        contexts.append(context)
+        context = browser.new_context() if own_context else shared_context
         page = context.new_page()
+        opened_ones.append(context if own_context else page)
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.emulate_media(color_scheme=scheme)
         page.on(
             "request",
             lambda request: (
@@ -99,8 +121,8 @@ def open_page(browser: Browser, scene: Scene) -> Iterator[OpenPage]:
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for each in opened_ones:
+        each.close()
     assert not problems, "\n".join(problems)
 
 
@@ -112,7 +134,5 @@ def _note(line: Any, problems: list[str]) -> None:
 
 @pytest.fixture(scope="session")
 def artifacts() -> Path:
-    """An empty folder for screenshots."""
-    shutil.rmtree(ARTIFACTS, ignore_errors=True)
-    ARTIFACTS.mkdir(parents=True)
+    """The folder for screenshots."""
     return ARTIFACTS

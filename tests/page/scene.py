@@ -34,6 +34,8 @@ HOSTILE: Final = "<img src=x onerror=alert(1)>"
 """A name that does harm where it is not text."""
 TICK_S: Final = 0.1
 PLAYED_S: Final = 150
+TTL_S: Final = 7_200
+"""Of all topics, set by their namespace; nothing becomes so old."""
 ANSWER_LIMIT_S: Final = 60.0
 
 
@@ -214,6 +216,7 @@ async def nothing(_: World) -> None:
 
 async def _build(scene: Scene, world: World, backlogs: Sequence[Backlog] = BACKLOGS) -> None:
     client = await world.connect()
+    await scene.must("POST", "/admin/v2/namespaces/public/default/messageTTL", TTL_S)
     for backlog in backlogs:
         path = f"{BASE}/{quote(backlog.topic, safe='')}"
         await scene.must("PUT", path)

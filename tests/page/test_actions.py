@@ -17,6 +17,7 @@ from playwright.sync_api import Error as PlaywrightError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.web_authentication import WebAuthentication
+from headgate.base.audit_entry import AuditEntry
 from headgate.broker.authentication import Authentication
 from headgate.policy.settings import Settings
 from headgate.security.failed_attempts import FailedAttempts
@@ -56,8 +57,18 @@ def guard(app: ASGIApp) -> ASGIApp:
 
 @pytest.fixture
 def secured() -> Iterator[Scene]:
+    """A broker that the test may change."""
     played = limited_backlog(guard)
     yield played
+    played.close()
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[Scene]:
+    """The same for tests that change nothing at it."""
+    played = limited_backlog(guard)
+    yield played
+    assert changes(played) == []
     played.close()
 
 
@@ -74,9 +85,9 @@ def changes(scene: Scene) -> list[tuple[str, str]]:
 
 
 def test_the_page_asks_for_credentials_and_forgets_them(
-    open_page: OpenPage, secured: Scene
+    open_page: OpenPage, unchanged: Scene
 ) -> None:
-    page = open_page(VIEW, url=secured.url)
+    page = open_page(VIEW, url=unchanged.url)
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.get_by_label("Token").fill("no.token.this")
     page.get_by_role("button", name="Sign in with the token").click()
@@ -87,7 +98,7 @@ def test_the_page_asks_for_credentials_and_forgets_them(
     expect(page.get_by_role("heading", level=1)).to_have_text("orders")
     expect(page.locator(".reader")).to_contain_text("ann")
     kept = page.evaluate(KEPT)
-    assert kept == [0, 0, "", f"{secured.url}/headgate/#/{VIEW}"]
+    assert kept == [0, 0, "", f"{unchanged.url}/headgate/#/{VIEW}"]
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     page.reload()
@@ -95,9 +106,14 @@ def test_the_page_asks_for_credentials_and_forgets_them(
 
 
 def test_a_limit_is_raised_and_the_backlog_goes(open_page: OpenPage, secured: Scene) -> None:
+    audited: list[AuditEntry] = []
+    secured.world.broker.audit.listeners.append(lambda entry, _: audited.append(entry))
     page = signed_in(open_page, secured)
     page.get_by_role("button", name="Dispatch limit").click()
     box = page.get_by_role("dialog")
+    box.get_by_label("Messages per period").fill("")
+    expect(box.get_by_role("region", name="Effect")).to_contain_text("Nothing yet: enter messages")
+    expect(box.get_by_role("button", name="Send this request")).to_be_disabled()
     box.get_by_label("Messages per period").fill("12")
     expect(box).to_contain_text("the limit lets 12 msg/s through and")
     box.get_by_label("Messages per period").fill("60")
@@ -112,6 +128,11 @@ def test_a_limit_is_raised_and_the_backlog_goes(open_page: OpenPage, secured: Sc
         "dispatchThrottlingRateInMsg": 60, "dispatchThrottlingRateInByte": -1,
         "relativeToPublishRate": False, "ratePeriodInSecond": 1,
     }  # fmt: skip
+    (entry,) = audited
+    assert (entry.operation, entry.resource, entry.subscription, entry.identity.role) == (
+        "topic.policy.write", TOPIC, "orders", "ann",
+    )  # fmt: skip
+    assert [each.name for each in entry.values] == ["dispatch_rate_by_subscription"]
 
 
 def test_a_refusal_is_shown_and_the_dialog_stays(open_page: OpenPage, secured: Scene) -> None:
@@ -130,8 +151,8 @@ def test_a_refusal_is_shown_and_the_dialog_stays(open_page: OpenPage, secured: S
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_what_a_role_may_not_do_has_no_button(open_page: OpenPage, secured: Scene) -> None:
-    page = open_page(VIEW, url=secured.url)
+def test_what_a_role_may_not_do_has_no_button(open_page: OpenPage, unchanged: Scene) -> None:
+    page = open_page(VIEW, url=unchanged.url)
     allowed = json.dumps({"role": "ann", "allowed": ["subscription.skip"]})
     page.route("**/permissions/own?*", lambda route: route.fulfill(body=allowed))
     page.get_by_label("Token").fill(token_of("ann").decode())
@@ -153,10 +174,10 @@ def test_without_authentication_it_only_shows_commands(open_page: OpenPage, scen
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_each_dialog_can_be_read(
-    open_page: OpenPage, secured: Scene, artifacts: Path, size: tuple[int, int], scheme: str
+    open_page: OpenPage, unchanged: Scene, artifacts: Path, size: tuple[int, int], scheme: str
 ) -> None:
     for kind, view in (("topic", topic_view(LIMITED.topic)), ("subscription", VIEW)):
-        page = signed_in(open_page, secured, view, size=size, scheme=scheme)
+        page = signed_in(open_page, unchanged, view, size=size, scheme=scheme)
         buttons = page.locator(".actions button")
         expect(buttons).to_have_count(5)
         for number in range(5):

@@ -191,6 +191,30 @@ def test_every_verdict_is_dashed(open_page: OpenPage, agent: AgentScene) -> None
         assert set(styles) == {"dashed"}
 
 
+def test_a_topic_begins_with_its_subscription_and_no_constant(
+    open_page: OpenPage, agent: AgentScene
+) -> None:
+    page = open_page(topic_view("emails"), url=agent.url)
+    expect(page.locator(".lead")).to_have_text(re.compile("^sender: the topic limit of 60 msg/s"))
+
+
+def test_what_differs_between_two_looks_is_a_change(open_page: OpenPage) -> None:
+    scene = AgentScene([PRODUCTION])
+    try:
+        reader = scene.subscription("fine", "fast")
+        reader.consumers, reader.acked_per_s = 0, 0
+        scene.play(120)
+        page = open_page(subscription_view("fine", "fast"), url=scene.url)
+        row = page.get_by_role("row").filter(
+            has_text="the last consumer of fast left (c-0), within"
+        )
+        expect(row).to_contain_text("before this look")
+        expect(page.get_by_text("what differs between two looks")).to_be_visible()
+        expect(page.locator(".marks path")).to_have_count(1)
+    finally:
+        scene.close()
+
+
 def test_limits_that_hold_come_first_with_their_use(open_page: OpenPage, agent: AgentScene) -> None:
     page = open_page("limits", url=agent.url)
     table = page.get_by_role("table").first
@@ -208,7 +232,7 @@ def test_storage_has_quotas_and_sizes_and_no_invented_disk(
 ) -> None:
     page = open_page("storage", url=agent.url)
     quota = page.get_by_role("table").first.get_by_role("row").filter(has_text="acme/shop/quota")
-    expect(quota.first).to_contain_text("4.77 MiB")
+    expect(quota.first).to_contain_text("4.77 MiB, its policy is not known")
     expect(quota.first.locator('[data-head="Evicted"]')).to_have_text("—")
     expect(page.locator(".not-known")).to_contain_text("a cluster does not tell its disks")
     row = page.get_by_role("table").nth(1).get_by_role("row").filter(has_text="acme/shop/audit")

@@ -115,9 +115,11 @@ def test_a_link_opens_its_hour_at_the_page_over_the_tables(open_page: OpenPage) 
         "public/default/topic-limit · billing"
     )
     expect(page.get_by_role("heading", name="What held it when")).to_be_visible()
-    page.goto(f"{page.url.partition('#')[0]}#/{topic_view('topic-limit')}?until={until}&hours=1")
+    with page.expect_response(lambda response: "/timeline" in response.url):
+        page.goto(
+            f"{page.url.partition('#')[0]}#/{topic_view('topic-limit')}?until={until}&hours=1"
+        )
     expect(page.get_by_role("heading", level=1)).to_have_text("Timelines")
-    page.wait_for_load_state("networkidle")
     one, of_topic = (parse_qs(url.partition("?")[2]) for url in asked if "/timeline" in url)
     assert one["until"] == of_topic["until"] == [until]
     assert one["since"] == of_topic["since"] == ["2001-02-03T03:05:06.000Z"]

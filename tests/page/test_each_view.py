@@ -32,8 +32,8 @@ CAUSES = {
 
 @pytest.mark.parametrize(
     ("size", "scheme"),
-    [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light")],
-    ids=["wide light", "wide dark", "phone light"],
+    [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")],
+    ids=["wide light", "wide dark", "phone light", "phone dark"],
 )
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_whole(
@@ -92,8 +92,13 @@ def test_a_subscription_shows_its_consumers(open_page: OpenPage) -> None:
     page = open_page(subscription_view("slow-consumer", "orders"))
     # The changes name it, too.
     row = page.get_by_role("row", name=re.compile("^slow-consumer-reader"))
-    expect(row).to_be_visible()
+    expect(row.locator('[data-head="State"]')).to_have_text("busy: its receiver queue is full")
+    expect(row.locator('[data-head="Oldest of them"]')).to_contain_text("1 min")
+    expect(page.locator(".figure", has_text="Acknowledged out of order")).to_contain_text("0")
     expect(page.locator(".lead .verdict")).to_have_text("Consumer")
+    page = open_page(subscription_view("topic-limit", "billing"))
+    row = page.get_by_role("row", name=re.compile("^topic-limit-reader"))
+    expect(row.locator('[data-head="State"]')).to_have_text("hungry: has room for messages")
 
 
 def test_limits_name_what_waits_for_them(open_page: OpenPage) -> None:
@@ -115,6 +120,32 @@ def test_browse_leads_to_a_message(open_page: OpenPage) -> None:
         page.get_by_role("main").get_by_role("link", name=name, exact=True).click()
     page.get_by_role("button", name="First message of the backlog").click()
     expect(page.get_by_role("article")).to_contain_text('"topic": "nobody-reads"')
+
+
+def test_browse_says_in_words_which_policies_hold_and_where_each_is_set(
+    open_page: OpenPage,
+) -> None:
+    page = open_page(browse_view("topic-limit"))
+    for name, value, place in (
+        ("Dispatch limit of the topic", "15 msg/s", "topic policy"),
+        ("Message TTL", "2 h", "namespace policy"),
+        ("Delayed delivery", "any delay", "broker setting"),
+        ("Publish limit", "none", "nowhere"),
+        ("Backlog quotas", "none", "nowhere"),
+    ):
+        row = page.get_by_role("row", name=re.compile(f"^{name} "))
+        expect(row).to_have_text(f"{name}{value}{place}")
+    expect(page.get_by_text("It has no schema.")).to_be_visible()
+    page = open_page(browse_view("quota-exceeded"))
+    row = page.get_by_role("row", name=re.compile("^Backlog quotas "))
+    expect(row).to_contain_text("293 KiB, consumer_backlog_eviction")
+
+
+def test_words_beside_a_tag_keep_their_distance(open_page: OpenPage) -> None:
+    """The templates drop a line break beside a tag."""
+    page = open_page("adaptive")
+    expect(page.locator(".lead")).to_contain_text("Enabled=true the broker slows")
+    expect(page.locator(".lead")).to_contain_text("ObserveOnly=true it only says")
 
 
 @pytest.mark.parametrize("view", HOSTILE_VIEWS)

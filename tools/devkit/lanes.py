@@ -84,6 +84,8 @@ LANES: Final = (
         ("tests/page",),
         budget_s=100,
         limit_s=900,
+        # A test waits for the browser, and the browser for the test.
+        processes=2,
         needs_browser=True,
         # The browser is a real process, and one test measures its first paint.
         is_timed=True,

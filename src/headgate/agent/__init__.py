@@ -3,8 +3,9 @@
 ``looks`` declares what one look says; ``reading``, ``limits_reading`` and ``quota_reading`` make it
 of Pulsar's JSON. ``infer`` is the law that makes an account of time of looks that follow each
 other, with what they add up to: ``consumer_windows``, ``undelivered``, ``oldest_message``.
-``inferred_subscription`` and ``inferred_topic`` follow one subject, ``cluster_history`` all of a
-cluster, and ``cluster_reports`` writes what they say as a broker's explain does.
+``inferred_subscription`` and ``inferred_topic`` follow one subject, ``look_changes`` says what
+differs between two looks, ``cluster_history`` follows all of a cluster, and ``cluster_reports``
+writes what they say as a broker's explain does.
 ``scout`` does the looks: ``look_plan`` says which are due, ``request_budget`` how many requests a
 cluster gets, ``questions`` and ``limit_questions`` what they ask, and ``cluster_client`` asks it
 over a ``transport``; ``cluster_kind`` finds out what answers. ``bundle`` keeps looks in a file.

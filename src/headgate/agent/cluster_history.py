@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from headgate.agent.cluster_reports import ClusterReports
 from headgate.agent.inferred_subscription import InferredSubscription
 from headgate.agent.inferred_topic import InferredTopic
+from headgate.agent.look_changes import LookChanges
 from headgate.agent.looks import LimitsLook, ProofLook, SubscriptionLook, TopicLook
 from headgate.base.largest import Largest
 from headgate.base.names import PARTITION_SUFFIX
@@ -54,6 +55,7 @@ class ClusterHistory:
         """The last request that each of them did not answer."""
         self._partitioned: dict[str, set[str]] = {}
         """Names of partitions by the name of their topic."""
+        self.changes = LookChanges()
         self._reports = ClusterReports(self)
 
     # -- what the looks show -------------------------------------------------------------------
@@ -67,7 +69,10 @@ class ClusterHistory:
             base, _, number = look.topic.rpartition(PARTITION_SUFFIX)
             if base and number.isdecimal():
                 self._partitioned.setdefault(base, set()).add(look.topic)
+        before = topic.look
         topic.note_look(look)
+        if before is not None and topic.look is look:
+            self.changes.note_look(before, look)
         if look.is_survey:
             topic.forget_past(SURVEYED_POINTS)
 
@@ -79,6 +84,8 @@ class ClusterHistory:
     def note_limits(self, limits: LimitsLook) -> None:
         """The limits in force for a topic or partition; nothing if it is not known."""
         if (topic := self.topics.get(limits.topic)) is not None:
+            if topic.limits is not None:
+                self.changes.note_limits(topic.limits, limits)
             topic.note_limits(limits)
 
     def note_gone(self, topic: str, at_ns: int) -> None:

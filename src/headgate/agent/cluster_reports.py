@@ -25,7 +25,7 @@ from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
 from headgate.base.park_cause import ParkCause
 from headgate.base.sliced import at_once
-from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_S
 from headgate.explain.delivery import (
     Instant,
     SubscriptionNow,
@@ -113,7 +113,7 @@ class ClusterReports:
             if any(topic.unknown for topic in topics)
             else "this topic has no subscription."
         )
-        first = reports[0]["sentence"] if reports else none
+        first = f"{reports[0]['subscription']}: {reports[0]['sentence']}" if reports else none
         return {
             "topic": name,
             "at": iso_time(instant.now_ms),
@@ -128,7 +128,9 @@ class ClusterReports:
             "limits": _limits(topics, instant),
             "subscriptions": reports,
             "perPartition": None,
-            "changes": None,
+            "changes": _plain(self._history.changes.of_topic(topics, instant).report())
+            if with_timeline
+            else None,
             "evidence": INFERRED,
             "notSeen": [
                 *self._unreachable(instant),
@@ -229,11 +231,27 @@ class ClusterReports:
             "lookedForS": min(part.at_ns - part.opened_ns for part in subscriptions) / NS_PER_S,
             "notSeen": self._not_seen(parts, instant),
             "proof": _stuck_proof(largest, instant),
-            "beforeGrowth": None,
+            "beforeGrowth": self._before_growth(found, fields["verdict"], parts, instant),
             "timeline": _plain(at_once(timeline(pasts, is_inferred=True)))
             if with_timeline
             else None,
         }
+
+    def _before_growth(
+        self,
+        found: Diagnosis,
+        verdict: str,
+        parts: Sequence[tuple[InferredTopic, InferredSubscription]],
+        instant: Instant,
+    ) -> dict[str, Any] | None:
+        """What looks have shown to change before the backlog of a subscription grew."""
+        if found.backlog_since_ns is None:
+            return None
+        changes = self._history.changes.of_topic([topic for topic, _ in parts], instant)
+        began_ms = instant.now_ms - (instant.now_ns - found.backlog_since_ns) // NS_PER_MS
+        name = parts[0][1].name
+        growth = changes.before_growth(verdict, name, began_ms)
+        return None if growth is None else _plain(growth)
 
     def _not_seen(
         self, parts: Sequence[tuple[InferredTopic, InferredSubscription]], instant: Instant
@@ -254,7 +272,7 @@ class ClusterReports:
                 )
         if any(part.sample.is_stuck and part.stuck_proof is None for part in subscriptions):
             found.append(NO_STUCK_PROOF)
-        elif any(part.is_doubtful for part in subscriptions):
+        elif any(part.is_open for part in subscriptions):
             found.append(NO_PROOF)
         period_ns = period_ns_of(subscriptions)
         late_ns = instant.now_ns - min(part.at_ns for part in subscriptions)

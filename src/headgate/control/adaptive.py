@@ -136,6 +136,8 @@ class AdaptiveThrottle:
         of the source that applies in each dimension."""
         self._records: dict[Topic, deque[DecisionRecord]] = {}
         self.status = AdaptiveStatus()
+        self.listeners: list[Callable[[Topic, Decision, int], object]] = []
+        """Called with each decision and its time (wall clock)."""
         self._timer: asyncio.TimerHandle | None = None
         self._began_ns = 0
         self._last_success_ns = 0
@@ -372,6 +374,8 @@ class AdaptiveThrottle:
         self._records[topic] = records
         records.append(DecisionRecord(engine.now_ms, decision))
         engine.observer.decided(topic, decision)
+        for listener in self.listeners:
+            listener(topic, decision, engine.now_ms)
         self._log.decided(topic, decision, engine.now_ns)
 
     def _log_both_limits(self, topic: Topic) -> None:

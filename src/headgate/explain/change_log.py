@@ -17,6 +17,18 @@ HOUR_MS: Final = S_PER_HOUR * MS_PER_S
 CHANGES_MAX: Final = 5_000
 """Changes of all subjects that a broker keeps in one history: at most 5 MB."""
 
+TOPIC_MAX: Final = 60
+"""Changes of one topic or partition in one history."""
+
+REPORTED_MAX: Final = 200
+"""Changes of one report, the newest."""
+
+NAMES_MAX: Final = 8
+"""Names that a change keeps of the clients that came, and of those that left."""
+
+NAME_MAX: Final = 60
+"""Characters of such a name."""
+
 
 class Dated(Protocol):
     """A change, as far as the history needs it."""

@@ -23,6 +23,8 @@ SUBSCRIPTION: Final = "subscription"
 MESSAGES: Final = "messages"
 QUOTA: Final = "quota"
 BROKER: Final = "broker"
+SLOWED: Final = "slowed"
+RELEASED: Final = "released"
 """Kinds of changes."""
 
 LEVELS: Final = frozenset(("subscription", "topic", "namespace", "broker"))
@@ -38,8 +40,11 @@ change may seem to come after the growth that it causes."""
 APART_NS: Final = 5 * NS_PER_MINUTE
 """Messages that are taken again after so long a pause are another change."""
 
-_REASONS: Final = (POLICY, SETTING, CONSUMERS, PRODUCERS, TOPIC, SUBSCRIPTION, QUOTA, BROKER)
-"""Kinds that may make a backlog grow: what a quota or TTL took is a consequence."""
+_REASONS: Final = (
+    POLICY, SETTING, CONSUMERS, PRODUCERS, TOPIC, SUBSCRIPTION, QUOTA, BROKER, RELEASED,
+)  # fmt: skip
+"""Kinds that may make a backlog grow. What a quota or TTL took is a consequence, and so is that
+adaptive throttling slowed producers."""
 
 _LIMITED: Final = (POLICY, SETTING)
 _MOST_LIKELY: Final = {
@@ -47,7 +52,7 @@ _MOST_LIKELY: Final = {
     "THROTTLED_TOPIC": _LIMITED,
     "THROTTLED_BROKER": _LIMITED,
     "NO_CONSUMER": (CONSUMERS, SUBSCRIPTION),
-    "CONSUMER": (CONSUMERS, PRODUCERS, SUBSCRIPTION),
+    "CONSUMER": (CONSUMERS, PRODUCERS, SUBSCRIPTION, RELEASED),
 }
 """By verdict: the kinds that are pointed out first if there is one of them. A slow broker has
 reasons of any kind, or none that is a change."""
@@ -108,7 +113,8 @@ class ChangeReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """When it began."""
     kind: str
     """``policy``, ``setting``, ``consumers``, ``producers``, ``topic``, ``subscription``,
-    ``messages`` (evicted, expired, skipped or set back), ``quota`` or ``broker``."""
+    ``messages`` (evicted, expired, skipped or set back), ``quota``, ``broker``, ``slowed`` or
+    ``released`` (producers, by adaptive throttling)."""
     level: str
     """Where it was made: ``subscription``, ``topic``, ``namespace`` or ``broker``."""
     subscription: str | None
@@ -176,13 +182,15 @@ def before_growth(
     began_ms: int,
     complete_since_ms: int,
     roles_of: Collection[str],
+    late_ms: int = LATE_MS,
 ) -> BeforeGrowth | None:
     """The change that came before the backlog of a subscription grew, which began at ``began_ms``.
-    Its role and values are named if it was made at one of the levels ``roles_of``.
+    Its role and values are named if it was made at one of the levels ``roles_of``. A change up to
+    ``late_ms`` after the begin may have come before it.
 
     None if it began before all changes are known, so that the one before it may be missing.
     """
-    if began_ms + LATE_MS < complete_since_ms:
+    if began_ms + late_ms < complete_since_ms:
         return None
     since_ms = began_ms - SOUGHT_S * MS_PER_S
     found = [
@@ -190,7 +198,7 @@ def before_growth(
         for each in changes
         if each.kind in _REASONS
         and each.subscription in ("", subscription)
-        and since_ms <= each.at_ms <= began_ms + LATE_MS
+        and since_ms <= each.at_ms <= began_ms + late_ms
     ]
     first = _MOST_LIKELY.get(verdict, ())
     fitting = [each for each in found if each.kind in first]

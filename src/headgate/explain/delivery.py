@@ -12,7 +12,7 @@ from headgate.explain.reports import AccountWindow, StateTime
 from headgate.explain.states import LimitRef
 from headgate.explain.window import Window
 from headgate.flow.account.account import LABELS, Cell
-from headgate.flow.account.verdict import blame_shares
+from headgate.flow.account.verdict import BLAME, blame_shares
 from headgate.flow.sentences.backlog import limit_text
 
 SETTLING = "SETTLING"
@@ -126,8 +126,9 @@ def window_report(seen: Window) -> AccountWindow:
             consumer=labels.consumer,
             seconds=ns / NS_PER_S,
             share=ns / total_ns,
+            verdict=blame.value,
         )
-        for ns, labels in zip(seen.cells_ns, LABELS, strict=True)
+        for ns, labels, blame in zip(seen.cells_ns, LABELS, BLAME, strict=True)
         if ns
     ]
     states.sort(key=lambda state: -state.seconds)

@@ -74,6 +74,8 @@ class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
     """``hungry`` or ``busy`` if a limiter throttled, else empty."""
     seconds: float
     share: float
+    verdict: str
+    """The verdict that blames this time: the shares of a window add it up."""
 
 
 class AccountWindow(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -186,8 +188,8 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     timeline: Timeline | None = None
     """The last hour minute by minute, up to half a minute old; null unless ``timeline`` is set."""
     before_growth: BeforeGrowth | None = None
-    """What changed before the backlog grew; null without a backlog, of one that began before all
-    changes are known, and of inferred evidence."""
+    """What changed before the backlog grew; null without a backlog, and of one that began before
+    all changes are known."""
 
 
 class SubscriptionAccount(SubscriptionReport, frozen=True, kw_only=True, rename="camel"):
@@ -258,7 +260,8 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     per_partition: list[TopicReport] | None
     """A report on each partition; null unless ``perPartition`` is set."""
     changes: Changes | None = None
-    """What changed in the last hour; null unless ``timeline`` is set, and from an agent."""
+    """What changed in the last hour, from an agent what two looks show; null unless ``timeline`` is
+    set."""
 
 
 class LimitsReport(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -175,6 +175,10 @@ class DecisionState(Struct, frozen=True, kw_only=True, rename="camel"):
     """Why memory pressure reached this topic: ``share`` (the topic uses the memory), ``everybody``
     (no topic stands out); ``no_effect`` if slowing all topics did not help; null without
     pressure."""
+    memory_pressure: float
+    """Pressure from memory on the topic then, 0..1; 0 if it takes no part in it."""
+    backlog_pressure: float
+    """Position of the fuller quota between the watermarks then, 0..1."""
     before: str | None
     """``750 msg/s and 768,000 B/s``; null without a limit."""
     after: str | None

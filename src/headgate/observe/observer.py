@@ -46,6 +46,8 @@ class Observer:
         self.parked_history = ParkedHistory()
         self.changes = ChangeHistory(broker.engine, lambda: broker.started_ms)
         broker.audit.listeners.append(self.changes.admin.changed)
+        if broker.adaptive is not None:
+            broker.adaptive.listeners.append(self.changes.adaptive.decided)
         broker.topic_sweeps.observer = self
         parked = ParkedStates(self.parked_history, broker.current_publish_limits)
         delivery = DeliveryReports(broker.engine, self.history, broker.current_dispatch_limits)

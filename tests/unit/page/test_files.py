@@ -122,3 +122,14 @@ def test_modules_import_what_exists_and_nothing_of_another_host() -> None:
         assert not re.search(r"\beval\(|innerHTML|new Function|style=\"", text), name
         for target in LATER.findall(text):
             assert path_of(name, target) in files, f"{name} imports {target}"
+
+
+def test_no_template_loses_the_distance_between_words() -> None:
+    """htm drops a line break beside a tag or a value, with the spaces around it."""
+    beside_a_tag = re.compile(r"</(?:a|code|small|span|strong)>\n\s*[a-z]")
+    before_a_figure = re.compile(r"[a-z,;:]\n\s*\$\{(?:bytes|count|duration|percent|plural|rate)\(")
+    for name, file in page_files().items():
+        if name.startswith("app/"):
+            text = file.body.decode()
+            assert not beside_a_tag.search(text), name
+            assert not before_a_figure.search(text), name

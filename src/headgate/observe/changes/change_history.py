@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
 
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
@@ -11,7 +10,7 @@ from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_MS
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
-from headgate.explain.change_log import HOUR_MS
+from headgate.explain.change_log import HOUR_MS, REPORTED_MAX
 from headgate.explain.changes import (
     QUOTA,
     BeforeGrowth,
@@ -22,13 +21,11 @@ from headgate.explain.changes import (
     change_reports,
     message_changes,
 )
+from headgate.observe.changes.adaptive_changes import AdaptiveChanges
 from headgate.observe.changes.admin_changes import OF_BROKER, AdminChanges, started
 from headgate.observe.changes.client_changes import ClientChanges, MergedClients
 from headgate.observe.explain.window import Part
 from headgate.observe.history.parked import ParkedHistory
-
-REPORTED_MAX: Final = 200
-"""Changes of one report, the newest."""
 
 
 class TopicChanges:
@@ -101,6 +98,7 @@ class ChangeHistory:
         self._engine = engine
         self._started_ms = started_ms
         self.admin = AdminChanges()
+        self.adaptive = AdaptiveChanges()
         self.clients = ClientChanges(lambda: engine.now_ms)
         engine.client_observer = self.clients
 
@@ -120,6 +118,9 @@ class ChangeHistory:
             yield
         merged = MergedClients()
         for part in parts:
+            found += self.adaptive.log.since(part.full, since_ms)
+            slowed_ms = self.adaptive.log.complete_since_ms(part.full, now_ms)
+            complete_ms = max(complete_ms, slowed_ms)
             merged.add(clients.since(part.full, since_ms))
             complete_ms = max(complete_ms, clients.complete_since_ms(part.full, now_ms))
             yield

@@ -8,17 +8,10 @@ from typing import Final
 from headgate.base.texts import printable
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
 from headgate.engine.client_observer import Client, ClientSubscription, ClientTopic
-from headgate.explain.change_log import CHANGES_MAX, ChangeLog
+from headgate.explain.change_log import CHANGES_MAX, NAME_MAX, NAMES_MAX, TOPIC_MAX, ChangeLog
 from headgate.explain.changes import CONSUMERS, PRODUCERS
 from headgate.flow.sentences.changes import ClientsFacts, clients_clause
 
-TOPIC_MAX: Final = 60
-"""Changes of one topic or partition in memory."""
-
-NAMES_MAX: Final = 8
-"""Names that a change keeps of those that came, and of those that left."""
-
-NAME_MAX: Final = 60
 VERSIONS_MAX: Final = 3
 
 _SPAN_MS: Final = S_PER_MINUTE * MS_PER_S

@@ -54,6 +54,8 @@ def decision_state(at_ms: int, topic: Topic, decision: Decision) -> DecisionStat
         law=decision.law.value,
         rule=decision.rule.value,
         memory_rule=decision.inputs.memory_rule,
+        memory_pressure=decision.inputs.memory_pressure,
+        backlog_pressure=decision.inputs.backlog_pressure,
         before=_limit_text(decision.old),
         after=_limit_text(decision.new),
         sentence=decision_sentence(decision),

@@ -58,6 +58,8 @@ class ConsumerStats(Struct, rename="camel", kw_only=True):
     metadata: Mapping[str, str] | UnsetType = UNSET
     last_acked_time: str = "1970-01-01T00:00:00Z"
     last_consumed_time: str = "1970-01-01T00:00:00Z"
+    headgate: Any | UnsetType = UNSET
+    """Headgate's fields of this consumer; Pulsar's clients ignore them."""
 
 
 class SubscriptionStats(Struct, rename="camel", kw_only=True):

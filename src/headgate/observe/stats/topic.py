@@ -81,7 +81,9 @@ class TopicStatsReader:
                 sums.add(shown_stats)
                 if not options.exclude_consumers:
                     for consumer in list(subscription.consumers):
-                        shown_stats.consumers.append(consumer_stats(consumer, topic.now_ns))
+                        shown_consumer = consumer_stats(consumer, topic.now_ns)
+                        shown_consumer.headgate = _own_consumer_fields(topic, consumer)
+                        shown_stats.consumers.append(shown_consumer)
                         if len(shown_stats.consumers) % CLIENTS_PER_YIELD == 0:
                             yield
                 subscriptions[name] = shown_stats
@@ -407,6 +409,7 @@ def _own_subscription_fields(
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
         "delayedMessages": subscription.delayed_messages,
+        "acknowledgedOutOfOrder": subscription.acks.holes_count,
         "oldestAgeSeconds": None if age_ms is None else age_ms / MS_PER_S,
         "limits": limits_view(dict(zip(_LEVELS, current, strict=True))),
     }
@@ -420,6 +423,21 @@ def _own_subscription_fields(
     if subscription.read_failed:
         view["readFailed"] = subscription.read_failed
     return view
+
+
+def _own_consumer_fields(topic: Topic, consumer: Consumer) -> dict[str, Any]:
+    """``oldestUnackedAgeSeconds`` is None for a consumer that holds nothing, or alone gets the
+    messages of its subscription: then it is the subscription's."""
+    log, first = topic.log, next(iter(consumer.held), None)
+    received_ms = None
+    if first is not None:
+        is_in_memory = first >= log.memory_first
+        received_ms = log.received_ms(first) if is_in_memory else log.received_latest_ms(first)
+    return {
+        "takesMessages": consumer.permits > 0 and not consumer.blocked_on_unacked,
+        "isInReserve": consumer.told_active is False,
+        "oldestUnackedAgeSeconds": _age_s(topic, received_ms),
+    }
 
 
 def _age_s(topic: Topic, received_ms: int | None) -> float | None:

@@ -10,10 +10,10 @@ from headgate.admin.app import AdminApp
 from headgate.base.identity import SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
 from headgate.base.sliced import at_once
-from headgate.explain.change_log import HOUR_MS
+from headgate.explain.change_log import HOUR_MS, REPORTED_MAX
 from headgate.explain.changes import LEVELS, PlainChange
 from headgate.facade.admin_facade import AdminFacade
-from headgate.observe.changes.change_history import REPORTED_MAX, TopicChanges
+from headgate.observe.changes.change_history import TopicChanges
 from headgate.testing import SimClient, SimConsumer, World
 from headgate.testing.errors import ConnectionLostError
 from headgate.wire.codes import SubscriptionType

@@ -5,10 +5,8 @@ from __future__ import annotations
 from headgate.engine.consumer import Consumer
 from headgate.engine.producer import Producer
 from headgate.engine.types import SubscriptionType
+from headgate.explain.change_log import NAME_MAX, NAMES_MAX, TOPIC_MAX
 from headgate.observe.changes.client_changes import (
-    NAME_MAX,
-    NAMES_MAX,
-    TOPIC_MAX,
     ClientChange,
     ClientChanges,
     MergedClients,

@@ -56,6 +56,9 @@ def test_the_account_adds_up_to_its_window() -> None:
         )
         assert sum(state["share"] for state in window["states"]) == pytest.approx(1)
         assert sum(window["shares"].values()) == pytest.approx(1)
+        for verdict, share in window["shares"].items():
+            blamed = [state["share"] for state in window["states"] if state["verdict"] == verdict]
+            assert sum(blamed) == pytest.approx(share)
         seconds = [state["seconds"] for state in window["states"]]
         assert seconds == sorted(seconds, reverse=True)
         growth = window["backlogEnd"] - window["backlogStart"]

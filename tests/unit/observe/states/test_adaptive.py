@@ -57,6 +57,8 @@ async def test_the_last_decisions_and_the_last_of_them_in_words(world: World) ->
     assert last.after is not None
     assert last.after.endswith("B/s")
     assert last.topic == TOPIC
+    assert 0 < last.backlog_pressure <= 1
+    assert last.memory_pressure == 0
 
 
 @played(settings=ON)

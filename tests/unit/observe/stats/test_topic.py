@@ -449,3 +449,31 @@ def test_a_subscription_with_many_consumers_is_read_in_pieces(
         return max(after - before for before, after in pairwise([*turns, looked]))
 
     assert world.run(story()) <= TURN_YIELDS * CLIENTS_PER_YIELD < 200
+
+
+def test_a_consumer_says_whether_it_takes_messages_and_how_old_the_oldest_is_that_it_holds(
+    world: World,
+) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        producer = await client.producer(T, name="p")
+        kind = SubscriptionType.SHARED
+        busy = await client.subscribe(T, "s", name="busy", kind=kind, queue_size=2)
+        await producer.send(b"x")
+        second = await producer.send(b"x")
+        await asyncio.sleep(30)
+        await client.subscribe(T, "s", name="hungry", kind=kind, queue_size=9)
+        await client.subscribe(T, "f", name="active", kind=SubscriptionType.FAILOVER)
+        await client.subscribe(T, "f", name="reserve", kind=SubscriptionType.FAILOVER)
+        await busy.ack(second)
+
+    world.run(play())
+    subscriptions = shown(world).subscriptions
+    busy, hungry = (each.headgate for each in subscriptions["s"].consumers)
+    assert busy["takesMessages"] is False
+    assert busy["oldestUnackedAgeSeconds"] == pytest.approx(30, abs=0.5)
+    assert (hungry["takesMessages"], hungry["oldestUnackedAgeSeconds"]) == (True, None)
+    assert [each.headgate["isInReserve"] for each in subscriptions["f"].consumers] == [False, True]
+    # The second message is acknowledged, and the first is not.
+    assert subscriptions["s"].headgate["acknowledgedOutOfOrder"] == 1
+    assert subscriptions["f"].headgate["acknowledgedOutOfOrder"] == 0

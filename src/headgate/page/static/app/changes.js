@@ -76,5 +76,7 @@ export function Changed({ report, strip, only, inferred, until }) {
       ? html`<${Table} columns=${columns(growth)} rows=${[...shown].reverse()} empty="No policy, client or topic changed."
           keyOf=${(change) => `${change.at} ${change.sentence}`} />
         ${isShort && html`<p class="muted">Changes before ${clock(found.completeSince)} UTC are not known.</p>`}`
-      : html`<p class="muted">${inferred ? "Not known: looks from outside the broker do not tell it." : "Not known."}</p>`}`;
+      : html`<p class="muted">Not known.</p>`}
+    ${found && inferred && html`<p class="muted">This is what differs between two looks at the cluster. Who changed it, and what came and went between
+      the two, is not known; nor are producers.</p>`}`;
 }

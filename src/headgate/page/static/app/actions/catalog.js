@@ -11,6 +11,8 @@ const isSet = ({ change }) => change !== "remove";
 // A limit without a number would count as not set.
 const hasNumber = (values) => !isSet(values) || Number(values.messages) > 0 || Number(values.bytes) > 0;
 
+const MISSING = "Nothing yet: enter messages, bytes or both. To have no limit, choose “remove it”.";
+
 const DISPATCH_FIELDS = [
   CHANGE,
   { name: "messages", label: "Messages per period (empty: no limit)", kind: "number", when: isSet },
@@ -32,7 +34,7 @@ function dispatchValues(found) {
 
 function dispatch(id, name, make, causes, { isShared = false, isOwn = false } = {}) {
   return {
-    id, name, operation: "topic.policy.write", fields: DISPATCH_FIELDS, isReady: hasNumber, request: make,
+    id, name, operation: "topic.policy.write", fields: DISPATCH_FIELDS, isReady: hasNumber, missing: MISSING, request: make,
     currentPath: (context) => make({ ...context, values: {} }).path,
     currentValues: dispatchValues,
     effect: ({ values, report }) =>
@@ -55,7 +57,8 @@ export const TOPIC_ACTIONS = [
   dispatch("topic-dispatch", "Dispatch limit", requests.topicDispatch, ["THROTTLED_TOPIC"], { isShared: true }),
   dispatch("each-dispatch", "Dispatch limit of each subscription", requests.eachDispatch, ["THROTTLED_SUBSCRIPTION"]),
   {
-    id: "publish", name: "Publish limit", operation: "topic.policy.write", request: requests.publishLimit, isReady: hasNumber,
+    id: "publish", name: "Publish limit", operation: "topic.policy.write", request: requests.publishLimit,
+    isReady: hasNumber, missing: MISSING,
     fields: [
       CHANGE,
       { name: "messages", label: "Messages per second (empty: no limit)", kind: "number", when: isSet },

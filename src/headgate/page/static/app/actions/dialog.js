@@ -69,7 +69,8 @@ export function Dialog({ action, context, mayChange, onClose, onDone }) {
         <div class="pairs">${action.fields.filter(({ when }) => !when || when(values)).map((field) => html`<${Field} key=${field.name}
           field=${field} value=${values[field.name]} onValue=${(value) => setValues((before) => ({ ...before, [field.name]: value }))} />`)}</div>
         <section aria-label="Effect"><h3>What it would change</h3>
-          ${action.effect({ values, report: context.report }).map((sentence) => html`<p>${sentence}</p>`)}</section>
+          ${isReady ? action.effect({ values, report: context.report }).map((sentence) => html`<p>${sentence}</p>`)
+            : html`<p>${action.missing}</p>`}</section>
         <section aria-label="Request"><h3>The request</h3>
           <pre class="request">${asked.method} /${asked.path}${asked.body === undefined ? "" : `\n${JSON.stringify(asked.body, null, 1)}`}</pre>
           <details open=${!mayChange}><summary>As a command</summary>

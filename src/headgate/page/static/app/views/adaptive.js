@@ -16,6 +16,8 @@ function Decisions({ report }) {
       { head: "Topic", cell: (each) => html`<${TopicLink} topic=${each.topic} />` },
       { head: "Decision", cell: (each) => `${each.observeOnly ? "would be " : ""}${each.kind}` },
       { head: "Rule", cell: (each) => [each.rule, each.memoryRule].filter(Boolean).join(", ").replaceAll("_", " ") },
+      { head: "Memory pressure", isNumber: true, cell: (each) => percent(each.memoryPressure) },
+      { head: "Quota pressure", isNumber: true, cell: (each) => percent(each.backlogPressure) },
       { head: "Before", cell: (each) => each.before ?? UNKNOWN },
       { head: "After", cell: (each) => each.after ?? "no limit" },
     ]} />`;
@@ -27,8 +29,8 @@ export function Adaptive({ everyS }) {
   const report = answer.value;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1>Adaptive throttling</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
-    ${report && !report.enabled && html`<p class="lead">It is switched off. With <code>adaptivePublisherThrottlingEnabled=true</code>
-      the broker slows producers before memory or a backlog quota is full; with <code>adaptivePublisherThrottlingObserveOnly=true</code>
+    ${report && !report.enabled && html`<p class="lead">It is switched off. With <code>adaptivePublisherThrottlingEnabled=true</code>${" "}
+      the broker slows producers before memory or a backlog quota is full; with <code>adaptivePublisherThrottlingObserveOnly=true</code>${" "}
       it only says what it would do.</p>`}
     ${report?.enabled && html`
       ${report.observeOnly && html`<p class="notice calm">Observe-only: nothing is slowed. These are the decisions that it would carry out.</p>`}

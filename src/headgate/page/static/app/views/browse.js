@@ -2,10 +2,11 @@
 
 import { html, useState } from "../../vendor/preact.js";
 import { Refused, getMessage } from "../api.js";
-import { UNKNOWN, count, quoted, shortTopic, topicPath, wholeTopic } from "../format.js";
+import { count, quoted, shortTopic, topicPath, wholeTopic } from "../format.js";
 import { Elsewhere, Freshness, Table } from "../parts.js";
 import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
+import { Policies, Schema } from "./policies.js";
 
 function Names({ title, path, everyS, to, empty }) {
   const answer = useAnswer(path, everyS);
@@ -63,16 +64,6 @@ function Namespace({ tenant, namespace, everyS }) {
     <${Elsewhere} path=${base} command=${`headgate admin namespaces policies ${quoted(`${tenant}/${namespace}`)}`} />`;
 }
 
-const APPLIED = ["dispatchRate", "subscriptionDispatchRate", "publishRate", "backlogQuotaMap", "retention", "messageTTL", "delayedDelivery"];
-
-function Policy({ topic, name, everyS }) {
-  const path = `admin/v2/${topicPath(topic)}/${name}?applied=true`;
-  const { value, error } = useAnswer(path, everyS && Math.max(everyS, 15));
-  const isEmpty = value == null || (typeof value === "object" && !Object.keys(value).length);
-  return html`<tr><td data-head="Policy">${name}</td><td data-head="In force"><code>
-    ${error ? error.message : isEmpty ? UNKNOWN : JSON.stringify(value)}</code></td></tr>`;
-}
-
 const SHOWN_BYTES = 2_000;
 
 async function peek(topic, subscription, number) {
@@ -115,8 +106,9 @@ function TopicPolicies({ topic, everyS, query }) {
     ${error && html`<p class="notice" role="alert">${error.message}</p>`}
     <p><a href=${link(["topic", topic])}>What holds it back</a></p>
     <h2>Policies in force</h2>
-    <div class="scroll"><table><thead><tr><th scope="col">Policy</th><th scope="col">In force</th></tr></thead>
-      <tbody>${APPLIED.map((name) => html`<${Policy} key=${name} topic=${topic} name=${name} everyS=${everyS} />`)}</tbody></table></div>
+    <${Policies} topic=${topic} everyS=${everyS} />
+    <h2>Schema</h2>
+    <${Schema} topic=${topic} everyS=${everyS} />
     <h2>Messages</h2>
     <${Peek} topic=${topic} subscriptions=${(report?.subscriptions ?? []).map((each) => each.subscription)} query=${query} />
     <${Elsewhere} path=${`admin/v2/${topicPath(topic)}/stats`} command=${`headgate admin topics stats ${quoted(topic)}`} />`;

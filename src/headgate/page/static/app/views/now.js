@@ -149,7 +149,7 @@ export function Now({ query, everyS }) {
         keyOf=${(report) => `${report.topic} ${report.subscription}`}
         detail=${(report) => html`${withoutCause(report.sentence)} <${Evidence} report=${report} />`}
         empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
-      ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of
+      ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of${" "}
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
       ${idle > 0 && html`<p class="muted">${plural(idle, "subscription has", "subscriptions have")} no message waiting.</p>`}
       <${Publishing} answer=${answer.value} />

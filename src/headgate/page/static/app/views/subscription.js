@@ -3,12 +3,27 @@
 import { html } from "../../vendor/preact.js";
 import { SubscriptionActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
-import { UNKNOWN, bytes, count, duration, growth, labelValue, percent, quoted, rate, shortTopic, topicPath, withoutCause } from "../format.js";
+import { UNKNOWN, bytes, count, duration, growth, instant, labelValue, percent, plural, quoted, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Incident, LinkedTime, statsPath } from "../incident.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
 import { Evidence, growthPerS, isInferred, lossText } from "./now.js";
 import { LimitsTable, statesOf } from "./topic.js";
+
+// Whether a consumer would take a message now.
+function consumerState({ blockedConsumerOnUnackedMsgs: isBlocked, availablePermits: permits, headgate }) {
+  if (headgate?.isInReserve) return "in reserve";
+  if (isBlocked) return "busy: at its limit of unacknowledged messages";
+  if (permits == null) return UNKNOWN;
+  return permits > 0 ? "hungry: has room for messages" : "busy: its receiver queue is full";
+}
+
+function OutOfOrder({ stats }) {
+  const acked = stats?.headgate?.acknowledgedOutOfOrder;
+  if (acked == null) return null;
+  const ranges = stats?.nonContiguousDeletedMessagesRanges;
+  return html`<${Figure} name="Acknowledged out of order" value=${count(acked)} note=${acked ? `in ${plural(ranges, "range")} behind the oldest` : null} />`;
+}
 
 function Consumers({ stats, name }) {
   const found = stats?.subscriptions?.[name]?.consumers;
@@ -19,8 +34,9 @@ function Consumers({ stats, name }) {
       { head: "Permits free", isNumber: true, cell: (each) => count(each.availablePermits) },
       { head: "Unacknowledged", isNumber: true, cell: (each) => count(each.unackedMessages) },
       { head: "Gets", isNumber: true, cell: (each) => (each.msgRateOut == null ? UNKNOWN : `${rate(each.msgRateOut)} msg/s`) },
-      { head: "Blocked", cell: (each) => (each.blockedConsumerOnUnackedMsgs ? "at its limit of unacknowledged messages" : "no") },
-      { head: "Connected since", cell: (each) => each.connectedSince ?? UNKNOWN },
+      { head: "Oldest of them", isNumber: true, cell: (each) => duration(each.headgate?.oldestUnackedAgeSeconds) },
+      { head: "State", cell: consumerState },
+      { head: "Connected since", cell: (each) => (each.connectedSince ? instant(each.connectedSince) : UNKNOWN) },
     ]} />`;
 }
 
@@ -55,6 +71,7 @@ export function Subscription({ parts, query, everyS }) {
         <${Figure} name="Empty in" value=${duration(report.drainsInS)} note=${lossText(report) && `${lossText(report)} in ${duration(report.windowS)}, not consumed`} />
         <${Figure} name="With consumers" value=${count(report.unackedMessages)} />
         <${Figure} name="Permits free" value=${`${count(report.permits)} of ${count(report.permitsMax)}`} />
+        <${OutOfOrder} stats=${stats.value?.subscriptions?.[name]} />
         <${Figure} name="Confidence" value=${percent(report.confidence)} />
       <//>
       ${withoutLimit(report) && html`<p class="notice calm">${withoutLimit(report)}</p>`}

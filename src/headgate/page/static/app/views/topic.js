@@ -14,16 +14,9 @@ const LEVELS = {
   publish_topic: "Publish, topic", publish_broker: "Publish, broker",
 };
 
-const STATE_CAUSES = {
-  no_permits: "CONSUMER", awaiting_ack: "CONSUMER", unacked_limit: "CONSUMER", socket_full: "CONSUMER",
-  key_blocked: "CONSUMER", no_consumer: "NO_CONSUMER", caught_up: "NONE", not_due: "NONE",
-  throttled_subscription: "THROTTLED_SUBSCRIPTION", throttled_topic: "THROTTLED_TOPIC",
-  throttled_broker: "THROTTLED_BROKER",
-};
-
 export function statesOf(window) {
-  return (window?.states ?? []).map(({ state, consumer, dimension, share, seconds }) => ({
-    cause: consumer === "busy" ? "CONSUMER" : STATE_CAUSES[state] ?? "BROKER",
+  return (window?.states ?? []).map(({ state, consumer, dimension, share, seconds, verdict }) => ({
+    cause: verdict,
     name: [state, dimension, consumer].filter(Boolean).join(" ").replaceAll("_", " "),
     share,
     seconds,
@@ -118,7 +111,7 @@ export function Topic({ parts, query, everyS }) {
         empty="No limit is in force for this topic." />
       <h2>Backlog quotas</h2>
       <${Table} rows=${report.quotas} empty=${isInferred(report) ? "No look has shown a backlog quota." : "No backlog quota is in force."} keyOf=${(quota) => quota.type} columns=${[
-        { head: "Quota", cell: (quota) => [quota.type, quota.policy].filter(Boolean).join(", ") },
+        { head: "Quota", cell: (quota) => [quota.type, quota.policy ?? "its policy is not known"].join(", ") },
         { head: "Limit", isNumber: true, cell: (quota) => (quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)) },
         { head: "Used", cell: (quota) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
         { head: "Breaks in", isNumber: true, cell: (quota) => duration(quota.secondsToBreach) },
