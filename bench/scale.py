@@ -251,6 +251,10 @@ def main() -> None:
     parser.add_argument(
         "--triggers", type=int, nargs="*", default=TRIGGERS, help="minutes that arrive; 1 4"
     )
+    parser.add_argument(
+        "--shapes", type=int, nargs="+", default=[*range(1, len(SHAPES) + 1)],
+        choices=range(1, len(SHAPES) + 1), help="which shapes, by their number; all",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, help="a file for all figures")
     parser.add_argument("--alone", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -260,14 +264,16 @@ def main() -> None:
         subscriptions, minutes, folder = options.alone
         print(json.dumps(run_shape(int(subscriptions), int(minutes), folder, options.triggers)))
         return
-    shapes = [(max(1, round(many * options.scale)), minutes) for many, minutes in SHAPES]
+    chosen = [SHAPES[number - 1] for number in options.shapes]
+    shapes = [(max(1, round(many * options.scale)), minutes) for many, minutes in chosen]
     found = []
     for shape in shapes:
         found.append(separately(*shape, options.triggers))
         shape_table(*shape, found[-1]).print()
         if options.json:
             options.json.write_text(json.dumps([shapes, found], indent=1))
-    growth_table(shapes, found).print()
+    if len(shapes) > 1:
+        growth_table(shapes, found).print()
 
 
 if __name__ == "__main__":

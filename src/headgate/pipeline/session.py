@@ -57,6 +57,11 @@ _QUERY_SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+    # Spark brings the smaller side of a join into the driver if its files are small. But they are
+    # compressed, with a hundred columns of which a join needs six. So it joins by the size that the
+    # rows have after their shuffle.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.adaptive.autoBroadcastJoinThreshold": "10m",
     # The options of the brokers may have a token: no text of a plan shows them.
     "spark.sql.redaction.options.regex": "(?i)url|auth|brokers",
 }

@@ -23,6 +23,10 @@ from headgate.record.fields import Kind
 BROADCAST_BYTES_MAX: Final = 8 * MIB
 """Size of the files with demonstrated rates up to which every worker gets all of them."""
 
+BROADCAST_MINUTES_MAX: Final = 5_000_000
+"""Minutes up to which every worker gets all counts of their topics' waiters, which the driver
+gathers. With a limit in force on one topic in ten, they are a twentieth of the minutes."""
+
 
 class DemonstratedRates(NearInputs):
     """The rates that a subscription's consumers have shown in each minute of an hour.
@@ -90,7 +94,10 @@ class Attribution(NearInputs):
         if not files:
             return None
         known = self.more_inputs(root, touched)
-        is_small = sum(file.size_bytes for file in known) <= BROADCAST_BYTES_MAX
+        is_small = (
+            sum(file.size_bytes for file in known) <= BROADCAST_BYTES_MAX
+            and sum(file.rows for file in files) <= BROADCAST_MINUTES_MAX
+        )
         hourly = read_files(spark, root, DEMONSTRATED_RATES, known)
         judged = attribution.attribution(
             read_files(spark, root, INTERVALS, files, attribution.MINUTE_COLUMNS),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.derived.derived_table import DerivedTable, SourceFiles
 from headgate.pipeline.kernels.episodes import NewestMinutes
 from headgate.pipeline.steps import episodes
 from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.largest_values import largest_by
 from headgate.pipeline.store.log_changes import SourceChange, followed
 from headgate.pipeline.store.spark_reader import read_files
-from headgate.pipeline.store.table_store import TableStore, store_of
+from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.episodes import EPISODES
@@ -75,7 +75,10 @@ def _newest_minutes(root: str, files: Iterable[TableFile]) -> NewestMinutes:
     """The last minute of ``attribution``, by cluster and hour of these files; and its last hour."""
     store = store_of(root)
     files = list(files)
-    ends = store.each((file.path for file in files), lambda path: ends_ns(store, path))
+    ends = store.each(
+        (file.path for file in files),
+        lambda path: largest_by(store, ATTRIBUTION.name, path, "cluster", "to_ns"),
+    )
     last: dict[tuple[str | None, int], int] = {}
     for file, found in zip(files, ends, strict=True):
         for cluster, end_ns in found.items():
@@ -83,16 +86,3 @@ def _newest_minutes(root: str, files: Iterable[TableFile]) -> NewestMinutes:
             for hour in (file.hour - 1, file.hour):
                 last[cluster, hour] = max(last.get((cluster, hour), newest), newest)
     return NewestMinutes(last, followed(root, ATTRIBUTION.name).hours()[-1])
-
-
-def ends_ns(store: TableStore, path: str) -> dict[str | None, int]:
-    """The largest ``to_ns`` in a file of ``attribution``, by cluster."""
-    found: dict[str | None, int] = {}
-    columns = ("cluster", "to_ns")
-    for batch in store.column_batches(ATTRIBUTION.name, path, columns, repeated=columns[:1]):
-        rows = pa.Table.from_batches([batch]).group_by("cluster").aggregate([("to_ns", "max")])
-        for cluster, end_ns in zip(
-            rows["cluster"].to_pylist(), rows["to_ns_max"].to_pylist(), strict=True
-        ):
-            found[cluster] = max(found.get(cluster, end_ns), end_ns)
-    return found

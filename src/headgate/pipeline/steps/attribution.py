@@ -62,8 +62,8 @@ def attribution(
 ) -> DataFrame:
     """Rows of ``attribution`` for some minutes, from ``intervals`` of their hours.
 
-    ``rates``: :func:`rates_up_to` these minutes. With ``broadcast``, if they are few, wide rows of
-    minutes are judged where they were read.
+    ``rates``: :func:`rates_up_to` these minutes. With ``broadcast``, if they and the minutes are
+    few, wide rows of minutes are judged where they were read.
     """
     rows, hour = _subscriptions(minutes), hour_of()
     inside = only_minutes(rows.where(hour.isin(sorted(touched))), touched)
@@ -72,7 +72,10 @@ def attribution(
     joined = left_join(judged, rates, key, broadcast=broadcast)
     rate = F.get(F.col(RATES.name), F.minute("minute")).alias(DEMONSTRATED_RATE.name)
     judged = _with_waiters(
-        joined.select(*INPUT_COLUMNS, rate), inside, (*topic_waiters.TOPIC_KEY, "minute")
+        joined.select(*INPUT_COLUMNS, rate),
+        inside,
+        (*topic_waiters.TOPIC_KEY, "minute"),
+        broadcast=broadcast,
     )
     return per_batch(judged, attribution_table, table_schema(ATTRIBUTION))
 
@@ -173,12 +176,15 @@ def _with_demonstrated(rows: DataFrame, minutes: DataFrame) -> DataFrame:
     return joined.select(*rows.columns, F.col(RATE.name).alias(DEMONSTRATED_RATE.name))
 
 
-def _with_waiters(rows: DataFrame, minutes: DataFrame, key: Sequence[str]) -> DataFrame:
+def _with_waiters(
+    rows: DataFrame, minutes: DataFrame, key: Sequence[str], *, broadcast: bool = False
+) -> DataFrame:
     """The rows, each with how many subscriptions with the same ``key`` waited for their topic's
     limit, as :func:`headgate.pipeline.kernels.topic_waiters.waiters` counts them: null for less
     than two.
 
-    Few topics have such a limit in force, and of these few columns are counted.
+    Few topics have such a limit in force, and of these few columns are counted. But of many topics
+    few are many, too: without ``broadcast`` Spark measures them first.
     """
     name = topic_waiters.WAITERS.name
     held_ns, total_ns = _or_zero(*topic_waiters.HUNGRY_FIELDS), _or_zero(*STATE_FIELD_NAMES)
@@ -186,4 +192,4 @@ def _with_waiters(rows: DataFrame, minutes: DataFrame, key: Sequence[str]) -> Da
     # A set, because a distinct count would shuffle twice.
     names = F.size(F.collect_set("subscription")).cast("long").alias(name)
     counted = minutes.where(waited).groupBy(*key).agg(names).where(F.col(name) > 1)
-    return left_join(rows, counted, key, broadcast=True)
+    return left_join(rows, counted, key, broadcast=broadcast)

@@ -43,9 +43,6 @@ _VERSION: Final = re.compile(r"\d{20}\.(json|checkpoint)")
 
 T = TypeVar("T")
 
-BATCH_ROWS: Final = 1 << 16
-"""Rows of one part of a large file."""
-
 READ_AT_ONCE: Final = 16
 """Small files that are read in parallel: in S3 each takes three round trips."""
 
@@ -226,17 +223,6 @@ class TableStore:
             return
         with ThreadPoolExecutor(READ_AT_ONCE) as pool:
             yield from pool.map(read, paths)
-
-    def column_batches(
-        self, table: str, path: str, columns: Sequence[str], repeated: Sequence[str]
-    ) -> Iterator[pa.RecordBatch]:
-        """Some columns of a file of any size, in parts. A part has each value of the columns
-        ``repeated`` once, as the file does."""
-        file = pq.ParquetFile(
-            self.path(table, path), filesystem=self.files, read_dictionary=[*repeated]
-        )
-        with file:
-            yield from file.iter_batches(BATCH_ROWS, columns=[*columns], use_threads=False)
 
     def column_max(self, table: str, paths: Sequence[str], column: str) -> int | None:
         """The largest value of a column of whole numbers in some files, by their footers; None if

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headgate.pipeline.derived.episodes import Episodes, ends_ns
-from headgate.pipeline.store.table_store import store_of
+from headgate.pipeline.derived.episodes import Episodes
 from tests.unit.pipeline.derived.source_files import file, is_input
 from tests.unit.pipeline.derived.source_files import touched as touched_by
 
@@ -35,13 +29,3 @@ def test_episodes_are_recomputed_where_neighbours_or_newer_telemetry_changed(
         assert hour in touched
     inputs = {h for h in there if is_input(derivation, file(h, None), {hour})}
     assert inputs == there & {hour - 1, hour, hour + 1}
-
-
-def test_how_far_verdicts_reach_is_read_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headgate.pipeline.store.table_store.BATCH_ROWS", 2)
-    (tmp_path / "attribution").mkdir()
-    rows = pa.table({"cluster": ["a", "b", "a", None, "b", "a"], "to_ns": [5, 3, 9, 4, 2, 7]})
-    pq.write_table(rows, tmp_path / "attribution" / "part")
-    assert ends_ns(store_of(str(tmp_path)), "part") == {"a": 9, "b": 3, None: 4}

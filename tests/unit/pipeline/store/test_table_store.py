@@ -139,29 +139,6 @@ def test_columns_of_files_come_in_the_order_of_the_files(
     assert [rows.to_pydict() for rows in read] == [{"a": [i]} for i in range(40)]
 
 
-@pytest.mark.parametrize("options", [None, {}], ids=["folder", "bucket"])
-def test_a_large_file_is_read_in_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str] | None
-) -> None:
-    monkeypatch.setattr("headgate.pipeline.store.table_store.BATCH_ROWS", 10)
-    store = TableStore("s3://t", fs.LocalFileSystem(), str(tmp_path), options)
-    (tmp_path / "t").mkdir()
-    clusters = ["a"] * 15 + [None] * 15
-    for name in ("1", "2"):
-        rows = pa.table({"cluster": clusters, "to_ns": range(30), "other": range(30)})
-        pq.write_table(rows, tmp_path / "t" / name)
-
-    def parts(path: str) -> list[pa.RecordBatch]:
-        return [*store.column_batches("t", path, ["cluster", "to_ns"], ["cluster"])]
-
-    for found in store.each(["1", "2"], parts):
-        assert [len(part) for part in found] == [10, 10, 10]
-        assert [part.num_columns for part in found] == [2, 2, 2]
-        assert all(len(part["cluster"].dictionary) <= 1 for part in found)
-        assert [value for part in found for value in part["cluster"].to_pylist()] == clusters
-        assert [value for part in found for value in part["to_ns"].to_pylist()] == [*range(30)]
-
-
 def test_a_dataset_has_the_columns_of_its_schema(tmp_path: Path) -> None:
     store = store_of(str(tmp_path))
     (tmp_path / "t" / "d=1").mkdir(parents=True)
