@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import statistics
@@ -75,6 +76,15 @@ def number(value: float) -> str:
 def median(values: Sequence[float]) -> float:
     """The middle one."""
     return statistics.median(values)
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The interval of 95 % for the median of what these are a sample of, from the order of the
+    values alone: single ones that another program disturbed do not widen it. With fewer than
+    six it is all of them."""
+    ordered = sorted(values)
+    below = max(int(len(ordered) / 2 - 0.98 * math.sqrt(len(ordered))) - 1, 0)
+    return ordered[below], ordered[-1 - below]
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -329,7 +329,7 @@ def test_the_effects_of_other_actions(call: Callable[..., Any]) -> None:
     assert "counts for no quota any more" in said("removeEffect", {"report": one})
 
 
-@pytest.mark.parametrize("name", [".", ".."])
+@pytest.mark.parametrize("name", [".", "..", "a/../..", "..\\x"])
 def test_a_name_that_a_browser_resolves_is_asked_nothing_about(
     call: Callable[..., Any], scene: Scene, name: str
 ) -> None:
@@ -341,8 +341,8 @@ def test_a_name_that_a_browser_resolves_is_asked_nothing_about(
         call("api.js", "request", found["method"], found["path"])
     assert changes(scene) == before
     url = call("api.js", "address", found["path"])
-    assert url.endswith(f"/subscription/{name}?force=false")
+    assert url.endswith(f"/subscription/{quote(name, safe='')}?force=false")
     without_body = {"method": found["method"]}  # Playwright makes null of what is undefined
     curl = shlex.split(call("actions/requests.js", "curlOf", without_body, url, False))
     assert curl == ["curl", "--path-as-is", "-X", "DELETE", url]
-    assert call("format.js", "curlWords", "http://b.x/a.b/..c?d=/../") == ["curl"]
+    assert call("format.js", "curlWords", "http://b.x/a.b%2F.c/..c?d=/../") == ["curl"]

@@ -232,7 +232,7 @@ def test_storage_has_quotas_and_sizes_and_no_invented_disk(
 ) -> None:
     page = open_page("storage", url=agent.url)
     quota = page.get_by_role("table").first.get_by_role("row").filter(has_text="acme/shop/quota")
-    expect(quota.first).to_contain_text("4.77 MiB")
+    expect(quota.first).to_contain_text("4.77 MiB, its policy is not known")
     expect(quota.first.locator('[data-head="Evicted"]')).to_have_text("—")
     expect(page.locator(".not-known")).to_contain_text("a cluster does not tell its disks")
     row = page.get_by_role("table").nth(1).get_by_role("row").filter(has_text="acme/shop/audit")

@@ -7,7 +7,13 @@ import re
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.streaming import PART_BYTES
 from headgate.admin.subscriptions import NAME_BYTES
-from headgate.app.http_bounds import HEAD_BYTES_MAX, READ_BYTES_PER_S_MIN, WRITE_TIMEOUT_S
+from headgate.app.http_bounds import (
+    HEAD_BYTES_MAX,
+    HEADERS_MAX,
+    READ_BYTES_PER_S_MIN,
+    UNREAD_BODY_BYTES_MAX,
+    WRITE_TIMEOUT_S,
+)
 from headgate.base.units import KIB, MIB
 from headgate.broker.connection.bounds import (
     COMMAND_BYTES_MAX,
@@ -59,7 +65,9 @@ def test_the_bounds_are_those_of_the_code() -> None:
     together = f"may take {5 * DESCRIPTIONS_BYTES_MAX // MIB} MiB"
     assert all(text in rows["descriptions"][2] for text in (each, count, together))
     page = (ROOT / "docs" / "guide" / "admin.md").read_text()
-    assert f"head {HEAD_BYTES_MAX // KIB} KiB, body {BODY_BYTES_MAX // MIB} MiB" in page
+    head = f"head {HEAD_BYTES_MAX // KIB} KiB, body {BODY_BYTES_MAX // MIB} MiB"
+    behind = f"{UNREAD_BODY_BYTES_MAX // KIB} KiB behind the body"
+    assert f"{head}, {HEADERS_MAX} headers, {behind}" in page
 
 
 def test_the_bounds_of_the_web_port_are_those_of_the_code() -> None:

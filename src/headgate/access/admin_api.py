@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -22,6 +23,7 @@ from headgate.base.web_hosts import names_user
 JSON: Final = "application/json"
 
 _WITH_CONTENT: Final = ("POST", "PUT")
+_NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
 class AdminUrlError(InputError):
@@ -173,6 +175,8 @@ def split_url(url: str) -> SplitResult:
     """
     if names_user(url):
         raise AdminUrlError(WITHOUT_USER)
+    if _NOT_IN_URL.search(url):
+        raise _wrong(url)
     try:
         where = urlsplit(url if "://" in url else f"http://{url}")
         if where.scheme in ("http", "https") and where.hostname and where.port != 0:

@@ -58,7 +58,10 @@ def is_change(route: Route) -> bool:
 def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEntry | None:
     """The entry of a request that was answered; None if it is not noted."""
     route = asked.route
-    if route is None or not (is_change(route) or reply.status in _REFUSALS):
+    if route is None:
+        return None
+    # A read may create the topic that it asks about (checkAllowAutoCreation).
+    if not (is_change(route) or asked.changes or reply.status in _REFUSALS):
         return None
     result = result_of(reply.status)
     is_shown = result is AuditResult.ALLOWED and route.operation in _SHOWN_BODIES

@@ -261,6 +261,11 @@ class ClusterClient:
             raise RedirectError(
                 f"{origin(url)} sends the request on to a URL with a user: no credentials go there"
             )
+        if where.lower().startswith("http") and not _PLAIN_URL.fullmatch(where):
+            raise RedirectError(
+                f"{origin(url)} sends the request on to {where[:80]!r}, a URL with "
+                "characters that none has: no credentials go there"
+            )
         try:
             server = origin(where) if "://" in where else ""
         except AdminUrlError:
@@ -273,11 +278,6 @@ class ClusterClient:
             raise RedirectError(
                 f"{origin(url)} sends the request on to {server}, which is no broker that the "
                 "cluster lists: no credentials go there"
-            )
-        if not _PLAIN_URL.fullmatch(where):
-            raise RedirectError(
-                f"{origin(url)} sends the request on to {where[:80]!r}, a URL with "
-                "characters that none has: no credentials go there"
             )
         return where
 

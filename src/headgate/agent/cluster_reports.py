@@ -272,7 +272,7 @@ class ClusterReports:
                 )
         if any(part.sample.is_stuck and part.stuck_proof is None for part in subscriptions):
             found.append(NO_STUCK_PROOF)
-        elif any(part.is_doubtful for part in subscriptions):
+        elif any(part.is_open for part in subscriptions):
             found.append(NO_PROOF)
         period_ns = period_ns_of(subscriptions)
         late_ns = instant.now_ns - min(part.at_ns for part in subscriptions)

@@ -102,7 +102,8 @@ class HttpTransport:
         self, response: urllib3.BaseHTTPResponse, server: str, end_ns: int, timeout_s: float
     ) -> bytes | bytearray:
         body = bytearray()
-        for chunk in response.stream(_CHUNK_BYTES, decode_content=True):
+        # What has arrived, and no whole chunk: a server that sends byte by byte is given up.
+        while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
             body += chunk
             if len(body) > self._body_bytes_max:
                 raise UnreachableError(

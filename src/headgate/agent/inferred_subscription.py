@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import add
-from typing import NamedTuple
+from typing import Final
 
 from headgate.agent.consumer_windows import ConsumerWindows
 from headgate.agent.infer import (
@@ -40,12 +40,10 @@ PROOF_NS = 2 * NS_PER_S
 """A proof this close to a look is about the same instant, even while messages move."""
 
 
-class Rates(NamedTuple):
-    """Messages and bytes a second that a topic and its broker delivered over the last two periods;
-    None if not known."""
+Rates = tuple[float | None, float | None]
+"""Messages and bytes a second over the last two periods; None if not known."""
 
-    topic: tuple[float | None, float | None] = (None, None)
-    broker: tuple[float | None, float | None] = (None, None)
+UNKNOWN_RATES: Final[Rates] = (None, None)
 
 
 class InferredSubscription:
@@ -70,8 +68,7 @@ class InferredSubscription:
         self.cells_ns = [0] * CELL_COUNT
         self.sample = Sample(0.0)
         self.windows = ConsumerWindows()
-        self.rates: tuple[float | None, float | None] = (None, None)
-        """Messages and bytes a second, over the last two periods."""
+        self.rates = UNKNOWN_RATES
         self.events: tuple[int, ...] | None = None
         """Throttled events since ``opened_ns`` by level, then dimension; None while not known."""
         self.limits: tuple[EffectiveLimit, ...] | None = None
@@ -150,9 +147,10 @@ class InferredSubscription:
         was_reloaded: bool = False,
         is_fresher: bool = False,
     ) -> Point:
-        """A look at the subscription, of whose topic ``published`` messages were counted. It must
-        tell the backlog, and whether a consumer has permits (:func:`missing_figure`).
-        ``is_fresher`` says that the look before was a survey's and this one is not."""
+        """A look at the subscription, of whose topic ``published`` messages were counted, and whose
+        subscriptions together got ``rates``. It must tell the backlog, and whether a consumer has
+        permits (:func:`missing_figure`). ``is_fresher`` says that the look before was a survey's
+        and this one is not."""
         elapsed_ns, is_first = at_ns - self._at_ns, self.track is None
         if is_fresher:
             self._bring_up(look, published, elapsed_ns)
@@ -221,9 +219,16 @@ class InferredSubscription:
         return self._contradicts_limits
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is not known what consumers have."""
+        return is_doubtful(self.sample)
+
+    @property
     def is_doubtful(self) -> bool:
-        """Whether a proof would tell more: what consumers have is not known, or nothing moves."""
-        return is_doubtful(self.sample) or self._still_looks > 0
+        """Whether a proof would tell more: what consumers have is not known, or follows from counts
+        that a proof makes exact, or nothing has moved since the look before."""
+        is_counted = self.look is not None and self.look.type in COUNTED_TYPES
+        return self.is_open or self._still_looks > is_counted
 
     @property
     def stuck_proof(self) -> tuple[ProofLook, CursorLook] | None:
@@ -370,7 +375,9 @@ class InferredSubscription:
             is_hidden = events is not None and any(events[len(Dimension) * (level + 1) :])
             if not count and (limit is None or not (events is None or is_hidden)):
                 continue
-            rate = (self.rates, rates.topic, rates.broker)[level][dimension]
+            # What a broker delivers in all is not known: most of its topics are surveyed alone.
+            # So each event of its limit counts for a second at most.
+            rate = (self.rates, rates, UNKNOWN_RATES)[level][dimension]
             is_known = self.limits is not None and not self._unknown_limits
             found.append(
                 LimiterEvidence(

@@ -22,7 +22,7 @@ class InferredTopic:
     """Follows one topic or partition from look to look."""
 
     __slots__ = (
-        "_close_ns", "_was_gone", "at_ns", "broker_rates", "gone_ns", "limits", "look", "name",
+        "_close_ns", "_was_gone", "at_ns", "gone_ns", "limits", "look", "name",
         "owner", "proof_ns", "published", "subscriptions", "unknown",
     )  # fmt: skip
 
@@ -44,7 +44,6 @@ class InferredTopic:
         self.gone_ns: int | None = None
         """Since when the topic has been deleted, or is being loaded by another broker."""
         self._was_gone = False
-        self.broker_rates: tuple[float | None, float | None] = (None, None)
 
     def note_look(self, look: TopicLook) -> None:
         """A look at the topic; one that is older than the last is ignored, as is a survey whose
@@ -61,7 +60,7 @@ class InferredTopic:
         if is_fresher:
             self.published.clear()  # the time between the two is not known
         was_reloaded = self._was_reloaded(look)
-        rates = Rates(self._rates(), self.broker_rates)
+        rates = self._rates()
         found = {}
         self.unknown = {}
         for each in look.subscriptions:
@@ -169,7 +168,7 @@ class InferredTopic:
             fell or self._was_gone or bool(look.owner and self.owner and look.owner != self.owner)
         )
 
-    def _rates(self) -> tuple[float | None, float | None]:
+    def _rates(self) -> Rates:
         """What all subscriptions got together over the last two periods."""
         each = [subscription.rates for subscription in self.subscriptions.values()]
         messages = [rate for rate, _ in each if rate is not None]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Final
 
 from headgate.access.admin_api import AccessRefusedError
@@ -33,7 +35,9 @@ class LimitQuestions:
     def __init__(self, client: ClusterClient, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._shared: dict[str, tuple[int, bytes | None]] = {}
+        self._lock = threading.Lock()
+        self._shared: dict[str, tuple[int, Future[bytes | None]]] = {}
+        """When each was asked last, and its answer, which may be under way."""
 
     def ask(self, topic: str, subscriptions: Sequence[str]) -> tuple[LimitAnswers, int]:
         """The answers about a topic and some of its subscriptions, and how many requests went.
@@ -65,17 +69,29 @@ class LimitQuestions:
         return QuotaAnswers(self._policy(quotas_path(namespace)), self._kept(SETTINGS, sent))
 
     def _kept(self, path: str, sent: list[str]) -> bytes | None:
-        """The answer, perhaps of a request before; notes in ``sent`` one that goes now."""
+        """The answer, perhaps of a request before, or of one that another thread sends just now;
+        notes in ``sent`` one that goes now."""
         now_ns = self._clock.monotonic_ns()
-        kept = self._shared.get(path)
-        if kept is not None and now_ns - kept[0] < KEPT_NS:
-            return kept[1]
+        with self._lock:
+            asked_ns, answer = self._shared.get(path, (0, None))
+            is_asked = answer is not None and now_ns - asked_ns < KEPT_NS
+            if answer is None or not is_asked:
+                if len(self._shared) >= KEPT_MAX:
+                    self._shared = {}
+                answer = Future()
+                self._shared[path] = now_ns, answer
+        if is_asked:
+            return answer.result()
         sent.append(path)
-        answer = self._policy(path)
-        if len(self._shared) >= KEPT_MAX:
-            self._shared = {}
-        self._shared[path] = now_ns, answer
-        return answer
+        try:
+            answer.set_result(self._policy(path))
+        except BaseException as error:
+            # The next look asks again; those that wait for this answer have none, too.
+            with self._lock:
+                if self._shared.get(path) == (now_ns, answer):
+                    del self._shared[path]
+            answer.set_exception(error)
+        return answer.result()
 
     def _policy(self, path: str) -> bytes | None:
         """None if the role may not read it, or the cluster does not have it."""

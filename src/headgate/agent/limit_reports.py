@@ -7,9 +7,9 @@ is null. What is used of a limit is the mean rate between the last looks, for on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
-from headgate.agent.inferred_subscription import InferredSubscription
+from headgate.agent.inferred_subscription import UNKNOWN_RATES, InferredSubscription, Rates
 from headgate.agent.inferred_topic import PUBLISHED_NS, InferredTopic
 from headgate.base.instants import iso_time
 from headgate.base.units import NS_PER_S
@@ -19,11 +19,6 @@ from headgate.flow.account.verdict import INFERRED
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level, PerSecond, RateLimit
 from headgate.flow.sentences.backlog import limit_text
-
-Rates = tuple[float | None, float | None]
-"""Messages and bytes a second; None if not known."""
-
-_UNKNOWN_RATES: Final[Rates] = (None, None)
 
 
 def limits_report(
@@ -70,7 +65,7 @@ def topic_limits(topic: InferredTopic, now_ns: int) -> list[dict[str, Any]]:
     if topic.limits is None:
         return []
     parts = list(topic.subscriptions.values())
-    rates = _sum([each.rates for each in parts]) if _is_fresh(topic, now_ns) else _UNKNOWN_RATES
+    rates = _sum([each.rates for each in parts]) if _is_fresh(topic, now_ns) else UNKNOWN_RATES
     effective = topic.limits.dispatch[Level.TOPIC]
     return _states("topic", topic.name, effective, rates, topic, _waiters(parts, Level.TOPIC))
 
@@ -81,7 +76,7 @@ def subscription_limits(
     """The dispatch limit of a subscription itself; empty as for a topic."""
     if topic.limits is None or subscription.limits is None:
         return []
-    rates = subscription.rates if _is_fresh(topic, now_ns) else _UNKNOWN_RATES
+    rates = subscription.rates if _is_fresh(topic, now_ns) else UNKNOWN_RATES
     effective = subscription.limits[Level.SUBSCRIPTION]
     subject = f"{topic.name} / {subscription.name}"
     waiters = _waiters([subscription], Level.SUBSCRIPTION)
@@ -93,7 +88,7 @@ def publish_limits(topic: InferredTopic, now_ns: int) -> list[dict[str, Any]]:
     not known."""
     if topic.limits is None:
         return []
-    rates = topic.publish_rates() if _is_fresh(topic, now_ns) else _UNKNOWN_RATES
+    rates = topic.publish_rates() if _is_fresh(topic, now_ns) else UNKNOWN_RATES
     effective = topic.limits.publish
     found = _states(
         f"publish_{Level.TOPIC.name.lower()}", topic.name, effective, rates, topic, None
@@ -107,7 +102,7 @@ def broker_limits(topic: InferredTopic) -> list[dict[str, Any]]:
         return []
     waiters = _waiters(list(topic.subscriptions.values()), Level.BROKER)
     effective = topic.limits.dispatch[Level.BROKER]
-    found = _states("broker", "", effective, _UNKNOWN_RATES, topic, waiters)
+    found = _states("broker", "", effective, UNKNOWN_RATES, topic, waiters)
     return [limit | {"broker": topic.owner} for limit in found]
 
 

@@ -132,7 +132,7 @@ def topic_look(raw: bytes | bytearray, topic: str, at_ns: int, owner: str = "") 
     Raises:
         ReadingError: it is not statistics of a topic.
     """
-    return _topic_look(decoded(_TOPIC, raw, f"statistics of {topic}"), topic, at_ns, owner)
+    return _topic_look(_statistics(raw, topic), topic, at_ns, owner)
 
 
 def survey_looks(raw: bytes | bytearray, at_ns: int, owner: str = "") -> Iterator[TopicLook]:
@@ -154,7 +154,7 @@ def survey_looks(raw: bytes | bytearray, at_ns: int, owner: str = "") -> Iterato
                 continue
             for topic, stats in decoded(_TOPICS, persistent, what).items():
                 try:
-                    found = decoded(_TOPIC, stats, f"statistics of {topic}")
+                    found = _statistics(stats, topic)
                 except ReadingError as error:
                     failure = failure or error
                     continue
@@ -210,6 +210,15 @@ def decoded(decoder: msgspec.json.Decoder[T], raw: bytes | bytearray | Raw, what
         else:
             why = str(error)
         raise ReadingError(f"the answer is not {what}: {why}") from None
+
+
+def _statistics(raw: bytes | bytearray | Raw, topic: str) -> _Topic:
+    """Raises :class:`ReadingError` also for other JSON: a topic without subscriptions says so."""
+    what = f"statistics of {topic}"
+    found = decoded(_TOPIC, raw, what)
+    if found.subscriptions is None:
+        raise ReadingError(f"the answer is not {what}: it tells no subscriptions")
+    return found
 
 
 def _topic_look(

@@ -20,6 +20,7 @@ from headgate.access.client_config import ClientConfig
 from headgate.agent.metrics import SinkCounts
 from headgate.agent.records import Record
 from headgate.base.errors import HeadgateError, InputError
+from headgate.base.texts import size_text
 from headgate.base.units import MIB, MS_PER_S
 from headgate.record.codec import message_properties
 
@@ -65,6 +66,8 @@ class RecordTopic:
         self._stopping = threading.Event()
         self._producer: TopicProducer | None = None
         self._failing = False
+        self._gives_up = False
+        """Whether messages were given up since the topic last took one."""
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -78,10 +81,18 @@ class RecordTopic:
             for record in records:
                 self._waiting.append(record)
                 self._waiting_bytes += len(record.data)
+            before = self.counts.dropped
             while self._waiting_bytes > WAITING_BYTES_MAX and len(self._waiting) > 1:
                 self._waiting_bytes -= len(self._waiting.popleft().data)
                 self.counts.dropped += 1
+            is_first = self.counts.dropped > before and not self._gives_up
+            self._gives_up |= is_first
             self._condition.notify()
+        if is_first:
+            logger.warning(
+                "%s waits for %s, and no more may: the oldest telemetry is given up",
+                size_text(WAITING_BYTES_MAX), self._topic,
+            )  # fmt: skip
 
     def close(self) -> None:
         """Send what waits, for a few seconds at most."""
@@ -120,7 +131,7 @@ class RecordTopic:
             self._failed(f"an unexpected error: {error!r}")
             return False
         if self._failing:
-            self._failing = False
+            self._failing = self._gives_up = False
             logger.info("telemetry is published to %s again", self._topic)
         self.counts.records += 1
         self.counts.bytes += len(record.data)

@@ -302,10 +302,10 @@ def _unknown_topic(name: str) -> UnknownTopicError:
 
 
 _NOT_TOLD: Final = (
-    "stoppedS", "producersClosed", "producersRefused", "evictions", "evictedMessages",
-    "evictedBytes",
+    "policy", "source", "stoppedS", "producersClosed", "producersRefused", "evictions",
+    "evictedMessages", "evictedBytes",
 )  # fmt: skip
-"""What a broker alone counts of a quota."""
+"""What a survey or a topic's statistics do not tell of a quota."""
 
 
 def _quota_report(level: Level) -> dict[str, Any]:

@@ -83,7 +83,10 @@ class AgentRoutes:
         asked = partial(
             watch.history.top, count, self.instant(), with_timeline=flag_of(request, "timeline")
         )
-        return as_json(await self.computed(asked))
+        report = await self.computed(asked)
+        # Why looks fail: without it the answer says only that there were none.
+        told = [*report.get("notSeen", ()), *watch.not_seen()]
+        return as_json(report | {"notSeen": list(dict.fromkeys(told))})
 
     async def explain_topic(self, request: Request) -> Response:
         """What holds one topic back."""

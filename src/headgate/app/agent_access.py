@@ -108,7 +108,10 @@ class TokenGate:
 
     def _checked(self, scope: Scope) -> tuple[int, str, str]:
         """Status, reason and role; the reason is empty if the request may pass."""
-        value = next((v for name, v in scope["headers"] if name == b"authorization"), b"")
+        values = [value for name, value in scope["headers"] if name == b"authorization"]
+        if len(values) > 1:
+            return 401, f"The request has {len(values)} headers Authorization: one is allowed", ""
+        value = values[0] if values else b""
         scheme, _, token = value.decode("latin-1").partition(" ")
         if not value:
             return 401, "A token is needed: Authorization: Bearer TOKEN", ""

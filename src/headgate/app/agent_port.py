@@ -69,7 +69,7 @@ class AgentPort:
 
     async def serve(self, app: ASGIApp, listener: socket.socket, stack: AsyncExitStack) -> None:
         """Serve ``app`` from now on; ``stack`` ends that, and closes ``listener``."""
-        connections = HttpConnections(self._settings, self._clock.monotonic_ns)
+        connections = HttpConnections(self._settings, self._clock.monotonic_ns, bound="the agent")
         tls = None if self._tls is None else self._tls_port(self._tls, connections, stack)
         server = await WebServer.start(app, listener, connections=connections, tls=tls)
         stack.push_async_callback(server.close)

@@ -10,11 +10,15 @@ unknown key is an error.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from headgate.app.key_files import is_literal
+from headgate.app.private_files import OTHERS
 from headgate.base.errors import InputError
 from headgate.base.input_errors import closest_match, did_you_mean
 from headgate.base.names import parse_topic
@@ -53,19 +57,33 @@ def read_config(path: str) -> list[Assignment]:
     """The assignments of a file.
 
     Raises:
-        InputError: it cannot be read, is not text or too large, or holds a bad escape.
+        InputError: it cannot be read, is not text or too large, holds a bad escape, or holds a
+            secret that others than its owner may read.
     """
     try:
         with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
             data = file.read(CONFIG_BYTES_MAX + 1)
     except OSError as error:
         raise InputError(f"settings file {path} cannot be read: {error.strerror}") from error
     if len(data) > CONFIG_BYTES_MAX:
         raise InputError(f"settings file {path} is too long: {CONFIG_BYTES_MAX} bytes are allowed")
     try:
-        return parse_properties(data.decode(), Path(path).name)
+        found = parse_properties(data.decode(), Path(path).name)
     except UnicodeDecodeError as error:
         raise InputError(f"settings file {path} is not UTF-8 text (byte {error.start})") from error
+    if mode & OTHERS and (secrets := [each.key for each in found if _is_secret(each)]):
+        raise InputError(
+            f"settings file {path} has the secret of {' and '.join(secrets)}, and may be read or "
+            f"written by others (mode {stat.S_IMODE(mode):04o}): chmod 600 {path}, or name a file "
+            "with the secret (file:///path)"
+        )
+    return found
+
+
+def _is_secret(assignment: Assignment) -> bool:
+    info = SETTINGS.get(assignment.key)
+    return info is not None and info.is_secret and is_literal(assignment.value)
 
 
 def parse_overrides(texts: Sequence[str]) -> list[Assignment]:

@@ -32,6 +32,16 @@ if TYPE_CHECKING:
 HEAD_BYTES_MAX = 64 * 1024
 """Bound on request line and headers together; exceeded by one read at most."""
 
+HEADERS_MAX = 256
+"""Headers of one request. The shortest take thirty times their bytes as parsed."""
+
+HEADER_BYTES = 150
+"""What a parsed header takes beside its text."""
+
+UNREAD_BODY_BYTES_MAX = 64 * 1024
+"""Bytes behind a head that carry nothing of a body: extensions of chunks, and trailers behind the
+last one. A few reads may exceed it. The parser keeps a trailer until it is whole."""
+
 HEAD_TIMEOUT_S = 10.0
 """Time for the head, from the connection or from the head's first byte."""
 
@@ -71,7 +81,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection to the web port."""
 
     _head_bytes = 0
+    _headers_count = 0
+    _parsed_bytes = 0
+    """What the headers of the present head take as parsed."""
     _in_head = False
+    _in_body = False
+    _empty_bytes = 0
+    """Bytes since the last ones of a body."""
     _just_begun = False
     _timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
@@ -83,8 +99,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """What it had not read then; 0 once it has."""
     _requests = 0
     """Requests that are not answered."""
-    _body_bytes = 0
-    """Bytes of their bodies."""
+    _content_bytes = 0
+    """Bytes of their bodies, and of their heads beyond ``REQUEST_BYTES``."""
     memory: HttpMemory | None = None
     """Bounds what all connections hold; a subclass has it."""
     others: HttpConnections | None = None
@@ -164,7 +180,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._requests:
             self._requests -= 1
             if not self._requests:
-                self._body_bytes = 0
+                self._content_bytes = 0
                 if self.memory is not None:
                     self.memory.end()
             self._hold()
@@ -205,8 +221,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _hold(self) -> None:
         if self.memory is None:
             return
-        held_bytes = self._requests * REQUEST_BYTES + self._body_bytes + self._unread_bytes
+        held_bytes = self._requests * REQUEST_BYTES + self._content_bytes + self._unread_bytes
+        if self._in_head:
+            held_bytes += self._long_head_bytes()
         self.memory.hold(self, held_bytes)
+
+    def _long_head_bytes(self) -> int:
+        """What the present head takes beyond ``REQUEST_BYTES``."""
+        return max(0, self._parsed_bytes - REQUEST_BYTES)
 
     def end_for_memory(self, reason: str) -> None:
         """All connections hold too much, and this one most."""
@@ -263,13 +285,35 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _receive(self, data: bytes) -> None:
         self._just_begun = False
+        self._empty_bytes += len(data)
         super().data_received(data)
-        if not self._in_head or self.transport.is_closing():
+        if self.transport.is_closing():
             return
-        if not self._just_begun:  # else most of it may belong to the request before
-            self._head_bytes += len(data)
-        if self._head_bytes > HEAD_BYTES_MAX:
-            self.send_400_response(f"Request head too long: {HEAD_BYTES_MAX} bytes are allowed")
+        if self._in_head:
+            if not self._just_begun:  # else most of it may belong to the request before
+                self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self.send_400_response(f"Request head too long: {HEAD_BYTES_MAX} bytes are allowed")
+            elif self._headers_count > HEADERS_MAX:
+                self._refuse_headers()
+            elif self._long_head_bytes():
+                self._hold()
+        elif self._in_body and self._empty_bytes > UNREAD_BODY_BYTES_MAX:
+            self._refuse_trailers()
+
+    def _refuse_headers(self) -> None:
+        if self._requests:
+            self._abort()  # an answer now would be taken for that to an earlier request
+        else:
+            self.send_400_response(f"Too many headers: {HEADERS_MAX} are allowed")
+
+    def _refuse_trailers(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()  # another answer would be taken for that to the next request
+        else:
+            self.send_400_response(
+                f"Trailers too long: {UNREAD_BODY_BYTES_MAX} bytes are allowed, and ignored"
+            )
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
@@ -282,14 +326,27 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             # without one.
             "headgate.peer_certificate": self._peer_certificate,  # type: ignore[dict-item]
         }
-        self._head_bytes = 0
+        self._head_bytes = self._headers_count = self._parsed_bytes = 0
         self._in_head = self._just_begun = True
+        self._in_body = False
         if self._timer is None:
             self._wait(HEAD_TIMEOUT_S)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header. One behind the body is dropped: the application must not take it for one that
+        a proxy let pass, and nothing needs it."""
+        if not self._in_head:
+            return
+        self._headers_count += 1
+        if self._headers_count <= HEADERS_MAX:
+            self._parsed_bytes += len(name) + len(value) + HEADER_BYTES
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """The body comes next."""
-        self._in_head = False
+        if self._headers_count > HEADERS_MAX:
+            self._refuse_headers()  # what follows asks whether the connection is closing
+        self._in_head, self._in_body, self._empty_bytes = False, True, 0
         self._stop_waiting()
         self._wait(BODY_TIMEOUT_S)
         if any(name == b"upgrade" for name, _ in self.headers) and self.parser.should_upgrade():
@@ -300,12 +357,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _begin_request(self) -> None:
         refusal = ""
         self._requests += 1
+        self._content_bytes += self._long_head_bytes()
         if self.memory is not None:
             if self._requests == 1:
                 refusal = self.memory.begin()
             self._hold()
-            if self.transport.is_closing():
-                refusal = "The connection ends"  # it was told: what it asked must not be done
+        if self.transport.is_closing():
+            refusal = "The connection ends"  # it was told: what it asked must not be done
         served = self.app
         if refusal:
             self.app = _refusing(refusal)
@@ -318,9 +376,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Some bytes of a body. The application holds them until it has answered; those that come
         after its answer are dropped."""
         super().on_body(body)
+        self._empty_bytes = 0
         if self.cycle is None or self.cycle.response_complete:
             return
-        self._body_bytes += len(body)
+        self._content_bytes += len(body)
         self._hold()
 
     def _is_open(self) -> bool:
@@ -329,6 +388,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The last byte of a request."""
+        self._in_body = False
         if self._declined is None:
             self._stop_waiting()
             super().on_message_complete()

@@ -25,8 +25,12 @@ class HttpConnections:
         settings: Settings,
         now_ns: Callable[[], int],
         note: NoteRefusal = lambda _, __, ___, ____: None,
+        *,
+        bound: str = "maxHttpServerConnections",
     ) -> None:
-        """``note`` receives each request that is refused before it is whole."""
+        """``note`` receives each request that is refused before it is whole. ``bound`` is what
+        allows so many connections, as refusals name it."""
+        self._bound = bound
         self._settings = settings
         self.note_refusal = note
         self._counts = AddressCounts(by_network=True)
@@ -44,11 +48,12 @@ class HttpConnections:
             return ""
         self.refused_count += 1
         self.lines.info(
-            "a connection from %s to the web port is refused: maxHttpServerConnections allows %s",
+            "a connection from %s to the web port is refused: %s allows %s",
             address,
+            self._bound,
             exceeded,
         )
-        return f"Too many connections: maxHttpServerConnections allows {exceeded}"
+        return f"Too many connections: {self._bound} allows {exceeded}"
 
     def added(self, address: str) -> None:
         """A connection was accepted."""

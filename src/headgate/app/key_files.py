@@ -40,6 +40,19 @@ def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
         ) from None
 
 
+def is_literal(source: str) -> bool:
+    """Whether ``source`` is the key itself, as ``data:`` or base64, and not the name of a file that
+    has it."""
+    if source.startswith("data:"):
+        return True
+    if not source or source.startswith("file:") or os.path.exists(source):
+        return False
+    try:
+        return bool(decoded(source))
+    except ValueError:
+        return False  # the name of a file that is not there
+
+
 def read_file(path: str, what: str, *, is_secret: bool = False) -> bytes:
     """The bytes of a file that a setting names; ``what`` is that setting.
 

@@ -16,7 +16,8 @@ _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 class _LineFormatter(logging.Formatter):
     """Escapes the control characters of terminals: clients choose the names of topics, and logs are
-    read in terminals."""
+    read in terminals. Only the first line of a message begins at the margin, so that no text of a
+    client looks like another line of the log."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
         """The line of a record, or its lines: the text of an error may have several."""
@@ -26,7 +27,9 @@ class _LineFormatter(logging.Formatter):
 
 
 def _escaped(character: str) -> str:
-    is_control = character != "\n" and unicodedata.category(character) in ("Cc", "Cf")
+    if character == "\n":
+        return "\n    "
+    is_control = unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
     return repr(character)[1:-1] if is_control else character
 
 

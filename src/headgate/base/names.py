@@ -26,8 +26,9 @@ NAME_CHARACTERS_MAX: Final = 512
 single name could fill a frame, an index and every metrics page."""
 
 _ENTITY = re.compile(r"[-=:.\w]+\Z", re.ASCII)
-_PARTITION = re.compile(r"^(?P<base>.+)-partition-(?P<index>0|[1-9]\d{0,8})$", re.DOTALL)
+_PARTITION = re.compile(r"^(?P<base>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})$", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_RESOLVED = re.compile(r"(?:^|[/\\])\.{1,2}(?:[/\\]|$)")
 
 
 class InvalidNameError(InputError):
@@ -71,12 +72,13 @@ def check_new_subscription(name: str) -> None:
     """Check a name of which there is no subscription yet.
 
     Browsers, proxies and ``curl`` resolve ``..`` in the path of a URL: a request to delete such a
-    subscription would be one to delete its topic.
+    subscription would be one to delete its topic. Proxies, such as nginx with a path in
+    ``proxy_pass``, decode ``%2F`` before that, so ``a/../..`` is another such name.
 
     Raises:
-        InvalidNameError: it is ``.`` or ``..``.
+        InvalidNameError: a part of it, between slashes of either kind, is ``.`` or ``..``.
     """
-    if name in (".", ".."):
+    if _RESOLVED.search(name):
         raise InvalidNameError(
             f"Invalid subscription name {name!r}: in a URL it would stand for something else"
         )

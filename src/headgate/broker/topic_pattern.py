@@ -67,7 +67,7 @@ class TopicPattern:
             why = error.args[0] if error.args else ""
             shown = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
             raise PatternError(
-                f"{text[:80]!r} is no pattern of RE2's syntax: {shown[:120]}"
+                f"{text[:80]!r} is no pattern of RE2's syntax: {shown[:120]!r}"
             ) from error
         size = self._expression.programsize
         if size > PROGRAM_STEPS_MAX:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from headgate.access.authentication import authentication
 from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.agent.configuration import (
     LISTEN,
@@ -20,7 +22,9 @@ from headgate.agent.configuration import (
     parse_configuration,
     port_of,
 )
+from headgate.app.key_files import is_literal
 from headgate.app.options import LOG_LEVELS
+from headgate.app.private_files import OTHERS
 from headgate.base.errors import InputError
 from headgate.cli.connection.options import ACCESS_PARAMETERS, access_options, is_given
 from headgate.cli.pipeline.common import check_needed
@@ -143,6 +147,7 @@ def _of_file(path: str) -> AgentSettings:
         raise click.UsageError(f"--{option} and --clusters exclude each other: the file has it.")
     try:
         with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
             data = file.read(CONFIGURATION_BYTES_MAX + 1)
         text = data.decode()
     except OSError as error:
@@ -153,4 +158,21 @@ def _of_file(path: str) -> AgentSettings:
         raise InputError(
             f"--clusters {path} is too long: {CONFIGURATION_BYTES_MAX:,} bytes are allowed"
         )
-    return parse_configuration(text, path)
+    settings = parse_configuration(text, path)
+    if mode & OTHERS and _has_secret(settings):
+        raise InputError(
+            f"--clusters {path} has a secret, and may be read or written by others "
+            f"(mode {stat.S_IMODE(mode):04o}): chmod 600 {path}, or name a file with the secret "
+            "(file:///path)"
+        )
+    return settings
+
+
+def _has_secret(settings: AgentSettings) -> bool:
+    """Whether a secret stands in the settings themselves."""
+    credentials = (authentication(each.client, os.environ, _ignore) for each in settings.clusters)
+    return is_literal(settings.port.secret_key) or any(each.is_literal for each in credentials)
+
+
+def _ignore(_: str) -> None:
+    """The warnings come again when the agent opens the credentials."""

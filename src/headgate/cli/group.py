@@ -16,6 +16,7 @@ import click
 from headgate import __version__
 from headgate.base.errors import CorruptionError, HeadgateError, InputError
 from headgate.base.input_errors import did_you_mean
+from headgate.cli import terminal
 
 EXIT_INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -83,6 +84,7 @@ class _Main(LazyGroup):
     synonyms = dict.fromkeys(("serve", "server", "start", "broker"), "standalone")
 
     def invoke(self, ctx: click.Context) -> Any:
+        terminal.guard()
         try:
             return super().invoke(ctx)
         except CorruptionError as error:

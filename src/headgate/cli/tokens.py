@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from headgate.app.key_files import read_key, write_secret
+from headgate.app.key_files import is_literal, read_key, write_secret
 from headgate.base.errors import InputError
 from headgate.base.instants import iso_time
 from headgate.base.units import MS_PER_S, S_PER_HOUR
@@ -42,6 +42,7 @@ _TIMES: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31
 _TIME: Final = re.compile(r"([1-9][0-9]{0,9})([smhdwy]?)")
 _FIXED_HEADERS: Final = ("alg", "typ", "crit", "b64")
 _KEY_TEXT: Final = "file:///path, a path, data:;base64,... or base64"
+_SEEN: Final = " can be seen by every user of this machine (ps)"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -237,6 +238,7 @@ def revocation_command(token: str | None, token_file: str | None, *, from_stdin:
 
 def _signing_key(secret: str | None, private: str | None, algorithm: str | None) -> SigningKey:
     source, option = _one_of(secret, "--secret-key", private, "--private-key")
+    _warn_of_literal(source, option)
     data = read_key(source, option, is_secret=True)
     if secret is not None:
         return token_keys.secret_key(data, option, algorithm or "")
@@ -245,10 +247,21 @@ def _signing_key(secret: str | None, private: str | None, algorithm: str | None)
 
 def _checking_key(secret: str | None, public: str | None, algorithm: str | None) -> TokenKey:
     source, option = _one_of(secret, "--secret-key", public, "--public-key")
+    if secret is not None:
+        _warn_of_literal(source, option)
     data = read_key(source, option, is_secret=secret is not None)
     if secret is not None:
         return token_keys.secret_key(data, option, algorithm or "")
     return token_keys.public_key(data, option, algorithm or "RS256")
+
+
+def _warn_of_literal(source: str, option: str) -> None:
+    if is_literal(source):
+        _warn(f"a key in {option}{_SEEN}: give file:///PATH")
+
+
+def _warn(text: str) -> None:
+    click.echo(f"Warning: {text}", err=True)
 
 
 def _one_of(
@@ -264,6 +277,7 @@ def _token(token: str | None, path: str | None, *, from_stdin: bool) -> str:
     if (token is not None) + (path is not None) + from_stdin != 1:
         raise InputError("give the token, --token-file or --stdin: one of the three")
     if token is not None:
+        _warn(f"a token as an argument{_SEEN}: give --token-file or --stdin")
         return token
     if path is None:
         return sys.stdin.read(TOKEN_BYTES_MAX + 1).strip()

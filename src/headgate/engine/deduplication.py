@@ -27,8 +27,6 @@ NO_MESSAGE: Final = Position(-1, -1)
 
 UNTRACKED: Final = -(1 << 63) - 1
 """Deduplication ignores an entry: below every sequence id."""
-NOT_NEW: Final = UNTRACKED - 1
-"""An entry must not be stored, and is answered."""
 
 _STORED = Seen.STORED
 
@@ -99,18 +97,19 @@ class Deduplication:
         highest_sequence_id: int,
         message_count: int,
         body: bytes,
-    ) -> int:
+    ) -> int | None:
         """Decide about a SEND before it is admitted.
 
-        Returns the highest sequence id of a new message, :data:`UNTRACKED` if the SEND is not
-        checked, or :data:`NOT_NEW`: then it must not be stored. It was answered or its answer
-        waits, or its producer was closed.
+        Returns the highest sequence id of a new message, or :data:`UNTRACKED` if the SEND is not
+        checked. None: it must not be stored. It was answered or its answer waits, or its producer
+        was closed.
         """
-        publishing, table = self._publishing, self.table
+        table = self.table
         if table is None:
             return UNTRACKED
-        if publishing.staged_bytes >= publishing.admit_below and (
-            producer.parked or producer.ending
+        publishing = self._publishing
+        if (producer.parked or producer.ending) and (
+            publishing.staged_bytes >= publishing.admit_below
         ):
             return UNTRACKED  # it is parked behind others, and checked when its turn comes
         name = producer.name
@@ -126,11 +125,12 @@ class Deduplication:
                 return UNTRACKED
             if sequence[0] != name:
                 # A start would count the entry for that other producer.
-                return self._refuse(
+                self._refuse(
                     producer,
                     sequence_id,
                     f"an entry names its producer {sequence[0][:80]!r}, not {name!r}",
                 )
+                return None
             _, first_id, last_id = sequence
         last = table.staged.get(name)  # as SequenceTable.seen, without the call: the hot path
         if last is None:
@@ -139,13 +139,14 @@ class Deduplication:
             return last_id
         if table.seen(name, first_id) is _STORED:
             self._drop(producer, (sequence_id, highest_sequence_id), message_count)
-            return NOT_NEW
-        return self._refuse(
-            producer,
-            sequence_id,
-            "Cannot determine whether the message is a duplicate: the sequence id "
-            f"{first_id} of producer {name!r} is being stored",
-        )
+        else:
+            self._refuse(
+                producer,
+                sequence_id,
+                "Cannot determine whether the message is a duplicate: the sequence id "
+                f"{first_id} of producer {name!r} is being stored",
+            )
+        return None
 
     def _drop(self, producer: Producer, ids: tuple[int, int], message_count: int) -> None:
         publishing, port = self._publishing, producer.port
@@ -162,9 +163,8 @@ class Deduplication:
         self._waiting.append((self._log.staged_end, producer, *ids))
 
     @staticmethod
-    def _refuse(producer: Producer, sequence_id: int, reason: str) -> int:
+    def _refuse(producer: Producer, sequence_id: int, reason: str) -> None:
         producer.port.send_refused(producer.producer_id, sequence_id, reason)
-        return NOT_NEW
 
     # The outcome of a commit ------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.errors import NoRoomError, StorageError
 from headgate.engine.cache import EntryCache, TopicCache
-from headgate.engine.deduplication import NOT_NEW, UNTRACKED, Deduplication
+from headgate.engine.deduplication import UNTRACKED, Deduplication
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_send import ParkedSend
 from headgate.engine.parking import Parking
@@ -304,12 +304,13 @@ class TopicPublishing:
         """
         engine, deduplication = self._engine, self.deduplication
         if deduplication is not None:
-            last_id = deduplication.check(
+            checked_id = deduplication.check(
                 producer, sequence_id, highest_sequence_id, message_count, body
             )
-            if last_id == NOT_NEW:
+            if checked_id is None:
                 self._refund(charged, len(body))
                 return False
+            last_id = checked_id
         if self.staged_bytes >= self.admit_below:
             charged = engine.admission.admit(self, producer, message_count, len(body))
             if charged < 0:
@@ -325,11 +326,12 @@ class TopicPublishing:
             send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
             engine.disk_full_hold.no_room(self, producer, ParkedSend(*send))
             return False
-        if deduplication is not None and last_id > UNTRACKED:
+        if deduplication is not None and last_id != UNTRACKED:
             table = deduplication.table
             if table is not None:  # as its entry_staged, without the call: the hot path
-                table.staged[producer.name] = last_id
-                table.moves.append((ordinal, producer.name, last_id))
+                name = producer.name
+                table.staged[name] = last_id
+                table.moves.append((ordinal, name, last_id))
         if self._subscriptions:
             engine.cache.put(self._cache, ordinal, body)
         if engine.now_ns != self._arrived_ns:

@@ -84,9 +84,11 @@ def name_test(name: str) -> Callable[[bytes], bool]:
     if len(encoded) >= ONE_BYTE:
         return _never
     start = bytes((NAME_TAG, len(encoded))) + encoded + bytes((SEQUENCE_TAG,))
+    mark = CHECKSUM_MARK
+    at, head = slice(METADATA_START, METADATA_START + len(start)), slice(len(mark))
 
-    def names(body: bytes) -> bool:
-        return body.startswith(start, METADATA_START) and body.startswith(CHECKSUM_MARK)
+    def names(body: bytes) -> bool:  # startswith with an offset takes twice as long
+        return body[at] == start and body[head] == mark
 
     return names
 

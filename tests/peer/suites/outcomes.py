@@ -69,7 +69,8 @@ def play(
             continue
         again = run_one(each.name, command_of(each.name), folder)
         if again.passed:
-            sys.stdout.write(f"{each.name} passed only when it was run again\n")
+            sys.stdout.write(f"\n--- {each.name} passed only when it was run again; before:\n")
+            sys.stdout.write(each.output[-SHOWN_CHARACTERS:] + "\n")
         else:
             failed.append(again)
     for each in failed:

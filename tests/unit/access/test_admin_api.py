@@ -43,7 +43,18 @@ def test_a_get_has_no_body_and_a_post_says_what_its_body_is(server: FakeServer) 
 
 
 @pytest.mark.parametrize(
-    "url", ["pulsar://b:6650", "http://", "http://b:99999", "http://b:0", "http://[::1", ""]
+    "url",
+    [
+        "pulsar://b:6650",
+        "http://",
+        "http://b:99999",
+        "http://b:0",
+        "http://[::1",
+        "",
+        "http://a b",
+        "http://b:1/x\n",
+        "http://b\x7f",
+    ],
 )
 def test_urls_that_cannot_be(server: FakeServer, url: str) -> None:
     with pytest.raises(AdminUrlError) as caught:

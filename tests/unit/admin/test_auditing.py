@@ -71,6 +71,16 @@ def test_reads_have_one_only_if_they_are_not_allowed(asked: _Asked) -> None:
     assert asked("GET", "/admin/v2/brokers/backlog-quota-check")
 
 
+def test_a_read_that_creates_its_topic_has_an_entry(asked: _Asked) -> None:
+    asked.broker.auto_partitions = 2
+    assert not asked("GET", f"{TOPIC}/partitions")  # 404
+    ((entry, is_bounded),) = asked("GET", f"{TOPIC}/partitions?checkAllowAutoCreation=true")
+    assert (entry.operation, entry.result, entry.status) == ("topic.read", AuditResult.ALLOWED, 200)
+    assert entry.resource == "persistent://public/default/orders"
+    assert not is_bounded
+    assert not asked("GET", f"{TOPIC}/partitions?checkAllowAutoCreation=true")
+
+
 def test_what_no_route_has_is_not_noted(asked: _Asked) -> None:
     assert not asked("DELETE", "/admin/v2/nothing")
     assert not asked("PATCH", RATE)

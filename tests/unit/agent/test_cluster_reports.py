@@ -17,7 +17,7 @@ from headgate.cli.explain.inferred import evidence_text
 from headgate.explain.delivery import Instant
 from headgate.explain.reports import SubscriptionAccount, SubscriptionReport, TopicReport, TopReport
 from headgate.flow.limits.precedence import NO_LIMIT
-from tests.unit.agent.known import limits_of, per_s
+from tests.unit.agent.known import known_topic, limits_of, per_s
 from tests.unit.agent.scenario import EMPTY, TOPIC, topic_look
 
 FULL = ConsumerLook("a", "/10.0.0.1:1", "monday", 0, 100, False, 100, 1.0)
@@ -56,6 +56,17 @@ def test_the_fields_are_the_brokers() -> None:
     assert set(topic) == _names(TopicReport) | {"evidence", "notSeen"}
     assert set(top["subscriptions"][0]) == _names(SubscriptionReport) | {"proof"}
     assert set(topic["subscriptions"][0]) == _names(SubscriptionAccount) | {"proof"}
+
+
+def test_a_limited_subscription_leaves_nothing_open() -> None:
+    """What its consumers have is counted, so ``internalStats`` would decide nothing."""
+    topic = known_topic(limits=limits_of(subscription=per_s(60)), events=(1, 0, 0, 0, 0, 0))
+    (subscription,) = topic.subscriptions.values()
+    assert not subscription.is_doubtful
+    history = ClusterHistory("c")
+    history.topics[topic.name] = topic
+    (found,) = history.top(5, _instant(20))["subscriptions"]
+    assert (found["verdict"], found["notSeen"]) == ("THROTTLED_SUBSCRIPTION", [])
 
 
 def test_a_slow_consumer_is_named() -> None:

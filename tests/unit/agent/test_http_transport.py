@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -21,10 +22,20 @@ from headgate.testing.clock import ManualClock
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     peers: set[int]
+    released: threading.Event
 
     def do_GET(self) -> None:
         self.peers.add(self.client_address[1])
         body = b"x" * 100_000 if self.path == "/large" else b'["a"]'
+        if self.path == "/drip":
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            for _ in range(500):
+                self.wfile.write(b"x")
+                self.released.wait(0.01)
+                if self.released.is_set():
+                    return
         if self.path == "/cut":
             self.send_response(200)
             self.send_header("Content-Length", "1000")
@@ -47,11 +58,12 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    Handler.peers = set()
+    Handler.peers, Handler.released = set(), threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
+    Handler.released.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -97,6 +109,15 @@ def test_an_answer_that_never_ends_is_given_up(url: str) -> None:
     transport = HttpTransport(ClientConfig(url), Late())
     with pytest.raises(UnreachableError, match=r"did not finish its answer within 0.5 s"):
         transport.get(f"{url}/large", {}, 0.5)
+    transport.close()
+
+
+def test_an_answer_of_single_bytes_is_given_up_in_time(url: str) -> None:
+    transport = HttpTransport(ClientConfig(url), SystemClock())
+    begin_s = time.monotonic()
+    with pytest.raises(UnreachableError, match=r"did not finish its answer within 0.2 s"):
+        transport.get(f"{url}/drip", {}, 0.2)
+    assert time.monotonic() - begin_s < 3.0
     transport.close()
 
 

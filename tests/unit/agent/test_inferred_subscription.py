@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.agent.inferred_subscription import InferredSubscription, Rates
+from headgate.agent.inferred_subscription import UNKNOWN_RATES, InferredSubscription
 from headgate.agent.looks import ConsumerLook, LimitsLook, SubscriptionLook
 from headgate.base.units import NS_PER_S
 from headgate.explain.points import changed_levels
@@ -62,7 +62,7 @@ def test_whatever_looks_say_the_account_is_the_time_between_them(steps: list[Any
     found, at_ns, last = InferredSubscription("s"), 7, None
     for elapsed_ns, look, published, reloaded in steps:
         at_ns += elapsed_ns
-        point = found.note_look(look, at_ns, published, Rates(), was_reloaded=reloaded)
+        point = found.note_look(look, at_ns, published, UNKNOWN_RATES, was_reloaded=reloaded)
         assert sum(point.cells_ns) == at_ns - found.opened_ns
         assert point.backlog >= 0
         assert point.deliverable >= 0
@@ -76,7 +76,9 @@ def test_whatever_looks_say_the_account_is_the_time_between_them(steps: list[Any
 
 
 def _look(at_s: float, found: InferredSubscription, published: int | None, **figures: Any) -> Any:
-    return found.note_look(replace(EMPTY, **figures), round(at_s * NS_PER_S), published, Rates())
+    return found.note_look(
+        replace(EMPTY, **figures), round(at_s * NS_PER_S), published, UNKNOWN_RATES
+    )
 
 
 def test_key_shared_waits_for_a_consumer_without_permits() -> None:
@@ -93,7 +95,7 @@ def test_key_shared_waits_for_a_consumer_without_permits() -> None:
     for change, cell in changes:
         subscription = InferredSubscription("s")
         for second in (1, 2):
-            subscription.note_look(replace(waits, **change), second * NS_PER_S, 0, Rates())
+            subscription.note_look(replace(waits, **change), second * NS_PER_S, 0, UNKNOWN_RATES)
         assert subscription.track is not None
         assert subscription.track.phase.last.cell is cell, change
 
@@ -113,13 +115,13 @@ def test_a_limit_that_sends_in_bursts_is_seen_at_every_look() -> None:
     subscription.note_limits(LimitsLook(TOPIC, 0, limits, {}, NO_LIMIT, ()))
     seen = replace(EMPTY, backlog=1_000, consumers=(fast,))
     at_ns, sent, events = NS_PER_S, 0, 0
-    subscription.note_look(seen, at_ns, 0, Rates())
+    subscription.note_look(seen, at_ns, 0, UNKNOWN_RATES)
     for elapsed_s, amount, count in PULSAR_BURSTS:
         at_ns += round(elapsed_s * NS_PER_S)
         sent, events = sent + amount, events + count
         look = replace(seen, sent=sent, events=(0, 0, events, 0, 0, 0))
         rate = subscription.rates[0]
-        subscription.note_look(look, at_ns, sent, Rates(topic=(rate, None)))
+        subscription.note_look(look, at_ns, sent, (rate, None))
     held_ns = subscription.cells_ns[Cell.TOPIC_MESSAGES_HUNGRY]
     assert held_ns >= 0.8 * (at_ns - NS_PER_S)
 

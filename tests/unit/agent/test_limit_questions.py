@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from headgate.access.admin_api import UnreachableError
 from headgate.agent.limit_questions import KEPT_MAX, LimitQuestions
+from headgate.agent.questions import SETTINGS
 from headgate.base.units import NS_PER_S
 from headgate.testing.fake_cluster import FakeTopic
 from tests.unit.agent.clusters import BROKERS, TOPIC, Setting
@@ -38,6 +42,40 @@ def test_what_is_shared_is_asked_once_a_minute() -> None:
     assert [questions.ask(topic, [])[1] for topic in topics] == [5, 3, 0, 0]
     one.clock.advance(60 * NS_PER_S)
     assert questions.ask(TOPIC, [])[1] == 5
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_threads_that_ask_the_same_send_one_request(
+    monkeypatch: pytest.MonkeyPatch, is_away: bool
+) -> None:
+    one = setting()
+    questions = LimitQuestions(one.client, one.clock)
+    answer, begun, go_on, asked = one.client.get, threading.Event(), threading.Event(), []
+
+    def slow(path: str, **options: object) -> object:
+        asked.append(path)
+        begun.set()
+        assert go_on.wait(10)
+        if is_away:
+            raise UnreachableError("http://pulsar:8080 did not answer within 10 s")
+        return answer(path)
+
+    monkeypatch.setattr(one.client, "get", slow)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(questions._kept, SETTINGS, [])
+        assert begun.wait(10)
+        second = threads.submit(questions._kept, SETTINGS, [])
+        with pytest.raises(TimeoutError):
+            second.result(0.05)
+        go_on.set()
+        if is_away:
+            assert isinstance(first.exception(), UnreachableError)
+            assert isinstance(second.exception(), UnreachableError)
+        else:
+            assert first.result() == second.result() == b'{"k": "v"}'
+    assert asked == [SETTINGS]
+    monkeypatch.setattr(one.client, "get", answer)
+    assert questions._kept(SETTINGS, []) == b'{"k": "v"}'
 
 
 def test_what_the_role_may_not_read_is_not_known() -> None:

@@ -87,7 +87,7 @@ def test_a_survey_has_other_names_for_some_figures() -> None:
 
 
 def test_a_topic_without_statistics_hides_no_other() -> None:
-    bundle = {"persistent": {f"{TOPIC}-{place}": {} for place in range(3)}}
+    bundle = {"persistent": {f"{TOPIC}-{n}": {"subscriptions": {}} for n in range(3)}}
     bundle["persistent"][f"{TOPIC}-1"] = {"subscriptions": 3}
     looks = survey_looks(json.dumps({"acme/ns": {"b": bundle}}).encode(), 7)
     assert [next(looks).topic, next(looks).topic] == [f"{TOPIC}-0", f"{TOPIC}-2"]
@@ -109,6 +109,7 @@ def test_a_figure_that_is_no_number_is_not_known(figure: str) -> None:
         (b"", "truncated"),
         (b"<html>bad gateway</html>", "a proxy answered"),
         (b"[]", "Expected `object`"),
+        (b'{"status": "ok"}', "it tells no subscriptions"),
         (b'{"subscriptions": {"s": {"consumers": 3}}}', "Expected `array"),
         (b"\xff", "UTF-8|malformed"),
         (b'{"msgInCounter":' + b"[" * 100_000, "nested too deeply"),

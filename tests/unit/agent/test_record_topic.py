@@ -67,12 +67,15 @@ def test_a_message_that_fails_is_sent_again(
     assert caplog.text.count("telemetry is not published to t: the cluster is away") == 1
 
 
-def test_while_the_cluster_is_away_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_the_cluster_is_away_the_oldest_go_first(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(record_topic, "WAITING_BYTES_MAX", 10)
     topic = RecordTopic("t", Producer)
     for number in range(6):
         topic.write([record(number, size=4)])
     assert topic.counts.dropped == 4
+    assert caplog.text.count("waits for t, and no more may: the oldest telemetry is given up") == 1
 
 
 def test_a_stop_does_not_wait_for_a_cluster_that_is_away() -> None:

@@ -54,6 +54,7 @@ def test_reports_have_the_quotas() -> None:
     (nearest,) = shared.top(3, NOW)["quotas"]
     assert (nearest["topic"], nearest["quota"]["secondsToBreach"]) == ("persistent://a/b/full", 0.0)
     # What a quota did, a broker alone counts.
+    assert nearest["quota"]["policy"] is nearest["quota"]["source"] is None
     assert nearest["quota"]["stoppedS"] is nearest["quota"]["evictedMessages"] is None
     assert shared.top(3, NOW)["count"] == 3
     with pytest.raises(UnknownTopicError):

@@ -16,6 +16,10 @@ def test_the_largest_backlogs() -> None:
     assert ask("/admin/v2/headgate/explain")[1]["count"] == 10
 
 
+def test_the_largest_backlogs_say_why_looks_fail() -> None:
+    assert ask("/admin/v2/headgate/explain")[1]["notSeen"] == ["the broker's settings"]
+
+
 @pytest.mark.parametrize("count", ["0", "1001", "x", "-1", "99999", ""])
 def test_a_count_that_is_not_allowed_is_refused(count: str) -> None:
     status, body, _ = ask(f"/admin/v2/headgate/explain?count={count}")

@@ -56,12 +56,13 @@ def ask(
 
 
 def answered(path: str, authorization: str | None, method: str, app: Any) -> list[dict[str, Any]]:
-    """What is sent."""
+    """What is sent. Each line of ``authorization`` is a header."""
     key = base64.b64encode(SECRET).decode()
     verifier = token_verifier(PortSettings(secret_key=f"data:;base64,{key}", roles=("ops",)))
     assert verifier is not None
     gate = TokenGate(app, verifier, ("ops",), lambda: NOW_S)
-    headers = [] if authorization is None else [(b"authorization", authorization.encode())]
+    values = [] if authorization is None else authorization.split("\n")
+    headers = [(b"authorization", value.encode()) for value in values]
     sent: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:
@@ -127,6 +128,7 @@ def test_a_token_of_a_named_role_may_ask() -> None:
         (f"Bearer {jwt.encode({'sub': 'ops'}, b'other' * 8, 'HS256')}", 401, ""),
         (f"Bearer {token('ops', exp=NOW_S - 5)}", 401, ""),
         (f"Bearer {token('guest')}", 403, "Role 'guest' may not ask this agent"),
+        (f"Bearer {token('ops')}\nBearer x", 401, "The request has 2 headers Authorization"),
     ],
 )
 def test_others_may_not(authorization: str | None, status: int, reason: str) -> None:

@@ -41,6 +41,33 @@ def test_files_that_cannot_be_read(tmp_path: Path, data: bytes | None, message: 
         read_config(str(path))
 
 
+@pytest.mark.parametrize(
+    ("line", "holds_secret"),
+    [
+        ("tokenSecretKey=data:;base64,QUJD", True),
+        ("basicAuthConf=YW5uOng=", True),
+        ("tokenSecretKey=file:///etc/headgate/secret.key", False),
+        ("tokenSecretKey=/etc/hostname", False),  # a file that is there
+        ("tokenSecretKey=", False),
+        ("tokenPublicKey=data:;base64,QUJD", False),
+    ],
+)
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
+def test_a_file_with_a_secret_that_others_may_read_is_refused(
+    tmp_path: Path, line: str, holds_secret: bool, mode: int
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"clusterName=east\n{line}\n")
+    path.chmod(mode)
+    if not holds_secret or mode == 0o600:
+        assert len(read_config(str(path))) == 2
+        return
+    name, value = line.split("=", 1)
+    with pytest.raises(InputError, match=rf"has the secret of {name}, and .* {mode:04o}") as caught:
+        read_config(str(path))
+    assert value not in str(caught.value)
+
+
 def test_defaults_hold_where_nothing_is_said() -> None:
     loaded = load_settings()
     assert loaded.settings == Settings()

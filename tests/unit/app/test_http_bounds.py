@@ -19,7 +19,9 @@ from headgate.app.http_bounds import (
     BODY_TIMEOUT_S,
     HEAD_BYTES_MAX,
     HEAD_TIMEOUT_S,
+    HEADERS_MAX,
     READ_BYTES_PER_S_MIN,
+    UNREAD_BODY_BYTES_MAX,
     WRITE_TIMEOUT_S,
     BoundedHttpProtocol,
 )
@@ -192,6 +194,102 @@ def test_a_long_body_is_no_head_nor_is_the_next_request() -> None:
         assert not wire.closed
 
     play(story)
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"
+
+
+@pytest.mark.parametrize("begin", [b"0\r\nX: ", b"0\r\n", b"2;"])
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_what_follows_a_body_without_end_is_refused(begin: bytes, is_answered: bool) -> None:
+    """One trailer, many, or an extension of a chunk: the parser keeps what is not whole."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(CHUNKED)
+        await asyncio.sleep(0.1)
+        protocol.data_received(begin)
+        line = b"y: z\r\n" * 200 if begin == b"0\r\n" else b"y" * 1_200
+        for _ in range(UNREAD_BODY_BYTES_MAX // len(line)):
+            protocol.data_received(line)
+        assert not wire.closed
+        protocol.data_received(line)
+        assert wire.closed
+        if is_answered:
+            assert wire.written.count(b"HTTP/1.1 ") == 1
+        else:
+            assert reason_of(wire) == "Trailers too long: 65536 bytes are allowed, and ignored"
+
+    play(story, _refuse_at_once if is_answered else _answer)
+
+
+@pytest.mark.parametrize("piece", [1, 10_000])
+def test_a_trailer_is_no_header(piece: int) -> None:
+    """A proxy checks the headers of a request, not what follows its body."""
+    seen: list[tuple[bytes, bytes]] = []
+
+    async def look(scope: Scope, receive: Receive, send: Send) -> None:
+        await _answer(scope, receive, send)
+        seen.extend(scope["headers"])
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        sent = CHUNKED + b"0\r\nX-Original-Principal: admin\r\n\r\n" + GET
+        for start in range(0, len(sent), piece):
+            protocol.data_received(sent[start : start + piece])
+        await asyncio.sleep(0.1)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 2
+
+    play(story, look)
+    assert [name for name, _ in seen] == [b"transfer-encoding", b"host"]
+
+
+@pytest.mark.parametrize("piece", [100, 100_000])
+def test_too_many_headers_are_refused(piece: int) -> None:
+    """The shortest take thirty times their bytes as parsed."""
+    served = []
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        served.append(len(scope["headers"]))
+        await _answer(scope, receive, send)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        for count in (HEADERS_MAX, HEADERS_MAX + 1):
+            sent = b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * count + b"\r\n"
+            for start in range(0, len(sent), piece):
+                protocol.data_received(sent[start : start + piece])
+            await asyncio.sleep(0.1)
+        assert served == [HEADERS_MAX]
+        assert wire.written.count(b"HTTP/1.1 200 ") == 1
+        assert reason_of(wire) == "Too many headers: 256 are allowed"
+        assert wire.closed
+
+    play(story, serve)
+
+
+def test_too_many_headers_behind_a_request_end_the_connection_without_an_answer() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET + b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * (HEADERS_MAX + 2))
+        assert wire.aborted
+        assert wire.written == b""
+
+    play(story)
+
+
+def test_long_heads_count_in_what_all_connections_hold() -> None:
+    """Also one that has not ended, and until the request is answered."""
+    memory = memory_of()
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET)
+        await asyncio.sleep(0.1)
+        assert memory.held_bytes == 0
+        protocol.data_received(b"GET / HTTP/1.1\r\nX: " + b"y" * 20_000 + b"\r\nZ: ")
+        assert 20_000 - REQUEST_BYTES < memory.held_bytes < 20_000
+        protocol.data_received(b"\r\n\r\n")
+        assert 20_000 < memory.held_bytes < 21_000
+        await asyncio.sleep(0.1)
+        assert memory.held_bytes == 0
+
+    play(story, memory=memory)
 
 
 @pytest.mark.parametrize("begin", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\n"])

@@ -30,3 +30,12 @@ def test_one_address_has_half_of_all(caplog: pytest.LogCaptureFixture) -> None:
     assert len(caplog.records) == 2
     settings.maxHttpServerConnections = 100
     assert connections.refusal("/10.0.0.2:3") == ""
+
+
+def test_a_refusal_names_what_bounds_them(caplog: pytest.LogCaptureFixture) -> None:
+    """An agent has no key ``maxHttpServerConnections``."""
+    caplog.set_level(logging.INFO)
+    none = Settings(maxHttpServerConnections=0)
+    refusal = HttpConnections(none, lambda: 0, bound="the agent").refusal("/10.0.0.1:1")
+    assert refusal.startswith("Too many connections: the agent allows ")
+    assert "the web port is refused: the agent allows " in caplog.text

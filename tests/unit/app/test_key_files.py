@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.app.key_files import read_file, read_key, write_new, write_secret
+from headgate.app.key_files import is_literal, read_file, read_key, write_new, write_secret
 from headgate.security.errors import InvalidKeyError
 
 KEY = bytes(range(32))
@@ -24,6 +24,13 @@ def test_all_four_forms(tmp_path: Path) -> None:
     path = stored(tmp_path / "secret key")
     for source in (str(path), path.as_uri(), f"data:;base64,{TEXT}", TEXT, TEXT.rstrip("=")):
         assert read_key(source, "tokenSecretKey", is_secret=True) == KEY
+
+
+def test_what_is_the_key_itself(tmp_path: Path) -> None:
+    path = stored(tmp_path / "secret key")
+    files = (str(path), path.as_uri(), "file:///none", "/etc/none.key", "")
+    assert not any(is_literal(source) for source in files)
+    assert all(is_literal(source) for source in (f"data:;base64,{TEXT}", TEXT, TEXT.rstrip("=")))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])

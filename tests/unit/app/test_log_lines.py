@@ -182,4 +182,13 @@ def test_a_name_does_not_write_to_the_terminal_or_begin_a_line(
     first, *others = err.split("\n")
     assert first.endswith(r"topic a\x9b31mb\x85c\u202ed\x1be")
     assert others[0].endswith("two lines:")
-    assert others[1:] == ["the second", ""]
+    assert others[1:] == ["    the second", ""]
+
+
+def test_no_text_of_a_client_looks_like_another_line(capsys: pytest.CaptureFixture[str]) -> None:
+    start_logging("info")
+    forged = "2026-11-29 00:00:00.000 ERROR headgate.app: gone"
+    logging.getLogger("headgate.app").info("refused: %s", f"a\n{forged}\u2028{forged}")
+    begin, further = capsys.readouterr().err.splitlines()
+    assert begin.endswith("headgate.app: refused: a")
+    assert further == f"    {forged}\\u2028{forged}"

@@ -58,6 +58,14 @@ def test_what_re2_cannot_match_in_linear_time_is_refused(pattern: str) -> None:
         TopicPattern(pattern)
 
 
+@pytest.mark.parametrize("pattern", ["(\nINFO", "[\nINFO", "(?P<a\nINFO"])
+def test_a_refusal_is_one_line(pattern: str) -> None:
+    """RE2's own text repeats the pattern, and the refusal is a line of the log."""
+    with pytest.raises(PatternError) as caught:
+        TopicPattern(pattern)
+    assert "\n" not in str(caught.value)
+
+
 def test_a_large_program_is_refused() -> None:
     with pytest.raises(PatternError, match="1000 are allowed"):
         TopicPattern("(a|b|c){1,900}x?")

@@ -65,6 +65,36 @@ def test_several_clusters_by_a_file(ran: list[tuple[AgentSettings, bool]], tmp_p
     assert [each.name for each in ran[0][0].clusters] == ["a", "b"]
 
 
+SECRETS = (
+    '[cluster.a]\nwebServiceUrl = "http://a:8080"\nauthPlugin = "token"\nauthParams = "token:ab"\n',
+    '[agent]\ntokenSecretKey = "data:;base64,QUJD"\nroles = ["ops"]\n'
+    '[cluster.a]\nwebServiceUrl = "http://a:8080"\n',
+)
+NAMED = (
+    '[cluster.a]\nwebServiceUrl = "http://a:8080"\nauthPlugin = "token"\n'
+    'authParams = "file:///etc/token"\n'
+)
+
+
+@pytest.mark.parametrize("text", SECRETS)
+@pytest.mark.parametrize("mode", [0o644, 0o660])
+def test_a_file_with_a_secret_that_others_may_read_is_refused(
+    ran: list[tuple[AgentSettings, bool]], tmp_path: Path, text: str, mode: int
+) -> None:
+    path = tmp_path / "clusters.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    refused = invoke("--clusters", str(path))
+    assert refused.exit_code != 0
+    assert f"has a secret, and may be read or written by others (mode {mode:04o})" in refused.output
+    path.chmod(0o600)
+    assert invoke("--clusters", str(path)).exit_code == 0
+    path.write_text(NAMED)
+    path.chmod(mode)
+    assert invoke("--clusters", str(path)).exit_code == 0
+    assert len(ran) == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -56,6 +56,23 @@ def test_a_secret_as_text() -> None:
     assert call("validate", text.strip(), "-sk", made.stdout.strip()).exit_code == 0
 
 
+def test_a_secret_on_the_command_line_has_a_warning(tmp_path: Path) -> None:
+    """It repeats no part of it."""
+    path = tmp_path / "secret.key"
+    call("create-secret-key", "--output", str(path))
+    text = call("create-secret-key", "--base64").stdout.strip()
+    quiet = call("create", "-s", "app", "-sk", str(path))
+    assert quiet.stderr == ""
+    loud = call("create", "-s", "app", "-sk", text)
+    warning = "can be seen by every user of this machine (ps): give file:///PATH"
+    assert loud.stderr == f"Warning: a key in --secret-key {warning}\n"
+    checked = call("validate", loud.stdout.strip(), "-sk", text)
+    assert warning in checked.stderr
+    assert "a token as an argument can be seen by every user" in checked.stderr
+    assert text not in checked.stderr
+    assert call("show", "-i", given=loud.stdout).stderr == ""
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -38,6 +38,9 @@ NO_SUCH_TOPIC: Final = ("Topic ", "Partitioned Topic ")
 _PAGE_BYTES: Final = 64
 """How much of an answer shows whether it is a web page."""
 
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_WHERE_MAX: Final = 200
+
 FOR_S_MIN: Final = 3
 FOR_S_MAX: Final = S_PER_HOUR
 _FOR: Final = re.compile(r"([1-9][0-9]{0,4})(s|m|h|min)?")
@@ -240,6 +243,9 @@ def fetch(api: AdminApi, path: str) -> dict[str, Any]:
         raise _unreachable(str(error)) from error
     except AccessRefusedError as error:
         raise ExplainError(str(error), EXIT_REFUSED) from error
+    if reply.status in _REDIRECTS:
+        where = (reply.getheader("location") or "")[:_WHERE_MAX]
+        raise _unreachable(f"{api.url} sends the request on to {where!r}, where no credentials go")
     return _answer(api.url, reply.status, body)
 
 
@@ -265,7 +271,11 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
         raise _not_headgate(url)
     if body[:_PAGE_BYTES].lstrip()[:1] == b"<":
         raise _unreachable(f"{url} answers with a web page, as a proxy or another server does")
-    raise _unreachable(f"{url} does not answer as a Headgate broker does (status {status})")
+    if status >= http.client.BAD_REQUEST:
+        raise _unreachable(f"{url} answers with status {status}")
+    raise _unreachable(
+        f"{url} answers as neither Headgate nor Apache Pulsar does (status {status})"
+    )
 
 
 def _not_headgate(url: str) -> NotHeadgateError:

@@ -40,7 +40,9 @@ def instant_text(text: str) -> str:
 
 
 def capitalized(sentence: str) -> str:
-    """A sentence of the broker's, to stand on its own."""
+    """A sentence of the broker's, to stand on its own. A URL at its begin stays as it is."""
+    if sentence.startswith(("http://", "https://")):
+        return sentence
     return f"{sentence[0].upper()}{sentence[1:]}"
 
 

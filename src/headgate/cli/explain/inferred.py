@@ -9,10 +9,10 @@ from headgate.cli.explain.figures import Report, capitalized, count_text, rate_t
 from headgate.cli.explain.page import INDENT, Page
 
 EMPTY: Final = (
-    "A broker lists its topics once a minute, so those that it loaded just now are missing: ask"
-    " again in a minute, or name a TOPIC."
+    "A broker lists its topics and their backlogs once a minute, so what began just now is missing:"
+    " ask again in a minute, or name a TOPIC."
 )
-"""Beside a list without any subscription, which is no proof that there is none."""
+"""Beside a list without any backlog, which is no proof that there is none."""
 
 _SHOWN_SHARE: Final = 0.05
 """A smaller part of what was published is an error: a broker reads its counters one by one."""

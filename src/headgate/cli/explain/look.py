@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from http.client import NOT_FOUND
 from random import Random
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -24,11 +25,13 @@ from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.cluster_kind import ClusterKind, cluster_kind
 from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
 from headgate.agent.name_hashes import SALT_BYTES, NameHashes
+from headgate.agent.questions import path_of
 from headgate.agent.request_budget import RequestBudget
 from headgate.agent.scout import History, Scope, Scout
 from headgate.agent.shared_history import SharedHistory, UnknownTopicError
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import HeadgateError, InputError
+from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.cli.explain.errors import EXIT_NOT_ANSWERED, EXIT_REFUSED, ExplainError
 from headgate.explain.delivery import Instant
@@ -98,12 +101,28 @@ def look_at(
             session.run(show, sleep)
         scout.close()
         at_ns = clock.monotonic_ns()
-        not_seen = [*filter(None, [kind.caution]), *scout.not_seen()]
+        absent = _absent(client, request.namespaces, history)
+        not_seen = [*filter(None, [kind.caution]), *absent, *scout.not_seen()]
         if recorder is not None:
             recorder.finish(at_ns, not_seen)
+    if absent and not history.looks:
+        raise ExplainError(absent[0], EXIT_REFUSED)
     session.check()
     answer = judged(history, request.topic, request.count, _instant(clock, at_ns))
     return with_evidence(answer, kind.version, not_seen)
+
+
+def _absent(client: ClusterClient, namespaces: Sequence[str], history: SharedHistory) -> list[str]:
+    """Of the namespaces of which nothing was seen, those that the cluster does not have. A survey
+    does not tell them from namespaces without a loaded topic."""
+    seen = {str(parse_topic(topic).namespace) for topic in history.topics()} if namespaces else ()
+    found = []
+    for name in namespaces:
+        if name not in seen:
+            with suppress(HeadgateError):
+                if client.get(path_of(LookKind.TOPICS, name)).status == NOT_FOUND:
+                    found.append(f"Namespace {name} not found")
+    return found
 
 
 def replayed(path: str, topic: str, count: int) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _add_top(page: Page, answer: Report) -> None:
         head += f" of {cluster_text(answer)}, inferred"
     if not backlogs:
         page.add(f"{head}, no backlog.", bold=True)
-        if is_inferred(answer) and not answer["subscriptionsTotal"]:
+        if is_inferred(answer):
             page.add(EMPTY)
     else:
         page.add(f"{head}; the largest backlogs:", bold=True)

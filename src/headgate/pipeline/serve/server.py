@@ -47,6 +47,7 @@ def run_serve(options: ServeOptions, err: TextIO) -> None:
         err.flush()
         config = uvicorn.Config(
             app,
+            http="h11",  # it bounds heads and trailers; httptools keeps one of any length
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -87,7 +87,7 @@ class FakeTransport:
         if parts[0] == "namespaces" and parts[3:] == ["backlogQuotaMap"]:
             return _reply(200, self._cluster.quotas.get("/".join(parts[1:3]), {}))
         if parts[0] == "persistent" and len(parts) == 3:
-            return _reply(200, self._cluster.namespace_topics("/".join(parts[1:])))
+            return self._of_namespace("/".join(parts[1:]))
         if parts[0] == "persistent" and len(parts) > 4:
             return self._of_topic(broker, parts, url)
         # As a Pulsar answers: a page, not JSON.
@@ -101,6 +101,12 @@ class FakeTransport:
         if parts == ["configuration", "runtime"]:
             return _reply(200, self._cluster.settings)
         return _reply(404, {"reason": "HTTP 404 Not Found"})
+
+    def _of_namespace(self, name: str) -> RawReply:
+        topics = self._cluster.namespace_topics(name)
+        if not topics and name not in self._cluster.namespaces:
+            return _reply(404, {"reason": "Namespace not found"})
+        return _reply(200, topics)
 
     def _of_topic(self, broker: str, parts: list[str], url: str) -> RawReply:
         cluster = self._cluster

@@ -34,8 +34,12 @@ EMPTY = {
 
 
 class Reply:
-    def __init__(self, status: int, body: bytes) -> None:
-        self.status, self.body = status, body
+    def __init__(self, status: int, body: bytes, location: str | None = None) -> None:
+        self.status, self.body, self.location = status, body, location
+
+    def getheader(self, name: str) -> str | None:
+        assert name == "location"
+        return self.location
 
     def read(self) -> bytes:
         return self.body
@@ -271,13 +275,28 @@ def test_other_words_for_a_topic_that_is_not_there(server: Server, reason: str) 
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}'), (500, b"{}")],
+    [(200, b"ok"), (200, b'["standalone"]'), (200, b'{"a": 1}')],
 )
 def test_somebody_else_answers(server: Server, status: int, body: bytes) -> None:
     server.reply = Reply(status, body)
     result = explain()
     assert result.exit_code == 1
-    assert f"does not answer as a Headgate broker does (status {status})" in result.stderr
+    assert f"answers as neither Headgate nor Apache Pulsar does (status {status})" in result.stderr
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_that_fails_is_not_said_to_be_another(server: Server, status: int) -> None:
+    server.reply = Reply(status, b"busy")
+    result = explain()
+    assert result.exit_code == 1
+    assert f"http://127.0.0.1:8080 answers with status {status} (--admin-url" in result.stderr
+
+
+def test_a_redirect_says_where_it_leads(server: Server) -> None:
+    server.reply = Reply(301, b"<html>", "https://pulsar.example.com/")
+    result = explain()
+    assert result.exit_code == 1
+    assert "sends the request on to 'https://pulsar.example.com/', where no cred" in result.stderr
 
 
 def test_a_page_of_a_proxy_is_named(server: Server) -> None:

@@ -29,6 +29,7 @@ def test_names_and_instants_are_short() -> None:
     assert topic_title(report | {"partitions": 3}) == "acme/shop/orders (3 partitions)"
     assert instant_text("2026-11-21T18:18:35.123Z") == "2026-11-21 18:18:35 UTC"
     assert capitalized("the disk is full") == "The disk is full"
+    assert capitalized("http://b:1 does not answer") == "http://b:1 does not answer"
 
 
 def test_a_backlog_that_is_lost_does_not_drain() -> None:

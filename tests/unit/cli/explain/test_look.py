@@ -110,14 +110,15 @@ def test_the_largest_backlogs_with_their_causes_inferred() -> None:
     assert "3 subscriptions of Apache Pulsar, inferred" in explain_text(answer, 200, color=False)
 
 
-def test_a_list_without_subscriptions_is_no_proof() -> None:
+@pytest.mark.parametrize("subscriptions", [0, 9])
+def test_a_list_without_a_backlog_is_no_proof(subscriptions: int) -> None:
     empty = {
-        "broker": "pulsar:8080", "at": "2025-01-01T00:00:00.000Z", "subscriptionsTotal": 0,
-        "withBacklog": 0, "subscriptions": [], "quotas": [], "publishing": [], "damaged": [],
-        "evidence": "inferred", "clusterVersion": "4.0.8",
+        "broker": "pulsar:8080", "at": "2025-01-01T00:00:00.000Z", "withBacklog": 0,
+        "subscriptionsTotal": subscriptions, "subscriptions": [], "quotas": [],
+        "publishing": [], "damaged": [], "evidence": "inferred", "clusterVersion": "4.0.8",
     }  # fmt: skip
     text = " ".join(explain_text(empty, 100, color=False).split())
-    assert "no backlog. A broker lists its topics once a minute" in text
+    assert "no backlog. A broker lists its topics and their backlogs once a minute" in text
     measured = explain_text(empty | {"evidence": "measured"}, 100, color=False)
     assert "once a minute" not in measured
 
@@ -210,6 +211,22 @@ def test_a_namespace_that_the_role_may_not_see_is_the_reason() -> None:
     assert caught.value.exit_code == 2
 
 
+def test_a_namespace_that_does_not_exist_has_no_empty_list() -> None:
+    """A survey does not tell it from one without a loaded topic."""
+    with pytest.raises(ExplainError, match=r"^Namespace acme/shpo not found$") as caught:
+        Look().run(namespaces=("acme/shpo",), seconds=5)
+    assert caught.value.exit_code == 2
+    answer = Look().run(namespaces=("acme/shop", "acme/shpo"), seconds=5)
+    assert answer["subscriptionsTotal"] == 3
+    assert "Namespace acme/shpo not found" in answer["notSeen"]
+
+
+def test_a_namespace_without_a_topic_is_none_that_is_missing() -> None:
+    look = Look()
+    look.cluster.namespaces["acme/new"] = {}
+    assert look.run(namespaces=("acme/new",), seconds=5)["subscriptionsTotal"] == 0
+
+
 def test_an_unknown_server_is_not_pulsar() -> None:
     with pytest.raises(NotABrokerError):
         Look(version="hello").run()
@@ -233,6 +250,34 @@ def test_a_cluster_that_loses_a_broker_says_which_and_what_is_not_known() -> Non
     assert any(broker in text and "did not answer" in text for text in answer["notSeen"])
     text = explain_text(answer, 100, color=False)
     assert f"{broker} did not answer" in " ".join(text.split())
+
+
+def test_clocks_apart_change_no_verdict_and_no_age() -> None:
+    """A broker's times are compared with others of the same broker alone."""
+    right, apart = Look(), Look()
+    apart.cluster.clock_skew_ms = {"broker-0:8080": 3_600_000, "broker-1:8080": -7_200_000}
+    found, expected = by_topic(apart.run(seconds=20)), by_topic(right.run(seconds=20))
+    assert found.keys() == expected.keys()
+    for topic, report in expected.items():
+        assert found[topic]["verdict"] == report["verdict"]
+        for name in ("oldestAgeS", "backlogSinceS"):  # looks are jittered
+            assert found[topic][name] == pytest.approx(report[name], abs=3)
+
+
+@pytest.mark.parametrize("permits", [0, 1_000])
+def test_a_policy_that_the_cluster_accepted_and_does_not_apply_is_not_blamed(permits: int) -> None:
+    look = Look()
+    look.cluster.is_numbered = True
+    unapplied = {"dispatchRate": {
+        "dispatchThrottlingRateInMsg": 10, "dispatchThrottlingRateInByte": -1,
+        "ratePeriodInSecond": 1,
+    }}  # fmt: skip
+    fast = FakeSubscription(acked_per_s=40, permits=permits, unacked=100)
+    look.cluster.add([FakeTopic(f"{NS}/unapplied", 100, [fast], policies=unapplied)])
+    report = by_topic(look.run())[f"{NS}/unapplied"]
+    assert report["verdict"] == ("BROKER" if permits else "CONSUMER")
+    assert report["limit"] is None
+    assert not any("limits" in text for text in report["notSeen"])
 
 
 def test_numbers_that_no_broker_should_send_are_never_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import socket
@@ -42,6 +43,20 @@ def test_a_folder_without_tables_is_refused_before_it_listens(tmp_path: Path) ->
         run_serve(ServeOptions(str(tmp_path), port=0), io.StringIO())
 
 
+def _answer_to_endless_head(port: int) -> bytes:
+    """What the server says before it ends the connection of a client that sends a long header."""
+    with socket.create_connection(("127.0.0.1", port), 30) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
+        found = b""
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100):
+                client.sendall(b"x" * 65_536)
+            raise AssertionError("6 MiB of one header were taken")
+        with contextlib.suppress(ConnectionError):
+            found = client.recv(65_536)
+        return found[:12]
+
+
 def test_it_serves_until_it_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     played(tmp_path)
     answers: list[Any] = []
@@ -54,6 +69,7 @@ def test_it_serves_until_it_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyP
             url = f"http://127.0.0.1:{port}/admin/v2/headgate/history"
             with urllib.request.urlopen(url, timeout=30) as reply:
                 answers.append(json.load(reply))
+            answers.append(_answer_to_endless_head(port))
             server.should_exit = True
 
         asking = threading.Thread(target=ask)

@@ -51,7 +51,7 @@ export function address(path) {
 }
 
 function target(path) {
-  if (isResolved(path)) throw new Refused(0, "A browser cannot ask about a name that is . or ..: use headgate admin");
+  if (isResolved(path)) throw new Refused(0, "A browser cannot ask about a name with the part . or ..: use headgate admin");
   return address(path);
 }
 

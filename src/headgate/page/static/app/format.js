@@ -103,10 +103,10 @@ export function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-// Whether a browser would resolve a name in a path or URL, so that a request would be about something else: to
-// delete the subscription .. would delete its topic.
+// Whether a browser, or a proxy that decodes slashes, would resolve a part of a name in a path or URL, so that a
+// request would be about something else: to delete the subscription .. would delete its topic.
 export function isResolved(path) {
-  return /(^|[/])(\.|%2e){1,2}([/?#]|$)/i.test(path.split("?")[0]);
+  return /(^|[/]|%2f|%5c)(\.|%2e){1,2}([/?#]|%2f|%5c|$)/i.test(path.split("?")[0]);
 }
 
 // The words of a command that asks for a URL as it stands.

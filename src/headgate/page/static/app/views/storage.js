@@ -15,7 +15,7 @@ function Quotas({ answer }) {
       detail=${({ quota }) => withoutCause(quota.sentence)}
       columns=${[
         { head: "Topic", cell: ({ topic }) => html`<${TopicLink} topic=${topic} />` },
-        { head: "Quota", cell: ({ quota }) => [quota.type === "size" ? bytes(quota.limit) : duration(quota.limit), quota.policy].filter(Boolean).join(", ") },
+        { head: "Quota", cell: ({ quota }) => [quota.type === "size" ? bytes(quota.limit) : duration(quota.limit), quota.policy ?? "its policy is not known"].join(", ") },
         { head: "Used", cell: ({ quota }) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
         { head: "Breaks in", isNumber: true, cell: ({ quota }) => (quota.exceeded ? "exceeded" : duration(quota.secondsToBreach)) },
         { head: "Because of", cell: ({ quota }) => quota.subscription ?? UNKNOWN },

@@ -111,7 +111,7 @@ export function Topic({ parts, query, everyS }) {
         empty="No limit is in force for this topic." />
       <h2>Backlog quotas</h2>
       <${Table} rows=${report.quotas} empty=${isInferred(report) ? "No look has shown a backlog quota." : "No backlog quota is in force."} keyOf=${(quota) => quota.type} columns=${[
-        { head: "Quota", cell: (quota) => [quota.type, quota.policy].filter(Boolean).join(", ") },
+        { head: "Quota", cell: (quota) => [quota.type, quota.policy ?? "its policy is not known"].join(", ") },
         { head: "Limit", isNumber: true, cell: (quota) => (quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)) },
         { head: "Used", cell: (quota) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
         { head: "Breaks in", isNumber: true, cell: (quota) => duration(quota.secondsToBreach) },

@@ -3,6 +3,7 @@ package headgate.peer;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.security.KeyPair;
 import java.security.KeyPairGenerator;
@@ -19,6 +20,7 @@ import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.CryptoKeyReader;
 import org.apache.pulsar.client.api.EncryptionKeyInfo;
 import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.MessageRoutingMode;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
@@ -138,6 +140,29 @@ class MessagesTest extends ClientTest {
         }
         assertEquals(9, found.size());
         found.values().forEach(each -> assertEquals(1, each.size()));
+    }
+
+    @Test
+    void clientsFollowPartitionsThatAreAdded() throws Exception {
+        String partitions = topic.replace("://", "/") + "/partitions";
+        admin.ask("PUT", partitions, "1");
+        try (Consumer<byte[]> consumer = consumer(SubscriptionType.Shared)
+                        .autoUpdatePartitionsInterval(1, TimeUnit.SECONDS).subscribe();
+                Producer<byte[]> producer = client.newProducer().topic(topic).enableBatching(false)
+                        .messageRoutingMode(MessageRoutingMode.RoundRobinPartition)
+                        .autoUpdatePartitionsInterval(1, TimeUnit.SECONDS).create()) {
+            admin.ask("POST", partitions, "3");
+            Set<String> found = new HashSet<>();
+            for (int number = 0; found.size() < 3; number++) {
+                assertTrue(number < 100, () -> "only " + found);
+                producer.send(("m" + number).getBytes());
+                Message<byte[]> message = receive(consumer, 1).get(0);
+                assertEquals("m" + number, text(message));
+                found.add(message.getTopicName());
+                Thread.sleep(100); // the clients ask for the partitions once a second
+            }
+            assertEquals(Set.of(topic + "-partition-0", topic + "-partition-1", topic + "-partition-2"), found);
+        }
     }
 
     @Test

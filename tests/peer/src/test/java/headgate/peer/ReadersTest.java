@@ -3,10 +3,13 @@ package headgate.peer;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.MessageRoutingMode;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.Schema;
@@ -33,6 +36,21 @@ class ReadersTest extends ClientTest {
         assertEquals(texts(9, 10), readFrom(ids.get(9), true));
         assertEquals(List.of(), readFrom(ids.get(9), false));
         assertEquals(List.of(), readFrom(MessageId.latest, false));
+    }
+
+    @Test
+    void aReaderOfAPartitionedTopicReadsAllPartitions() throws Exception {
+        admin.ask("PUT", topic.replace("://", "/") + "/partitions", "3");
+        try (Producer<byte[]> producer = client.newProducer().topic(topic).enableBatching(false)
+                        .messageRoutingMode(MessageRoutingMode.RoundRobinPartition).create();
+                Reader<byte[]> tail = client.newReader().topic(topic)
+                        .startMessageId(MessageId.latest).create()) {
+            sendAll(producer, 9);
+            assertEquals(Set.copyOf(texts(0, 9)), new HashSet<>(readFrom(MessageId.earliest, false)));
+            assertEquals(Set.copyOf(texts(0, 9)), new HashSet<>(rest(tail)));
+            tail.seek(0);
+            assertEquals(Set.copyOf(texts(0, 9)), new HashSet<>(rest(tail)));
+        }
     }
 
     @Test
