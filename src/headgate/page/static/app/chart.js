@@ -1,4 +1,4 @@
-// Lines over time with axes, and below them the strip of causes. SVG without a library.
+// Lines over time with axes, and below them the strip of causes. SVG without a library: uPlot has 22 of the 60 KiB that a page may load.
 
 import { html } from "../vendor/preact.js";
 import { causeName } from "./causes.js";
