@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from bench.level_series import AGE_FAMILIES, FAMILIES, Levels, family
 from bench.report import Table
+from headgate.base.units import NS_PER_MINUTE, S_PER_HOUR, S_PER_MINUTE
+from headgate.flow.quota.backlog_quota import Approach
 from headgate.pipeline.kernels.breach import WINDOW_MINUTES, band, breach
 from headgate.pipeline.kernels.forecast_score import Score, score_table
 from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS
@@ -70,6 +72,45 @@ def score_of(name: str, count: int, seed: int) -> Score:
     return sum(parts, Score())
 
 
+def live_band(name: str, count: int, seed: int) -> tuple[int, int]:
+    """How many bands of a broker held, of how many, over some series with a sample each minute:
+    those that expect the breach within an hour, of levels above a tenth of the limit."""
+    held = told = 0
+    for series in family(name, count, seed):
+        approach, levels = Approach(float(series[0]), 0), series.tolist()
+        breaches = _next_breaches(levels)
+        for minute in range(1, len(levels)):
+            approach.observe(levels[minute], minute * NS_PER_MINUTE)
+            likely_s = approach.seconds_to(1.0, levels[minute])
+            found = approach.band_to(1.0, levels[minute])
+            if found is None or levels[minute] < 0.1 or (likely_s or 0) > S_PER_HOUR:
+                continue
+            breach, latest_s = breaches[minute], found.latest_s
+            if breach is None:
+                left_s = (len(levels) - minute) * S_PER_MINUTE
+                if latest_s is not None and latest_s > left_s:
+                    continue  # the series ends before that is known
+                told, held = told + 1, held + (latest_s is None)
+                continue
+            after_s = (breach - minute) * S_PER_MINUTE
+            is_in_time = latest_s is None or after_s <= latest_s + S_PER_MINUTE
+            told, held = (
+                told + 1,
+                held + (found.earliest_s - S_PER_MINUTE <= after_s and is_in_time),
+            )
+    return held, told
+
+
+def _next_breaches(levels: list[float]) -> list[int | None]:
+    """For each minute the next one in which the limit is reached; None if none is."""
+    found: list[int | None] = []
+    following: int | None = None
+    for minute in range(len(levels) - 1, -1, -1):
+        following = minute if levels[minute] >= 1 else following
+        found.append(following)
+    return found[::-1]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -96,6 +137,12 @@ def main() -> None:
             table.add(name, describe(score))
             total += score
         table.add(together, describe(total))
+    for families, together in ((FAMILIES, "all backlogs"), (AGE_FAMILIES, "all ages")):
+        counts = [live_band(name, options.series, options.seed) for name in families]
+        for name, (held, told) in zip(families, counts, strict=True):
+            table.add(f"the broker's band, {name}", f"held {held / told:.2f} of {told:,}")
+        mean = sum(held / told for held, told in counts) / len(counts)
+        table.add(f"the broker's band, {together}", f"held {mean:.2f}, mean of the families")
     table.print()
 
 

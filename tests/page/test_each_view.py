@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.page.conftest import PHONE, WIDE, OpenPage
 from tests.page.scene import BACKLOGS, HOSTILE
@@ -127,8 +127,8 @@ def _with_granted(look: int) -> dict[str, Any]:
         "granted": 400 * look, "text": "100 msg/s", "source": "topic policy",
     }  # fmt: skip
     limit = {
-        "level": "topic", "subject": "persistent://public/default/bursts", "waiters": 1, "waitingS": 1.0,
-        "budgets": [budget],
+        "level": "topic", "subject": "persistent://public/default/bursts", "waiters": 1,
+        "waitingS": 1.0, "budgets": [budget],
     }  # fmt: skip
     return {"at": f"2025-11-21T10:00:{5 * look:02}.000Z", "limitsTotal": 1, "limits": [limit]}
 
@@ -138,6 +138,33 @@ def test_storage_names_the_quota_and_what_keeps_the_disk(open_page: OpenPage) ->
     table = page.get_by_role("table").first
     expect(table.get_by_role("row").filter(has_text="quota-exceeded").first).to_be_visible()
     expect(page.get_by_role("heading", name="Topics that keep most of it")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("quota", "said"),
+    [
+        ({"secondsToBreach": 1_200, "secondsToBreachEarliest": 540, "secondsToBreachLatest": 3_600},
+         "20 min 9 min to 1 h"),
+        ({"secondsToBreach": 1_200, "secondsToBreachEarliest": 540},
+         "20 min 9 min at the earliest"),
+        ({"secondsToBreach": 30, "secondsToBreachEarliest": 30.1, "secondsToBreachLatest": 30.2},
+         "30 s steady"),
+        ({"secondsToBreach": 40}, "40 s"),
+        ({"secondsToBreach": 0, "exceeded": True}, "exceeded"),
+    ],
+)  # fmt: skip
+def test_a_quota_has_its_band(open_page: OpenPage, quota: dict[str, Any], said: str) -> None:
+    page = open_page("storage")
+    state = {"type": "size", "limit": 1 << 20, "policy": "producer_request_hold"} | quota
+    breach = {"topic": "persistent://public/default/filling", "quota": state | {"sentence": ""}}
+
+    def answered(route: Route) -> None:
+        route.fulfill(json=route.fetch().json() | {"quotas": [breach]})
+
+    page.route("**/headgate/explain?*", answered)
+    page.reload()
+    row = page.get_by_role("row").filter(has_text="filling")
+    expect(row.locator('[data-head="Breaks in"]')).to_have_text(said)
 
 
 def test_browse_leads_to_a_message(open_page: OpenPage) -> None:

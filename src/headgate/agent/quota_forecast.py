@@ -18,6 +18,7 @@ from headgate.base.texts import size_text, time_text
 from headgate.base.units import NS_PER_S
 from headgate.explain.states import QuotaState
 from headgate.flow.quota.backlog_quota import Approach, QuotaType
+from headgate.flow.quota.pace_band import Band
 from headgate.flow.sentences.quota import quota_sentence
 
 FAR_APART_S: Final = 15.0
@@ -47,6 +48,8 @@ class Level(NamedTuple):
     """At the smoothed present rate; 0 while the limit is reached, None if it does not approach."""
     period_s: float | None = None
     """Time between the last two looks, which the rate is from; None after one."""
+    band: Band | None = None
+    """From when to when it may be reached; None if that is not known."""
 
     @property
     def exceeded(self) -> bool:
@@ -86,6 +89,11 @@ class _Followed:
         if seconds and kind is QuotaType.TIME:
             return max(seconds, self.limit - self.used)
         return seconds
+
+    def band(self, kind: QuotaType) -> Band | None:
+        """Between which seconds from now the limit is reached."""
+        speed_max = 1.0 if kind is QuotaType.TIME else None
+        return self._approach.band_to(self.limit, self.used, speed_max)
 
 
 class QuotaForecast:
@@ -138,7 +146,7 @@ class QuotaForecast:
         return [
             Level(
                 topic, kind, each.limit, each.used, each.subscription, each.oldest_age_s,
-                each.seconds_to_breach(kind), each.period_s,
+                each.seconds_to_breach(kind), each.period_s, each.band(kind),
             )
             for kind, each in sorted(self._topics.get(topic, {}).items())
         ]  # fmt: skip
@@ -223,6 +231,8 @@ def quota_state(level: Level) -> QuotaState:
         subscription=level.subscription,
         exceeded=level.exceeded,
         seconds_to_breach=level.seconds_to_breach,
+        seconds_to_breach_earliest=None if level.band is None else level.band.earliest_s,
+        seconds_to_breach_latest=None if level.band is None else level.band.latest_s,
         stopped_s=0.0,
         producers_closed=0,
         producers_refused=0,

@@ -72,6 +72,16 @@ class AckSet:
         partials = self.partials
         return self._above if partials is None else self._above - len(partials)
 
+    @property
+    def holes_span(self) -> int:
+        """How many ordinals there are from ``mark_delete`` to the last acknowledged one; 0 if none
+        above it is."""
+        if not self.holes_count:
+            return 0
+        number = max(self._blocks)
+        bits = int.from_bytes(self._blocks[number], "little")
+        return (number << _BLOCK_SHIFT) + bits.bit_length() - 1 - self.mark_delete
+
     def holes_below(self, stop: int) -> int:
         """How many ordinals above ``mark_delete`` and below ``stop`` are acknowledged."""
         count = 0

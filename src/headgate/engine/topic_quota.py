@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from headgate.base.names import TopicName
+from headgate.base.units import MS_PER_S
 from headgate.engine.cursor_order import SCANNED_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.eviction import (
@@ -41,6 +42,7 @@ from headgate.flow.quota.backlog_quota import (
     size_exceeded,
     size_released,
 )
+from headgate.flow.quota.pace_band import Band
 
 if TYPE_CHECKING:
     from headgate.engine.producer import Producer
@@ -260,6 +262,17 @@ class TopicQuota:
             return 0.0
         approach = None if self._approaches is None else self._approaches[kind]
         return None if approach is None else approach.seconds_to(quota.limit, level)
+
+    def breach_band(self, kind: QuotaType) -> Band | None:
+        """Between which seconds from now the limit is reached, by how much the pace has changed in
+        the last hour; None if :meth:`seconds_to_breach` is None or 0, or in the first minute."""
+        quota = self.quotas[kind]
+        approach = None if self._approaches is None else self._approaches[kind]
+        if quota is None or approach is None or not self.seconds_to_breach(kind):
+            return None
+        if kind is QuotaType.SIZE:
+            return approach.band_to(quota.limit, self.backlog_bytes())
+        return approach.band_to(quota.limit, self.age_ms(), MS_PER_S)
 
     def is_exceeded(self, kind: QuotaType) -> bool:
         """Whether the quota of one type stops producers now, or would if the other did not."""

@@ -113,6 +113,12 @@ class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
     seconds_to_breach: float | None
     """At the smoothed present rate of growth; null while the backlog does not approach the
     limit."""
+    seconds_to_breach_earliest: float | None = None
+    """At the fastest of the paces of now, of the last minutes and of the last hour, and a margin
+    for how much they change; null as ``secondsToBreach``, in the first minute, and while the limit
+    is reached."""
+    seconds_to_breach_latest: float | None = None
+    """The same at the slowest; null also if the limit may never be reached, or not within a day."""
     stopped_s: float
     """Time in which the quota held or refused producers since the topic was loaded, summed over
     partitions. The following fields are sums as well."""

@@ -42,6 +42,7 @@ def test_a_size_quota_is_reached_at_the_present_rate(period_s: float) -> None:
     level = grown(period_s, 60)
     assert (level.type, level.subscription, level.used) == (QuotaType.SIZE, "billing", 60 * MIB)
     assert level.seconds_to_breach == pytest.approx(40.0, rel=0.02)
+    assert level.band == (pytest.approx(40.0, rel=0.02), pytest.approx(40.0, rel=0.02))
 
 
 def test_a_survey_without_quotas_goes_on_with_those_that_are_known() -> None:
@@ -63,6 +64,7 @@ def test_an_age_that_a_cluster_computes_each_minute_grows_as_time_does() -> None
         if level.seconds_to_breach is not None:
             found.append((3_600 - age_s, level.seconds_to_breach))
             assert level.subscription == "audit"
+            assert level.band is None or level.band.earliest_s >= 3_600 - age_s
     assert len(found) > 50
     # Never sooner than a second in a second allows, and not much later.
     assert all(left <= seconds <= 1.1 * left for left, seconds in found)

@@ -97,6 +97,7 @@ def same(acks: AckSet, model: Model) -> None:
     assert acks.mark_delete == mark
     above = sorted(o for o in model.acked if o > mark)
     assert acks.holes_count == len(above)
+    assert acks.holes_span == (above[-1] - mark if above else 0)
     assert acks.ranges_count == len(list(acks.acked_ranges()))
     assert [o for a, b in acks.acked_ranges() for o in range(a, b + 1)] == above
     runs = list(acks.acked_ranges())

@@ -382,9 +382,36 @@ def test_how_long_until_it_breaks() -> None:
         rig.engine.quotas.sample(1)
     assert quota.seconds_to_breach(QuotaType.SIZE) == pytest.approx(89)
     assert quota.seconds_to_breach(QuotaType.TIME) == pytest.approx(90)
+    assert quota.breach_band(QuotaType.SIZE) is None
     rig.publish(90, body=TEN)
     rig.engine.quotas.sample(1)
     assert quota.seconds_to_breach(QuotaType.SIZE) == 0.0
+
+
+def test_between_which_times_it_may_break() -> None:
+    """Known after a minute. The producer is three times as fast in the last seconds."""
+    rig = QuotaRig(Quotas(size_quota(10_000).size, time_quota(200 * MS_PER_S).time))
+    rig.subscribe()
+    quota = rig.topic.quota
+    assert quota is not None
+    rig.publish(10, body=TEN)
+    for second in range(130):
+        rig.advance(1_000)
+        rig.publish(1 if second < 125 else 3, body=TEN)
+        rig.engine.quotas.sample(1)
+    likely_s = quota.seconds_to_breach(QuotaType.SIZE)
+    found = quota.breach_band(QuotaType.SIZE)
+    assert found is not None
+    assert likely_s is not None
+    assert found.earliest_s == pytest.approx(likely_s, rel=0.02)
+    left_bytes = 10_000 - quota.backlog_bytes()
+    assert found.latest_s == pytest.approx(left_bytes / 10, rel=0.02)
+    # An age grows by a second each second.
+    age = quota.breach_band(QuotaType.TIME)
+    assert age is not None
+    assert age == (pytest.approx(70, abs=1), pytest.approx(70, abs=1))
+    rig.publish(900, body=TEN)
+    assert quota.breach_band(QuotaType.SIZE) is None
 
 
 def test_many_subscriptions_that_are_there_already_are_not_looked_through_each_time() -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.limits.precedence import TOPIC_POLICY, most_specific, namespace_policy_source
+from headgate.flow.quota.pace_band import Band, PaceBand
 
 RELEASE_PERCENT = 95
 """A hold ends at this part of the limit, so that producers do not stop and start in quick turns."""
@@ -182,10 +183,11 @@ def age_evicted_ms(limit_ms: int) -> int:
 class Approach:
     """How fast a level approaches its limit: a smoothed speed from samples at any times."""
 
-    __slots__ = ("_at_ns", "_level", "_rose_ns", "_since_ns", "_speed")
+    __slots__ = ("_at_ns", "_band", "_level", "_rose_ns", "_since_ns", "_speed")
 
     def __init__(self, level: float, now_ns: int) -> None:
         """Begin at ``level``, in any unit."""
+        self._band = PaceBand(level, now_ns)
         self._begin(level, now_ns)
 
     def _begin(self, level: float, now_ns: int) -> None:
@@ -204,8 +206,10 @@ class Approach:
         if elapsed_ns <= 0:
             return
         if 2 * level < self._level:
+            self._band = PaceBand(level, now_ns)
             self._begin(level, now_ns)
             return
+        self._band.observe(level, now_ns)
         if level > self._level:
             self._rose_ns = now_ns
         elif now_ns - self._rose_ns >= STANDSTILL_NS:
@@ -231,6 +235,27 @@ class Approach:
             return None
         seconds = (limit - level) / self._speed
         return None if seconds > BREACH_S_MAX else seconds
+
+    def band_to(self, limit: float, level: float, speed_max: float | None = None) -> Band | None:
+        """Between which seconds from now ``level`` reaches ``limit``; an end that is more than
+        :data:`BREACH_S_MAX` away counts as never. ``speed_max`` is what the level grows by in a
+        second at most.
+
+        None if it does not approach the limit, has reached it, or was observed for less than a
+        minute.
+        """
+        if not self.seconds_to(limit, level):
+            return None
+        left = limit - level
+        band = self._band.around(left, self._speed)
+        if band is None:
+            return None
+        earliest_s, latest_s = band
+        if speed_max is not None:
+            earliest_s = max(earliest_s, left / speed_max)
+        if latest_s is not None:
+            latest_s = None if latest_s > BREACH_S_MAX else max(latest_s, earliest_s)
+        return Band(earliest_s, latest_s)
 
 
 def age_ms(log_ms: int, received_ms: int | None) -> int:

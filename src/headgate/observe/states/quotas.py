@@ -49,7 +49,7 @@ def _state(fullest: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Qu
     slowest = fullest.slowest()
     holder = slowest if is_size else oldest
     exceeded = fullest.is_exceeded(kind)
-    left_s = fullest.seconds_to_breach(kind)
+    left_s, band = fullest.seconds_to_breach(kind), fullest.breach_band(kind)
     use = used / quota.limit if quota.limit else None
     counts = [part.evictions(kind) for part in parts]
     stops, now_ns = [part.stops for part in parts if part.stops], fullest.topic.now_ns
@@ -79,6 +79,8 @@ def _state(fullest: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Qu
         subscription=holder.name if holder is not None and used else None,
         exceeded=exceeded,
         seconds_to_breach=left_s,
+        seconds_to_breach_earliest=None if band is None else band.earliest_s,
+        seconds_to_breach_latest=None if band is None else band.latest_s,
         stopped_s=sum(each.stopped_ns(kind, now_ns) for each in stops) / NS_PER_S,
         producers_closed=sum(each.closed_count for each in stops),
         producers_refused=sum(each.refused_count for each in stops),

@@ -410,6 +410,7 @@ def _own_subscription_fields(
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
         "delayedMessages": subscription.delayed_messages,
         "acknowledgedOutOfOrder": subscription.acks.holes_count,
+        "acknowledgedSpan": subscription.acks.holes_span,
         "oldestAgeSeconds": None if age_ms is None else age_ms / MS_PER_S,
         "limits": limits_view(dict(zip(_LEVELS, current, strict=True))),
     }

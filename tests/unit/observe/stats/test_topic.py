@@ -476,4 +476,6 @@ def test_a_consumer_says_whether_it_takes_messages_and_how_old_the_oldest_is_tha
     assert [each.headgate["isInReserve"] for each in subscriptions["f"].consumers] == [False, True]
     # The second message is acknowledged, and the first is not.
     assert subscriptions["s"].headgate["acknowledgedOutOfOrder"] == 1
+    assert subscriptions["s"].headgate["acknowledgedSpan"] == 2
     assert subscriptions["f"].headgate["acknowledgedOutOfOrder"] == 0
+    assert subscriptions["f"].headgate["acknowledgedSpan"] == 0

@@ -81,6 +81,15 @@ export function UseBar({ use, isOver }) {
       width=${width.toFixed(1)} height="8" /></svg> ${percent(use)}</span>`;
 }
 
+// When a quota is reached, and below it between which times, if that is known.
+export function BreaksIn({ quota }) {
+  const { secondsToBreach: seconds, secondsToBreachEarliest: earliest, secondsToBreachLatest: latest } = quota;
+  if (quota.exceeded) return "exceeded";
+  const [from, to] = [duration(earliest), duration(latest)];
+  const band = latest == null ? `${from} at the earliest` : from === to ? "steady" : `${from} to ${to}`;
+  return html`${duration(seconds)}${earliest != null && html`<small class="muted">${band}</small>`}`;
+}
+
 export function Legend() {
   return html`<ul class="legend" aria-label="Causes">
     ${CAUSES.filter(([cause]) => cause !== "SETTLING").map(([cause]) => html`

@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { UNKNOWN, bytes, count, duration, instant, withoutCause } from "../format.js";
-import { Elsewhere, Figure, Figures, Freshness, NotKnown, NotSeen, Table, TopicLink, UseBar } from "../parts.js";
+import { BreaksIn, Elsewhere, Figure, Figures, Freshness, NotKnown, NotSeen, Table, TopicLink, UseBar } from "../parts.js";
 import { isAgent } from "../server.js";
 import { useAnswer } from "../state.js";
 
@@ -17,7 +17,7 @@ function Quotas({ answer }) {
         { head: "Topic", cell: ({ topic }) => html`<${TopicLink} topic=${topic} />` },
         { head: "Quota", cell: ({ quota }) => [quota.type === "size" ? bytes(quota.limit) : duration(quota.limit), quota.policy ?? "its policy is not known"].join(", ") },
         { head: "Used", cell: ({ quota }) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
-        { head: "Breaks in", isNumber: true, cell: ({ quota }) => (quota.exceeded ? "exceeded" : duration(quota.secondsToBreach)) },
+        { head: "Breaks in", isNumber: true, cell: ({ quota }) => html`<${BreaksIn} quota=${quota} />` },
         { head: "Because of", cell: ({ quota }) => quota.subscription ?? UNKNOWN },
         { head: "Evicted", isNumber: true, cell: ({ quota }) => count(quota.evictedMessages) },
         { head: "Set where", cell: ({ quota }) => quota.source || UNKNOWN },

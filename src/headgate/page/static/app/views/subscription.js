@@ -22,7 +22,9 @@ function OutOfOrder({ stats }) {
   const acked = stats?.headgate?.acknowledgedOutOfOrder;
   if (acked == null) return null;
   const ranges = stats?.nonContiguousDeletedMessagesRanges;
-  return html`<${Figure} name="Acknowledged out of order" value=${count(acked)} note=${acked ? `in ${plural(ranges, "range")} behind the oldest` : null} />`;
+  const span = stats.headgate.acknowledgedSpan;
+  const among = span == null ? "" : `, among ${plural(span, "entry", "entries")}`;
+  return html`<${Figure} name="Acknowledged out of order" value=${count(acked)} note=${acked ? `in ${plural(ranges, "range")} behind the oldest${among}` : null} />`;
 }
 
 function Consumers({ stats, name }) {

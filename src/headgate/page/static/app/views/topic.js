@@ -5,7 +5,7 @@ import { TopicActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, labelValue, plural, quoted, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
 import { Incident, LinkedTime } from "../incident.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
+import { BreaksIn, Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
 import { link, useAnswer } from "../state.js";
 import { Evidence, isInferred } from "./now.js";
 
@@ -139,7 +139,7 @@ export function Topic({ parts, query, everyS }) {
         { head: "Quota", cell: (quota) => [quota.type, quota.policy ?? "its policy is not known"].join(", ") },
         { head: "Limit", isNumber: true, cell: (quota) => (quota.type === "size" ? bytes(quota.limit) : duration(quota.limit)) },
         { head: "Used", cell: (quota) => html`<${UseBar} use=${quota.use} isOver=${quota.exceeded} />` },
-        { head: "Breaks in", isNumber: true, cell: (quota) => duration(quota.secondsToBreach) },
+        { head: "Breaks in", isNumber: true, cell: (quota) => html`<${BreaksIn} quota=${quota} />` },
         { head: "Because of", cell: (quota) => quota.subscription ?? UNKNOWN },
         { head: "Set where", cell: (quota) => quota.source || UNKNOWN },
       ]} />
