@@ -93,6 +93,8 @@ GROWN_BYTES_PER_UNIT: Final = 4_096
 """Bytes by which a buffer grows that add 1 unit: its pages come from the system, and what it holds
 is copied."""
 SEND: Final = _step("send", 1, "a SEND", _COMMANDS)
+METADATA_BYTES_PER_UNIT: Final = 1_024
+"""Bytes of a message's metadata that add 1 unit to its SEND: two looks at such metadata."""
 FLOW: Final = _step("flow", 1, "a FLOW", _COMMANDS)
 PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
 ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
