@@ -201,6 +201,8 @@ SCHEMA_PAIR_COMPARED: Final = _step(
 )
 SCHEMA_FIELDS_PER_UNIT: Final = 16
 """Fields of a record that add 1 unit to a comparison."""
+SCHEMA_PROPERTIES_PER_UNIT: Final = 4
+"""Properties of a definition that are encoded with 1 unit."""
 SCHEMA_BYTES_PER_UNIT: Final = 512
 """Bytes of a definition that are decoded with 1 unit. This cannot be interrupted: the largest
 definition takes a millisecond."""
