@@ -87,7 +87,7 @@ export function BreaksIn({ quota }) {
   if (quota.exceeded) return "exceeded";
   const [from, to] = [duration(earliest), duration(latest)];
   const band = latest == null ? `${from} at the earliest` : from === to ? "steady" : `${from} to ${to}`;
-  return html`${duration(seconds)}${earliest != null && html`<small class="muted">${band}</small>`}`;
+  return html`${duration(seconds)} ${earliest != null && html`<small class="muted">${band}</small>`}`;
 }
 
 export function Legend() {
