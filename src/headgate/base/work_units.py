@@ -63,12 +63,15 @@ fast as it can, 1,000 SENDs, fits: with a job for a part of each commit, publish
 JOB_STEP_UNITS_MAX: Final = 64
 """The most that a job may do between two places where it can be interrupted."""
 
+SEND_UNITS_MAX: Final = 513
+"""A SEND with the longest metadata, the largest of the commands that are carried out at once."""
+
 UPKEEP_UNITS: Final = 2 * 256
 """A step of the upkeep of each of the two logs, which runs beside the jobs in each iteration."""
 
 TURN_UNITS_MAX: Final = (
     3 * LOOP_UNITS
-    + TURN_UNITS
+    + SEND_UNITS_MAX
     + SLICE_UNITS
     + JOB_STEP_UNITS_MAX * 3
     + 2 * FLUSH_UNITS

@@ -17,7 +17,7 @@ FRAME_HEADROOM_BYTES = 10 * KIB
 
 FRAME_BYTES_MAX_DEFAULT = MESSAGE_BYTES_MAX_DEFAULT + FRAME_HEADROOM_BYTES
 
-METADATA_BYTES_MAX = MIB
+METADATA_BYTES_MAX = 512 * KIB
 """Longest metadata of a message. Each look at it takes up to 2 ns a byte, and a message is looked
 at several times. Pulsar has no such bound."""
 

@@ -11,6 +11,7 @@ from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import KIB
+from headgate.base.work_units import SEND_UNITS_MAX
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
@@ -471,7 +472,7 @@ async def test_a_message_with_too_much_metadata_is_refused_in_its_turn(world: Wo
     producer.sequence_id += 1
     too_long = producer.send_entry_nowait(producer.sequence_id, metadata_of(METADATA_BYTES_MAX + 9))
     sent.append(producer.send_nowait(b"after"))
-    with pytest.raises(RefusedError, match=r"Message metadata of 10485.. bytes") as refused:
+    with pytest.raises(RefusedError, match=r"Message metadata of 5242.. bytes") as refused:
         await too_long
     assert refused.value.code == ServerError.NOT_ALLOWED_ERROR
     assert [position.entry_id for position in await asyncio.gather(*sent)] == [0, 1]
@@ -482,7 +483,7 @@ async def test_metadata_counts_in_the_work_of_its_send(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)
     (port,) = (c.producer_port for c in world.broker.connections)
-    for size_bytes, units in ((100, 1), (64 * KIB, 64), (METADATA_BYTES_MAX, 1_024)):
+    for size_bytes, units in ((100, 1), (64 * KIB, 64), (METADATA_BYTES_MAX, SEND_UNITS_MAX - 1)):
         command = BaseCommand()
         command.send.producer_id = producer.producer_id
         command.send.sequence_id = size_bytes
