@@ -88,9 +88,7 @@ class Catalog(OwnRows):
         """The same by tenant, without tenants that have none."""
         self.topic_schema_bytes: Counter[str] = Counter()
         """The same by the name that has the schema."""
-        for kind in _SCHEMA_KINDS:
-            for key, schema in self._state.rows(kind).items():
-                self._count_schema(kind, key, None, schema)
+        self._count_schemas()
         tenants = TenantPlans(self._state, cluster)
         self.plan_first_boot = tenants.plan_first_boot
         self.plan_create_tenant = tenants.plan_create_tenant
@@ -312,6 +310,11 @@ class Catalog(OwnRows):
                 self._set_number(row)
             elif row.kind in _SCHEMA_KINDS:
                 self._count_schema(row.kind, row.key, row.before, row.after)
+
+    def _count_schemas(self) -> None:
+        for kind in _SCHEMA_KINDS:
+            for key, schema in self._state.rows(kind).items():
+                self._count_schema(kind, key, None, schema)
 
     def _count_schema(self, kind: Kind, key: str, before: Row | None, after: Row | None) -> None:
         grown = _schema_bytes(after) - _schema_bytes(before)

@@ -36,7 +36,7 @@ class EncodedSchemas:
         longer has is returned."""
         self._kept_bytes = 0
 
-    def kept(self, name: TopicName, row: SchemaRow) -> bytes | None:
+    def known(self, name: TopicName, row: SchemaRow) -> bytes | None:
         """The schema in a row, if it is kept."""
         key = (self._catalog.own_name(name), row.version)
         found = self._kept.get(key)
@@ -47,9 +47,9 @@ class EncodedSchemas:
 
     def encode(self, name: TopicName, row: SchemaRow) -> Steps[bytes]:
         """Encode the schema in a row, and keep it."""
-        kept = self.kept(name, row)
-        if kept is not None:
-            return kept
+        known = self.known(name, row)
+        if known is not None:
+            return known
         # The name is the topic's, as in Pulsar: clients call one definition differently.
         own_name = self._catalog.own_name(name)
         base = parse_topic(own_name)

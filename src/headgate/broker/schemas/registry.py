@@ -187,9 +187,9 @@ class SchemaRegistry:
 
     async def encoded(self, name: TopicName, row: SchemaRow) -> bytes:
         """The message ``Schema`` of a version; many properties are encoded in slices."""
-        kept = self._encoded.kept(name, row)
-        if kept is not None:
-            return kept
+        known = self._encoded.known(name, row)
+        if known is not None:
+            return known
         steps = self._encoded.encode(name, row)
         if len(row.properties) > PIECE_PROPERTIES:
             return await self._in_slices(name, steps)

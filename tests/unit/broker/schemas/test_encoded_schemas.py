@@ -57,11 +57,11 @@ def test_it_is_the_message_in_slices() -> None:
 
 def test_a_version_is_encoded_once() -> None:
     made, row = schemas(), row_of(1_000)
-    assert made.kept(NAME, row) is None
+    assert made.known(NAME, row) is None
     encoded, _ = encode(made, row)
-    assert made.kept(NAME, row) is encoded
+    assert made.known(NAME, row) is encoded
     assert encode(made, row) == (encoded, [])  # another that waited for its turn
-    assert made.kept(NAME, row_of(1_000)) is None  # the version was deleted and added again
+    assert made.known(NAME, row_of(1_000)) is None  # the version was deleted and added again
 
 
 def test_what_is_kept_is_bounded() -> None:
@@ -71,10 +71,10 @@ def test_what_is_kept_is_bounded() -> None:
         encode(made, row)
         assert made._kept_bytes == sum(len(kept) for _, kept in made._kept.values())
         assert made._kept_bytes <= KEPT_BYTES_MAX
-        made.kept(NAME, rows[0])  # asked for all the time
-    assert made.kept(NAME, rows[-1]) is not None
-    assert made.kept(NAME, rows[0]) is not None  # it was asked for all the time
-    assert made.kept(NAME, rows[1]) is None
+        made.known(NAME, rows[0])  # asked for all the time
+    assert made.known(NAME, rows[-1]) is not None
+    assert made.known(NAME, rows[0]) is not None  # it was asked for all the time
+    assert made.known(NAME, rows[1]) is None
     again = row_of(0, version=59)
     encode(made, again)
     assert made._kept_bytes == sum(len(kept) for _, kept in made._kept.values())
