@@ -31,8 +31,8 @@ def test_the_change_before_the_growth_is_pointed_out(open_page: OpenPage) -> Non
         re.compile(f"^The backlog began at .* {LIMITED}")
     )
     row = changed(page).filter(has_text=LIMITED)
-    expect(row).to_contain_text("before it grew")
-    assert page.get_by_text("before it grew").count() == 1
+    expect(row).to_contain_text("before the backlog began")
+    assert page.get_by_text("before the backlog began").count() == 1
     expect(page.locator(".marks path.before")).to_have_count(1)
     marks = page.get_by_role("img", name=re.compile(r"^\d+ changes in the hour up to"))
     expect(marks.locator("path")).to_have_count(changed(page).count())

@@ -36,6 +36,9 @@ from headgate.metadata.rows import NamespaceRow
 PROPERTY_HEADERS_BYTES_MAX: Final = 4_096
 """Most bytes of the properties of a message in headers: clients read 8 KiB of headers."""
 
+TEXT_HEADER_CHARACTERS_MAX: Final = 4_096
+"""Most characters of a name, key or id in a header; the rest of a longer one is cut off."""
+
 _PROPERTY: Final = "X-Pulsar-PROPERTY-"
 _HEADER_NAME: Final = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+\Z")
 _HEADER_VALUE: Final = re.compile(r"[!-~]([ -~]*[!-~])?\Z")
@@ -222,7 +225,7 @@ def entry_reply(placed: PlacedEntry) -> Reply:
     position, entry = placed
     headers = {
         "X-Pulsar-Message-ID": f"{position.ledger_id}:{position.entry_id}",
-        "X-Pulsar-producer-name": quote(entry.producer_name, safe=""),
+        "X-Pulsar-producer-name": _header_text(entry.producer_name),
         "X-Pulsar-sequence-id": str(entry.sequence_id),
         "X-Pulsar-publish-time": entry.published,
     }
@@ -230,7 +233,7 @@ def entry_reply(placed: PlacedEntry) -> Reply:
         headers["X-Pulsar-num-batch-message"] = str(entry.batch_size)
     if entry.key is not None:
         headers |= {
-            "X-Pulsar-partition-key": quote(entry.key.text, safe=""),
+            "X-Pulsar-partition-key": _header_text(entry.key.text),
             "X-Pulsar-partition-key-b64-encoded": str(entry.key.is_base64).lower(),
             "X-Pulsar-null-partition-key": str(entry.key.is_null).lower(),
         }
@@ -241,7 +244,7 @@ def entry_reply(placed: PlacedEntry) -> Reply:
         }
     if entry.chunk is not None:
         headers |= {
-            "X-Pulsar-uuid": quote(entry.chunk.uuid, safe=""),
+            "X-Pulsar-uuid": _header_text(entry.chunk.uuid),
             "X-Pulsar-chunk-id": str(entry.chunk.chunk_id),
             "X-Pulsar-num-chunks-from-msg": str(entry.chunk.chunk_count),
             "X-Pulsar-total-chunk-msg-size": str(entry.chunk.message_size_bytes),
@@ -257,15 +260,24 @@ def entry_reply(placed: PlacedEntry) -> Reply:
     return Reply(200, entry.payload, BYTES, headers | _property_headers(entry.properties))
 
 
+def _header_text(text: str) -> str:
+    return quote(text[:TEXT_HEADER_CHARACTERS_MAX], safe="")
+
+
 def _property_headers(properties: Iterable[tuple[str, str]]) -> dict[str, str]:
     """A header for each property of a message, as far as clients read them: a name that no header
     may have is left out, and so is what is beyond :data:`PROPERTY_HEADERS_BYTES_MAX`."""
     headers: dict[str, str] = {}
     size = 0
     for key, value in properties:
+        size += len(_PROPERTY) + len(key)
+        if size + len(value) > PROPERTY_HEADERS_BYTES_MAX:
+            break
         shown = value if _HEADER_VALUE.match(value) else quote(value, safe=" ")
-        size += len(_PROPERTY) + len(key) + len(shown)
-        if _HEADER_NAME.match(key) and size <= PROPERTY_HEADERS_BYTES_MAX:
+        size += len(shown)
+        if size > PROPERTY_HEADERS_BYTES_MAX:
+            break
+        if _HEADER_NAME.match(key):
             headers[f"{_PROPERTY}{key}"] = shown
     return headers
 

@@ -93,6 +93,8 @@ GROWN_BYTES_PER_UNIT: Final = 4_096
 """Bytes by which a buffer grows that add 1 unit: its pages come from the system, and what it holds
 is copied."""
 SEND: Final = _step("send", 1, "a SEND", _COMMANDS)
+METADATA_BYTES_PER_UNIT: Final = 1_024
+"""Bytes of a message's metadata that add 1 unit to its SEND: two looks at such metadata."""
 FLOW: Final = _step("flow", 1, "a FLOW", _COMMANDS)
 PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
 ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
@@ -199,6 +201,8 @@ SCHEMA_PAIR_COMPARED: Final = _step(
 )
 SCHEMA_FIELDS_PER_UNIT: Final = 16
 """Fields of a record that add 1 unit to a comparison."""
+SCHEMA_PROPERTIES_PER_UNIT: Final = 4
+"""Properties of a definition that are encoded with 1 unit."""
 SCHEMA_BYTES_PER_UNIT: Final = 512
 """Bytes of a definition that are decoded with 1 unit. This cannot be interrupted: the largest
 definition takes a millisecond."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.instants import iso_time
@@ -19,12 +21,11 @@ from headgate.wire.entry import (
     KeyFacts,
     batch_size,
     chunk_facts,
-    encryption_facts,
     key_facts,
-    parse_metadata,
     payload_of,
 )
 from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.metadata_head import head_of, properties_and_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class StoredEntry:
     event_time: str = ""
     """The event time that its producer set, in ISO 8601; empty without one."""
     properties: tuple[tuple[str, str], ...] = ()
-    """Its properties; none for a batch: there each message has its own."""
+    """Its properties; none for a batch: there each message has its own. Of very many the first."""
 
 
 class SingleEntryReader:
@@ -72,6 +73,10 @@ class SingleEntryReader:
         self._logs = logs
         self._lane = lane
         self._begin_turn = begin_turn
+        self._batch_sizes: WeakKeyDictionary[Topic, tuple[int, int | None]] = WeakKeyDictionary()
+        """Of topics whose last message was asked for: the entry, and what ``batch_size`` says."""
+        self._reads: dict[tuple[Topic, int], asyncio.Task[bytes]] = {}
+        """Reads of last messages, which all share that ask meanwhile."""
 
     async def body(self, topic: Topic, ordinal: int) -> bytes:
         """The entry ``ordinal`` (``first`` <= it < ``end``) as its producer sent it.
@@ -121,21 +126,50 @@ class SingleEntryReader:
             return FoundMessage(position, messages - 1)
         # The log's index cannot tell a batch of one message from a single message.
         try:
-            body = await self.body(topic, last)
+            size = await self._batch_size(topic, last)
         except CorruptionError:
             # The entry's space on the disk may have been reused during the read.
             topic.check_loaded()
             if last < log.first:
                 return await self.last_message(topic)
             raise
-        try:
-            size = batch_size(parse_metadata(body))
-        except RemoteProtocolError:
-            size = None
         return FoundMessage(position, -1 if size is None else size - 1)
 
+    async def _batch_size(self, topic: Topic, last: int) -> int | None:
+        """How many messages the batch of the last entry holds; None if it is not a batch. Looks at
+        an entry once, however often clients ask. Raises as :meth:`body`."""
+        known = self._batch_sizes.get(topic)
+        if known is not None and known[0] == last:
+            return known[1]
+        body = topic.cache.get(last) or await self._shared_body(topic, last)
+        known = self._batch_sizes.get(topic)
+        if known is not None and known[0] == last:
+            return known[1]  # another request that waited for the read has looked
+        try:
+            size = batch_size(head_of(body))
+        except RemoteProtocolError:
+            size = None
+        self._batch_sizes[topic] = (last, size)
+        return size
+
+    async def _shared_body(self, topic: Topic, ordinal: int) -> bytes:
+        """:meth:`body`, read once for all that ask meanwhile."""
+        key = (topic, ordinal)
+        read = self._reads.get(key)
+        if read is None:
+            read = asyncio.get_running_loop().create_task(self.body(topic, ordinal))
+            self._reads[key] = read
+
+            def finished(read: asyncio.Task[bytes]) -> None:
+                del self._reads[key]
+                if not read.cancelled():
+                    read.exception()  # retrieved, also if nobody waits any more
+
+            read.add_done_callback(finished)
+        return await asyncio.shield(read)
+
     async def stored_entry(self, topic: Topic, ordinal: int) -> StoredEntry:
-        """The entry ``ordinal`` (``first`` <= it < ``end``) with its parsed metadata.
+        """The entry ``ordinal`` (``first`` <= it < ``end``) with its metadata.
 
         Raises:
             StorageError: it could not be read.
@@ -143,7 +177,8 @@ class SingleEntryReader:
         """
         body = await self.body(topic, ordinal)
         try:
-            metadata = parse_metadata(body)
+            metadata = head_of(body)
+            properties, keys = properties_and_keys(body)
             return StoredEntry(
                 payload_of(body),
                 metadata.producer_name,
@@ -154,9 +189,9 @@ class SingleEntryReader:
                 key_facts(metadata),
                 CompressionType(metadata.compression),
                 metadata.uncompressed_size,
-                encryption_facts(metadata),
+                EncryptionFacts(keys, metadata.encryption_param) if keys else None,
                 iso_time(metadata.event_time) if metadata.event_time else "",
-                tuple((each.key, each.value) for each in metadata.properties),
+                properties,
             )
         except RemoteProtocolError as error:
             raise CorruptionError(f"{topic.name}, entry {ordinal}: {error}") from error

@@ -42,7 +42,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         catalog, registry.system_topics, broker.settings, broker.topic_watchers,
         broker.client_memory.admit,
     )  # fmt: skip
-    schema_commands = SchemaCommands(broker.schemas, registry, catalog)
+    schema_commands = SchemaCommands(broker.schemas, registry)
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, broker.counts, connection, command)

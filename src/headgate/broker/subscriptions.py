@@ -103,6 +103,7 @@ class Subscriptions:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
             check_new_subscription(name)
+            _check_properties(properties)
             await self._note_use(topic.name, name)
             log, managed = topic.log, self._logs.of(topic)
             held = await managed.index.load(log, (at_ordinal,))
@@ -232,12 +233,7 @@ class Subscriptions:
                 raise NotAllowedError(f"Subscription {subscription.name} is non-durable")
             if subscription.damage:
                 raise DamagedError(str(topic.name), subscription.damage)
-            size_bytes = sum(len(key) + len(value) for key, value in properties.items())
-            if size_bytes > PROPERTIES_CHARACTERS_MAX:
-                raise InputError(
-                    f"The properties of a subscription have {size_bytes} characters: "
-                    f"{PROPERTIES_CHARACTERS_MAX} are allowed"
-                )
+            _check_properties(properties)
             managed = self._logs.of(topic)
             managed.log.restate_cursor(subscription.cursor_id, properties)
             subscription.properties = dict(properties)
@@ -311,3 +307,12 @@ async def _when_stored(committer: Committer, done: str) -> None:
             raise
         text = f"{done}, which is not stored yet: {error}. It is stored once the disk takes it"
         raise StorageError(f"{text}, unless power fails before", retryable=True) from error
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    size = sum(len(key) + len(value) for key, value in properties.items())
+    if size > PROPERTIES_CHARACTERS_MAX:
+        raise InputError(
+            f"The properties of a subscription have {size} characters: "
+            f"{PROPERTIES_CHARACTERS_MAX} are allowed"
+        )

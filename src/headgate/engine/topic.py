@@ -157,6 +157,7 @@ class Topic:
     """One loaded topic (one partition, if it is partitioned)."""
 
     __slots__ = (
+        "__weakref__",
         "access",
         "bytes_in_before_load",
         "bytes_out_removed",

@@ -86,9 +86,11 @@ class Catalog(OwnRows):
         """Bytes of all versions of all topics."""
         self.tenant_schema_bytes: Counter[str] = Counter()
         """The same by tenant, without tenants that have none."""
+        self.topic_schema_bytes: Counter[str] = Counter()
+        """The same by the name that has the schema."""
         for kind in _SCHEMA_KINDS:
             for key, schema in self._state.rows(kind).items():
-                self._count_schema(key, None, schema)
+                self._count_schema(kind, key, None, schema)
         tenants = TenantPlans(self._state, cluster)
         self.plan_first_boot = tenants.plan_first_boot
         self.plan_create_tenant = tenants.plan_create_tenant
@@ -309,15 +311,19 @@ class Catalog(OwnRows):
             if row.kind is Kind.TOPIC:
                 self._set_number(row)
             elif row.kind in _SCHEMA_KINDS:
-                self._count_schema(row.key, row.before, row.after)
+                self._count_schema(row.kind, row.key, row.before, row.after)
 
-    def _count_schema(self, key: str, before: Row | None, after: Row | None) -> None:
+    def _count_schema(self, kind: Kind, key: str, before: Row | None, after: Row | None) -> None:
         grown = _schema_bytes(after) - _schema_bytes(before)
         self.schema_bytes += grown
         tenant = key.split("/", 3)[2]  # persistent://TENANT/NAMESPACE/...
         self.tenant_schema_bytes[tenant] += grown
         if not self.tenant_schema_bytes[tenant]:
             del self.tenant_schema_bytes[tenant]
+        name = key if kind is Kind.SCHEMA else key.rpartition("/")[0]
+        self.topic_schema_bytes[name] += grown
+        if not self.topic_schema_bytes[name]:
+            del self.topic_schema_bytes[name]
 
     def _set_number(self, row: RowChange) -> None:
         if row.after is None:

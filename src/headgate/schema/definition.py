@@ -16,6 +16,9 @@ Steps = Generator[int, None, T]
 DEFINITION_BYTES_MAX: Final = 128 * KIB
 """Largest definition, with its properties. The broker stores it as long as its topic."""
 
+PROPERTIES_MAX: Final = 1_000
+"""Most properties of a definition, as many as a command of the protocol may have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:

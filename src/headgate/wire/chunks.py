@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from headgate.base.chunk import Chunk
-from headgate.wire.entry import chunk_facts, locate, parse_metadata
+from headgate.wire.entry import chunk_facts, locate
 from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.metadata_head import head_of
 
 _CHUNK_TAG = b"\xe8\x01"
 """The bytes before ``chunk_id`` (field 29, a varint) in the metadata."""
@@ -20,7 +21,7 @@ def chunk_of(body: bytes) -> Chunk | None:
         _, _, start, end = locate(body)
         if body.find(_CHUNK_TAG, start, end) < 0:
             return None
-        facts = chunk_facts(parse_metadata(body))
+        facts = chunk_facts(head_of(body))
     except RemoteProtocolError:
         return None
     if facts is None:

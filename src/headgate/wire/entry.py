@@ -186,14 +186,6 @@ def chunk_facts(metadata: MessageMetadata) -> ChunkFacts | None:
     )
 
 
-def encryption_facts(metadata: MessageMetadata) -> EncryptionFacts | None:
-    """The keys of the entry's encryption; None if it is not encrypted."""
-    if not metadata.encryption_keys:
-        return None
-    keys = tuple(key.SerializeToString() for key in metadata.encryption_keys)
-    return EncryptionFacts(keys, metadata.encryption_param)
-
-
 def key_facts(metadata: MessageMetadata) -> KeyFacts | None:
     """The message's key; None if it has none. A key may be empty."""
     if not metadata.HasField("partition_key") and not metadata.null_partition_key:

@@ -17,6 +17,10 @@ FRAME_HEADROOM_BYTES = 10 * KIB
 
 FRAME_BYTES_MAX_DEFAULT = MESSAGE_BYTES_MAX_DEFAULT + FRAME_HEADROOM_BYTES
 
+METADATA_BYTES_MAX = MIB
+"""Longest metadata of a message. Each look at it takes up to 2 ns a byte, and a message is looked
+at several times. Pulsar has no such bound."""
+
 COMMAND_BYTES_MAX_DEFAULT = 256 * KIB
 """Most bytes of a command, without the body of a SEND. The longest in practice is a PRODUCER with a
 schema. ACK and REDELIVER name any number of messages and may fill a frame."""

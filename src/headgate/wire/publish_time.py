@@ -1,7 +1,7 @@
 """Reads the publish time of an entry without the protobuf parser, because every publish needs it.
 
 All known clients write the three required fields of the metadata first and in order: the producer's
-name, the sequence id, the publish time. The parser would read all of the metadata, with every
+name, the sequence id, the publish time. The parser would pass over all of the metadata, with every
 property of the message.
 """
 
@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from headgate.wire.entry import MAGIC_CHECKSUM, locate
 from headgate.wire.errors import RemoteProtocolError
-from headgate.wire.messages import MessageMetadata
+from headgate.wire.metadata_head import parse_head
 
 NAME_TAG = 0x0A
 SEQUENCE_TAG = 0x10
@@ -33,9 +33,6 @@ _TIME_FIELD_BYTES = 7
 
 _CONTINUATION_BITS = sum(ONE_BYTE << shift for shift in range(0, 35, 7))
 """The sum of the continuation bits of the first five bytes."""
-
-# Bound once: each access to an attribute of a generated class costs 0.3 us.
-_parse_metadata = MessageMetadata.FromString
 
 
 def publish_time_ms_of(body: bytes) -> int:
@@ -73,6 +70,6 @@ def publish_time_ms_of(body: bytes) -> int:
 def _parsed_ms(body: bytes) -> int:
     try:
         _, _, start, end = locate(body)
-        return _parse_metadata(body[start:end]).publish_time
+        return parse_head(body[start:end]).publish_time
     except (RemoteProtocolError, DecodeError):
         return 0

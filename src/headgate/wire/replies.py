@@ -11,9 +11,10 @@ from typing import Final
 
 from headgate.base.positions import Position
 from headgate.wire.codes import CommandType, LookupResult, PartitionedMetadataResult, ServerError
-from headgate.wire.frame import encode_frame
+from headgate.wire.frame import encode_frame, frame_of
 from headgate.wire.ids import NO_REQUEST, message_id_of, to_unsigned
-from headgate.wire.messages import BaseCommand, Schema
+from headgate.wire.messages import BaseCommand, CommandGetSchemaResponse
+from headgate.wire.varint import varint
 
 
 def connected(
@@ -100,14 +101,18 @@ def producer_success(
     return encode_frame(command)
 
 
-def schema(request_id: int, found: Schema, version: bytes) -> bytes:
-    """Return a topic's schema, and its version of 8 bytes."""
-    command = BaseCommand(type=CommandType.GET_SCHEMA_RESPONSE)
-    reply = command.getSchemaResponse
-    reply.request_id = request_id
-    reply.schema.CopyFrom(found)
-    reply.schema_version = version
-    return encode_frame(command)
+_SCHEMA: Final = b"\x22"
+"""The tag of ``schema`` (field 4) in ``CommandGetSchemaResponse``."""
+_GET_SCHEMA_RESPONSE: Final = b"\x9a\x02"
+"""The tag of ``getSchemaResponse`` (field 35) in ``BaseCommand``."""
+
+
+def schema(request_id: int, found: bytes, version: bytes) -> bytes:
+    """Return a topic's schema, an encoded ``Schema``, and its version of 8 bytes."""
+    head = CommandGetSchemaResponse(request_id=request_id, schema_version=version)
+    reply = head.SerializeToString() + _SCHEMA + varint(len(found)) + found
+    command = BaseCommand(type=CommandType.GET_SCHEMA_RESPONSE).SerializeToString()
+    return frame_of(command + _GET_SCHEMA_RESPONSE + varint(len(reply)) + reply)
 
 
 def schema_known(request_id: int, version: bytes) -> bytes:

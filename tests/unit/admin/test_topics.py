@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from headgate.admin.topics import PROPERTY_HEADERS_BYTES_MAX, entry_reply
+from headgate.admin.topics import (
+    PROPERTY_HEADERS_BYTES_MAX,
+    TEXT_HEADER_CHARACTERS_MAX,
+    entry_reply,
+)
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.broker.entries import StoredEntry
 from headgate.facade.message_protocol import PlacedEntry
 from headgate.wire.codes import CompressionType
+from headgate.wire.entry import KeyFacts
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
 
@@ -191,3 +196,23 @@ def test_headers_of_properties_are_bounded() -> None:
     found = headers_of(many)
     assert 20 < len(found) < PROPERTY_HEADERS_BYTES_MAX // 100
     assert headers_of((("a", "x" * PROPERTY_HEADERS_BYTES_MAX),)) == {}
+
+
+def test_what_is_beyond_the_headers_is_not_looked_at() -> None:
+    """An entry may have hundreds of thousands of properties, or a key of a megabyte."""
+    seen = []
+
+    class Watched(str):
+        def __len__(self) -> int:
+            seen.append(1)
+            return super().__len__()
+
+    headers_of(tuple((f"k{number}", Watched("x" * 100)) for number in range(1_000)))
+    assert len(seen) < 2 * PROPERTY_HEADERS_BYTES_MAX // 100
+    key = KeyFacts("k" * 100_000, is_base64=False, is_null=False)
+    entry = StoredEntry(
+        b"x", "p" * 100_000, 1, "1970-01-01T00:00:00Z", None, None, key, CompressionType.NONE, 1,
+        None,
+    )  # fmt: skip
+    headers = entry_reply(PlacedEntry(Position(8, 1), entry)).headers
+    assert max(map(len, headers.values())) == TEXT_HEADER_CHARACTERS_MAX

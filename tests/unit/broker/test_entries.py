@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -10,14 +11,16 @@ from headgate.base.errors import CorruptionError
 from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
+from headgate.broker import entries
 from headgate.broker.entries import FoundMessage, SingleEntryReader
 from headgate.engine.errors import TopicFencedError
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
 from headgate.testing import World
-from headgate.wire.entry import build_entry, payload_of
+from headgate.wire.entry import LENGTH, build_entry, payload_of
 from headgate.wire.messages import MessageMetadata
+from headgate.wire.metadata_head import FIELDS_MAX, head_of
 
 T = "persistent://public/default/t"
 
@@ -150,3 +153,65 @@ def test_a_message_is_read_with_its_properties_and_event_time(world: World) -> N
         assert entry.event_time == iso_time(1_000)
 
     world.run(play())
+
+
+def test_the_last_message_is_read_and_looked_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look costs what its producer put into the metadata, and asking costs 17 bytes."""
+    topic = world.run(topic_of(world, [b"a"]))
+    looks, reads, read = [], [], SingleEntryReader.body
+
+    def look(body: bytes) -> MessageMetadata:
+        looks.append(body)
+        return head_of(body)
+
+    async def body(reader: SingleEntryReader, topic: Topic, ordinal: int) -> bytes:
+        reads.append(ordinal)
+        return await read(reader, topic, ordinal)
+
+    monkeypatch.setattr(entries, "head_of", look)
+    monkeypatch.setattr(SingleEntryReader, "body", body)
+
+    async def ask(times: int) -> list[FoundMessage]:
+        return await asyncio.gather(*(last(world, topic) for _ in range(times)))
+
+    assert 0 not in topic.cache
+    assert {found.batch_index for found in world.run(ask(50))} == {-1}
+    assert (len(reads), len(looks)) == (1, 1)
+    world.run(ask(50))
+    assert (len(reads), len(looks)) == (1, 1)
+
+    async def send() -> None:
+        producer = await (await world.connect()).producer(T)
+        await producer.send(b"", batch=[b"only"])
+
+    world.run(send())
+    assert {found.batch_index for found in world.run(ask(2))} == {0}
+    assert (len(reads), len(looks)) == (2, 2)
+
+
+def test_a_read_of_the_last_message_outlives_who_asked_first(world: World) -> None:
+    topic = world.run(topic_of(world, [b"a"]))
+
+    async def play() -> None:
+        first = asyncio.ensure_future(last(world, topic))
+        second = asyncio.ensure_future(last(world, topic))
+        await asyncio.sleep(0)
+        first.cancel()
+        assert (await second).batch_index == -1
+        assert not world.broker.entries._reads
+
+    world.run(play())
+
+
+def test_an_entry_of_an_earlier_release_with_very_many_properties_is_read_in_part(
+    world: World,
+) -> None:
+    topic = world.run(topic_of(world, [b"a"]))
+    data = MessageMetadata(producer_name="p", sequence_id=1, publish_time=1).SerializeToString()
+    data += b"\x22\x06\x0a\x01a\x12\x01b" * 620_000
+    topic.cache[0] = LENGTH.pack(len(data)) + data + b"payload"
+    entry = world.run(world.broker.entries.stored_entry(topic, 0))
+    assert entry.payload == b"payload"
+    assert len(entry.properties) < FIELDS_MAX

@@ -318,6 +318,11 @@ def test_properties_that_cannot_be_kept_are_refused(world: World) -> None:
         change = world.broker.subscriptions.set_properties
         with pytest.raises(InputError, match="65536 are allowed"):
             await change(made, {"k": "v" * 65_536})
+        with pytest.raises(InputError, match="65536 are allowed"):
+            await world.broker.subscriptions.create(
+                topic, "t", at_ordinal=0, properties={"k": "v" * 65_536}
+            )
+        assert "t" not in topic.subscriptions
         made.damage = "segment 1"
         with pytest.raises(DamagedError):
             await change(made, {})

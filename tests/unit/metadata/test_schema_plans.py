@@ -53,6 +53,8 @@ def test_versions_count_on_and_stay(broker: Broker) -> None:
     assert catalog.schema_bytes == broker.catalog.schema_bytes == 3 + 3 * SCHEMA_ROW_BYTES
     assert catalog.tenant_schema_bytes == broker.catalog.tenant_schema_bytes
     assert catalog.tenant_schema_bytes == {T.namespace.tenant: catalog.schema_bytes}
+    assert catalog.topic_schema_bytes == broker.catalog.topic_schema_bytes
+    assert catalog.topic_schema_bytes == {catalog.own_name(T): catalog.schema_bytes}
 
 
 def test_a_version_follows_the_row_that_its_planner_knew(broker: Broker) -> None:
@@ -113,6 +115,7 @@ def test_schemas_go_with_their_topic_and_their_namespace(broker: Broker) -> None
     assert schema_keys(broker) == []
     assert catalog.schema_bytes == 0
     assert not catalog.tenant_schema_bytes
+    assert not catalog.topic_schema_bytes
     other = NamespaceName("public", "other")
     broker.do(catalog.plan_create_namespace(other))
     uploaded = parse_topic("public/other/x")

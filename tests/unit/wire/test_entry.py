@@ -106,14 +106,6 @@ def test_chunks() -> None:
     assert entry.chunk_facts(metadata(**fields)) == entry.ChunkFacts("u", 0, 3, 99)
 
 
-def test_encryption() -> None:
-    assert entry.encryption_facts(metadata()) is None
-    encrypted = metadata(encryption_param=b"iv")
-    encrypted.encryption_keys.add(key="team", value=b"sealed")
-    found = entry.encryption_facts(encrypted)
-    assert found == entry.EncryptionFacts((b"\n\x04team\x12\x06sealed",), b"iv")
-
-
 def test_missing_or_broken_metadata() -> None:
     incomplete = struct.pack(">I", 0) + b"payload"
     with pytest.raises(RemoteProtocolError, match="required"):

@@ -37,7 +37,7 @@ def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: bytes) -> None:
         raise AssertionError("the parser was asked")
 
-    monkeypatch.setattr(publish_time, "_parse_metadata", refuse)
+    monkeypatch.setattr(publish_time, "parse_head", refuse)
 
 
 @pytest.mark.usefixtures("no_parser")

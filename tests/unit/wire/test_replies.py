@@ -9,7 +9,7 @@ from headgate.wire import encode
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.ids import NO_REQUEST, position_of
-from headgate.wire.messages import BaseCommand
+from headgate.wire.messages import BaseCommand, Schema
 
 
 def read(frame: bytes) -> BaseCommand:
@@ -144,3 +144,14 @@ def test_topics_of_namespace_in_parts_are_the_same_message() -> None:
 def test_every_reply_has_the_type_of_its_field() -> None:
     assert read(encode.ping()).type == CommandType.PING
     assert read(encode.pong()).type == CommandType.PONG
+
+
+def test_a_schema_is_what_the_generated_classes_make() -> None:
+    for size in (0, 1, 127, 20_000):
+        found = Schema(name="t", type=Schema.Type.Avro, schema_data=b"x" * size)
+        found.properties.add(key="k", value="v")
+        command = BaseCommand(type=CommandType.GET_SCHEMA_RESPONSE)
+        command.getSchemaResponse.request_id = 300
+        command.getSchemaResponse.schema.CopyFrom(found)
+        command.getSchemaResponse.schema_version = b"12345678"
+        assert read(encode.schema(300, found.SerializeToString(), b"12345678")) == command

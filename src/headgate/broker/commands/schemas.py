@@ -10,7 +10,6 @@ from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.registry import TopicNotFoundError, TopicRegistry
 from headgate.broker.schemas.registry import NO_VERSION, SchemaRegistry, version_bytes
 from headgate.engine.topic import Topic
-from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError
 from headgate.schema.definition import Definition
 from headgate.schema.errors import IncompatibleSchemaError
@@ -45,10 +44,9 @@ class TopicSchemas:
 class SchemaCommands:
     """Carries out GET_SCHEMA and GET_OR_CREATE_SCHEMA."""
 
-    def __init__(self, schemas: SchemaRegistry, registry: TopicRegistry, catalog: Catalog) -> None:
+    def __init__(self, schemas: SchemaRegistry, registry: TopicRegistry) -> None:
         self._schemas = schemas
         self._registry = registry
-        self._catalog = catalog
 
     async def get_schema(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Answer with the latest version of a topic's schema, or with the requested one."""
@@ -59,11 +57,7 @@ class SchemaCommands:
         row = self._schemas.get(name, version)
         if row is None:
             raise RefusalError(404, "Topic not found or no-schema")
-        # The name is the topic's, as in Pulsar: clients call one definition differently.
-        base = parse_topic(self._catalog.own_name(name))
-        found = Schema(name=f"{base.namespace}/{base.local}", type=row.type, schema_data=row.data)
-        for key, value in row.properties.items():
-            found.properties.add(key=key, value=value)
+        found = await self._schemas.encoded(name, row)
         connection.write(encode.schema(request.request_id, found, version_bytes(row.version)))
 
     async def get_or_create_schema(

@@ -278,8 +278,7 @@ class Connection(asyncio.BufferedProtocol):
                 kind = command.type
                 receive(kind)
                 if kind == _SEND:
-                    send(command, body)
-                    work -= 1
+                    work -= send(command, body)
                 elif kind == _ACK:
                     work -= self._acknowledge(self, command)
                     work -= self._decoder.command_size // ACK_BYTES_PER_UNIT

@@ -17,9 +17,10 @@ from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
 from headgate.engine.subscription import Subscription
 from headgate.wire import encode
-from headgate.wire.entry import batch_size, parse_metadata, strip_checksum
+from headgate.wire.entry import batch_size, strip_checksum
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import BaseCommand
+from headgate.wire.metadata_head import head_of
 
 
 class ConnectionConsumers:
@@ -116,7 +117,12 @@ class ConnectionConsumers:
         """Whether the client knows entries like this one."""
         peer = self._connection.peer
         knows_batches = peer is not None and peer.knows_batches
-        return knows_batches or batch_size(parse_metadata(body)) is None
+        if knows_batches:
+            return True
+        try:
+            return batch_size(head_of(body)) is None
+        except RemoteProtocolError:
+            return True  # the client refuses it, or takes what its producer sent
 
     def close_consumer(self, consumer_id: int) -> None:
         if self.by_id.pop(consumer_id, None) is not None:

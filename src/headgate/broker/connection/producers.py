@@ -8,7 +8,7 @@ from headgate.base.errors import StorageError
 from headgate.base.identity import Identity
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
-from headgate.base.work_units import CLIENT_CLOSED
+from headgate.base.work_units import CLIENT_CLOSED, METADATA_BYTES_PER_UNIT, SEND
 from headgate.broker.connection.bounds import FORGET_CLOSED_NS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.delayed_sends import DelayedSends
@@ -23,10 +23,12 @@ from headgate.engine.topic import Topic
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 from headgate.wire.codes import ServerError
-from headgate.wire.entry import checksum_ok, parse_metadata
+from headgate.wire.entry import checksum_ok
 from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.limits import METADATA_BYTES_MAX
 from headgate.wire.message_counts import check_message_count
 from headgate.wire.messages import BaseCommand, CommandSend
+from headgate.wire.metadata_head import head_of, metadata_bytes_of
 
 
 class ConnectionProducers:
@@ -80,8 +82,8 @@ class ConnectionProducers:
         self._connection = ENDED
         self.delays.forget_connection()
 
-    def send(self, command: BaseCommand, body: bytes | None) -> None:
-        """Carry out a SEND.
+    def send(self, command: BaseCommand, body: bytes | None) -> int:
+        """Carry out a SEND. Returns the work units of that.
 
         Raises:
             RemoteProtocolError: it breaks the protocol.
@@ -93,7 +95,7 @@ class ConnectionProducers:
             closed_ns = self._closed_ns.get(producer_id)
             if closed_ns is None or self._engine.now_ns - closed_ns > FORGET_CLOSED_NS:
                 raise RemoteProtocolError(f"SEND for producer {producer_id}, which does not exist")
-            return
+            return SEND
         producer, topic = connected
         if body is None:
             raise RemoteProtocolError("SEND without a message")
@@ -104,15 +106,22 @@ class ConnectionProducers:
             if topic.publishing.deduplication is not None:
                 # Else later SENDs would be stored, and this one a duplicate when it is sent again.
                 self.close_after_failure(producer_id)
-            return
+            return SEND
+        units = SEND
+        if len(body) > METADATA_BYTES_PER_UNIT:
+            metadata_bytes = metadata_bytes_of(body)
+            if metadata_bytes > METADATA_BYTES_MAX:
+                self._refuse_metadata(producer, sequence_id, metadata_bytes)
+                return SEND
+            units += metadata_bytes // METADATA_BYTES_PER_UNIT
         message_count = send.num_messages
         delay_ms = check_message_count(message_count, body, self._message_bytes_max)
         if delay_ms and not self.delays.admit(
             producer, topic, sequence_id, message_count, delay_ms
         ):
-            return
+            return units
         if topic.send_rules is not None and not self._keeps_rules(producer, topic, send, body):
-            return
+            return units
         highest_sequence_id = send.highest_sequence_id
         maximum = self._settings.maxPendingPublishRequestsPerConnection
         if send.is_chunk:
@@ -120,7 +129,7 @@ class ConnectionProducers:
             topic.may_have_chunks()
         if 0 < maximum <= self.pending_count:
             topic.publishing.park(producer, sequence_id, highest_sequence_id, message_count, body)
-            return
+            return units
         try:
             # A parked SEND counts once it is staged, unless its producer closes before.
             publish = topic.publishing.publish
@@ -128,6 +137,11 @@ class ConnectionProducers:
                 self.pending_count += 1
         except StorageError as error:
             self.send_refused(producer_id, sequence_id, str(error))
+        return units
+
+    def _refuse_metadata(self, producer: Producer, sequence_id: int, size_bytes: int) -> None:
+        text = f"Message metadata of {size_bytes} bytes: {METADATA_BYTES_MAX} are allowed"
+        self.refusals.refuse(producer, sequence_id, ServerError.NOT_ALLOWED_ERROR, text)
 
     def _keeps_rules(
         self, producer: Producer, topic: Topic, send: CommandSend, body: bytes
@@ -136,7 +150,7 @@ class ConnectionProducers:
         rules = topic.send_rules
         if rules is None:
             return True
-        if rules.encrypted and not parse_metadata(body).encryption_keys:
+        if rules.encrypted and not head_of(body).HasField("encryption_keys"):
             code, text = ServerError.METADATA_ERROR, "Messages must be encrypted"
         elif 0 < rules.message_bytes_max < len(body) and not send.is_chunk:
             code, text = ServerError.NOT_ALLOWED_ERROR, "Exceed maximum message size"

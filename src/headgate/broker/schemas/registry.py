@@ -20,6 +20,7 @@ from headgate.base.names import TopicName
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
+from headgate.broker.schemas.encoded_schemas import PIECE_PROPERTIES, EncodedSchemas
 from headgate.broker.schemas.fair_slots import FairSlots
 from headgate.broker.schemas.figures import SchemaFigures, SchemaOperation
 from headgate.broker.schemas.schema_room import SchemaUse, check_room
@@ -34,7 +35,7 @@ from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.schema import definition as definitions
 from headgate.schema.compatibility import TRANSITIVE, check_definition, incompatibility
-from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
+from headgate.schema.definition import DEFINITION_BYTES_MAX, PROPERTIES_MAX, Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.storage.metadata_writer import MetadataWriter
 
@@ -102,6 +103,7 @@ class SchemaRegistry:
         self._engine = host.engine
         self.figures = SchemaFigures(lambda name: host.catalog.namespace(name) is not None)
         self._index = VersionIndex(host.catalog)
+        self._encoded = EncodedSchemas(host.catalog)
         self._changes = KeyedMutex()
         self._checks = FairSlots(CHECKS_MAX, TENANT_CHECKS_MAX)
         self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[ref[SchemaRow], str]] = (
@@ -183,6 +185,20 @@ class SchemaRegistry:
         self.figures.done(name.namespace, SchemaOperation.GET, 0)
         return self._catalog.schema(name, version)
 
+    async def encoded(self, name: TopicName, row: SchemaRow) -> bytes:
+        """The message ``Schema`` of a version; many properties are encoded in slices."""
+        kept = self._encoded.kept(name, row)
+        if kept is not None:
+            return kept
+        steps = self._encoded.encode(name, row)
+        if len(row.properties) > PIECE_PROPERTIES:
+            return await self._in_slices(name, steps)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(bytes, end.value)
+
     # -- the admin API ---------------------------------------------------------------------
 
     async def add(self, name: TopicName, schema: Definition) -> int:
@@ -201,7 +217,7 @@ class SchemaRegistry:
         """The version of a definition, or :data:`UNKNOWN_VERSION`.
 
         Raises:
-            IncompatibleSchemaError: it is too large.
+            IncompatibleSchemaError: it is too large, or has too many properties.
             InvalidSchemaError: the definition is not well formed.
         """
         _check_size(schema)
@@ -314,7 +330,7 @@ class SchemaRegistry:
             )
         catalog = self._catalog
         use = SchemaUse(
-            of_topic=sum(row.size_bytes for row in catalog.schemas(name)),
+            of_topic=catalog.topic_schema_bytes[catalog.own_name(name)] if count else 0,
             of_tenant=catalog.tenant_schema_bytes[name.namespace.tenant],
             of_all=catalog.schema_bytes,
             tenants_count=len(catalog.tenant_schema_bytes),
@@ -393,6 +409,11 @@ class SchemaRegistry:
 
 
 def _check_size(schema: Definition) -> None:
+    count = len(schema.properties)
+    if count > PROPERTIES_MAX:
+        raise IncompatibleSchemaError(
+            f"The schema has {count} properties: {PROPERTIES_MAX} are allowed"
+        )
     size_bytes = schema.size_bytes
     if size_bytes > DEFINITION_BYTES_MAX:
         raise IncompatibleSchemaError(

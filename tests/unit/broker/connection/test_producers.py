@@ -10,13 +10,15 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, Position
+from headgate.base.units import KIB
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import ServerError
-from headgate.wire.entry import build_entry
-from headgate.wire.messages import MessageMetadata
+from headgate.wire.entry import LENGTH, build_entry
+from headgate.wire.limits import METADATA_BYTES_MAX
+from headgate.wire.messages import BaseCommand, MessageMetadata
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.publishing import in_order
 
@@ -452,3 +454,36 @@ async def test_chunks_of_a_message_share_a_sequence_id(world: World) -> None:
             client.write(head + body)
         await asyncio.sleep(1)
         assert world.broker.engine.topics[TOPIC].log.end == (3 if expected == 0 else 5)
+
+
+def metadata_of(size_bytes: int) -> bytes:
+    """An entry whose metadata has this size, of empty properties."""
+    data = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1).SerializeToString()
+    data += b"\x22\x00" * ((size_bytes - len(data)) // 2)
+    return LENGTH.pack(len(data)) + data
+
+
+@played()
+async def test_a_message_with_too_much_metadata_is_refused_in_its_turn(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    sent = [producer.send_nowait(b"before")]
+    producer.sequence_id += 1
+    too_long = producer.send_entry_nowait(producer.sequence_id, metadata_of(METADATA_BYTES_MAX + 9))
+    sent.append(producer.send_nowait(b"after"))
+    with pytest.raises(RefusedError, match=r"Message metadata of 10485.. bytes") as refused:
+        await too_long
+    assert refused.value.code == ServerError.NOT_ALLOWED_ERROR
+    assert [position.entry_id for position in await asyncio.gather(*sent)] == [0, 1]
+
+
+@played()
+async def test_metadata_counts_in_the_work_of_its_send(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    (port,) = (c.producer_port for c in world.broker.connections)
+    for size_bytes, units in ((100, 1), (64 * KIB, 64), (METADATA_BYTES_MAX, 1_024)):
+        command = BaseCommand()
+        command.send.producer_id = producer.producer_id
+        command.send.sequence_id = size_bytes
+        assert port.send(command, metadata_of(size_bytes)) in {units, units + 1}

@@ -17,10 +17,10 @@ from headgate.base.units import MIB
 from headgate.broker.schemas import registry as registry_module
 from headgate.broker.schemas.figures import SchemaOperation
 from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
-from headgate.broker.work.scheduler import JobClass
+from headgate.broker.work.scheduler import JobClass, Steps
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import SCHEMA_ROW_BYTES, TenantRow
-from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
+from headgate.schema.definition import DEFINITION_BYTES_MAX, PROPERTIES_MAX, Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
@@ -324,3 +324,47 @@ async def test_a_verdict_is_short_whatever_a_field_is_called(world: World) -> No
     with pytest.raises(IncompatibleSchemaError) as caught:
         await schemas.add(NAME, new)
     assert len(str(caught.value)) == registry_module.WHY_CHARACTERS_MAX
+
+
+@played()
+async def test_a_definition_with_too_many_properties_is_refused(world: World) -> None:
+    schemas = schemas_of(world)
+
+    def definition(count: int) -> Definition:
+        return Definition(SchemaType.STRING, b"", {f"k{number}": "" for number in range(count)})
+
+    assert await schemas.add(NAME, definition(PROPERTIES_MAX)) == 0
+    for check in (schemas.add, schemas.find_version, schemas.check_compatible):
+        with pytest.raises(IncompatibleSchemaError, match="1001 properties: 1000 are allowed"):
+            await check(NAME, definition(PROPERTIES_MAX + 1))
+
+
+@played()
+async def test_many_properties_are_encoded_in_slices_and_kept(world: World) -> None:
+    schemas = schemas_of(world)
+    await schemas.add(
+        NAME, Definition(SchemaType.STRING, b"", {f"k{number}": "" for number in range(1_000)})
+    )
+    row = schemas.get(NAME)
+    assert row is not None
+    jobs: list[str] = []
+    run = world.broker.work.run
+
+    async def watched(name: str, job_class: JobClass, steps: Steps) -> None:
+        jobs.append(name)
+        await run(name, job_class, steps)
+
+    world.broker.work.run = watched  # type: ignore[method-assign]
+    answers = await asyncio.gather(*(schemas.encoded(NAME, row) for _ in range(50)))
+    assert len({id(answer) for answer in answers}) <= registry_module.TENANT_CHECKS_MAX
+    before = len(jobs)
+    assert before >= 1
+    assert await schemas.encoded(NAME, row) == answers[0]
+    assert len(jobs) == before
+    few = Definition(SchemaType.STRING, b"", {"k": "v"})
+    await schemas.add(NAME, few)
+    row = schemas.get(NAME)
+    assert row is not None
+    before = len(jobs)
+    await schemas.encoded(NAME, row)
+    assert len(jobs) == before

@@ -51,7 +51,7 @@ function columns(growth) {
     { head: "At (UTC)", cell: (change) => clock(change.at) },
     {
       head: "What changed",
-      cell: (change) => html`${change.sentence}${isPointedOut(change, growth) && html` <strong class="before">before it grew</strong>`}`,
+      cell: (change) => html`${change.sentence}${isPointedOut(change, growth) && html` <strong class="before">before the backlog began</strong>`}`,
     },
     { head: "Concerns", cell: (change) => (change.level === "subscription" ? change.subscription : LEVELS[change.level]) },
   ];

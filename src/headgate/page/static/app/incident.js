@@ -51,7 +51,7 @@ export function Incident({ report }) {
     save(await incidentOf(report));
     setBusy(false);
   };
-  return html`<div class="incident"><span class="muted">Hand on</span>
+  return html`<div class="incident"><span class="muted">Share</span>
     <button type="button" onClick=${act} disabled=${isBusy} title="The report with its timeline and changes, the statistics and the version">Save this incident as JSON</button>
     <a href=${linkOf(report)}>Link to this hour</a> <${CopyButton} text=${linkOf(report)} label="the link to this hour" /></div>`;
 }

@@ -85,9 +85,10 @@ export function UseBar({ use, isOver }) {
 export function BreaksIn({ quota }) {
   const { secondsToBreach: seconds, secondsToBreachEarliest: earliest, secondsToBreachLatest: latest } = quota;
   if (quota.exceeded) return "exceeded";
-  const [from, to] = [duration(earliest), duration(latest)];
-  const band = latest == null ? `${from} at the earliest` : from === to ? "steady" : `${from} to ${to}`;
-  return html`${duration(seconds)}${earliest != null && html`<small class="muted">${band}</small>`}`;
+  const isSteady = latest != null && latest - earliest < 0.05 * seconds;
+  const to = latest == null ? "at the earliest" : `to ${duration(latest)}`;
+  const band = isSteady ? "steady" : `${duration(earliest)} ${to}`;
+  return html`${duration(seconds)} ${earliest != null && html`<small class="muted">${band}</small>`}`;
 }
 
 export function Legend() {

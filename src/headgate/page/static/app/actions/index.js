@@ -14,7 +14,7 @@ function Buttons({ actions, context, onDone }) {
   const shown = actions.filter(({ operation, isFor }) => (isOpen || allowed?.has(operation)) && (!isFor || isFor(context.report)));
   // An agent changes nothing at the cluster that it looks at.
   if (!shown.length || context.report.evidence === "inferred") return null;
-  return html`<p class="actions" role="group" aria-label="Actions"><span class="muted">${isOpen ? "Commands for" : "Change"}</span>
+  return html`<p class="actions" role="group" aria-label="Actions"><span class="muted">${isOpen ? "Show the command for" : "Change"}</span>
       ${shown.map((action) => html`<button type="button" key=${action.id} onClick=${() => setOpen(action)}>${action.name}…</button>`)}</p>
     ${open && html`<${Dialog} action=${open} context=${context} mayChange=${!isOpen} onClose=${() => setOpen(null)} onDone=${onDone} />`}`;
 }
