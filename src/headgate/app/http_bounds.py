@@ -391,9 +391,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Begin a request in its turn, unless its client is gone by then."""
 
         def begin() -> bool:
-            if not cycle.disconnected:
-                super(BoundedHttpProtocol, self)._start_asgi_task(cycle, app)
-            return not cycle.disconnected
+            if cycle.disconnected or self.transport.is_closing():
+                return False
+            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, app)
+            return True
 
         self._turns.start(begin)
 
