@@ -16,7 +16,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from headgate.admin.auditing import Asked, audit_entry
+from headgate.admin.auditing import READS, Asked, audit_entry
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import JSON, Call, Reply, Route, RouteTable
 from headgate.admin.shared_answers import SharedAnswers
@@ -117,7 +117,10 @@ class AdminApp:
         self._facade.check_allowed(
             identity, route.operation, resource, params.get("subscription", "")
         )
-        asked.body = await read_body(request)
+        # Nobody reads the body of a read. Else a client without credentials could hold requests to
+        # paths that need none, as long as a body may take.
+        if request.method not in READS:
+            asked.body = await read_body(request)
         call = Call(
             self._facade,
             self._clock,

@@ -172,12 +172,6 @@ async def send_parts(reply: Reply, scope: Scope, send: Send) -> None:
     parts = reply.parts
     if parts is None:
         raise RuntimeError("a reply without parts is sent whole")
-    if scope.get("http_version") == "1.0":  # knows no parts: its answer needs a length
-        body = b"".join([part async for part in parts])
-        headers.append((b"content-length", str(len(body)).encode()))
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-        return
     is_open: Callable[[], Any] = (
         scope.get("extensions", {}).get("headgate.is_open", {}).get("call", lambda: True)
     )

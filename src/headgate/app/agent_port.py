@@ -18,7 +18,8 @@ from headgate.app.tls.gates import WebGate
 from headgate.app.tls.refresh import TlsRefresh
 from headgate.app.web import WebServer
 from headgate.base.clock import Clock
-from headgate.base.units import NS_PER_S
+from headgate.base.units import MIB, NS_PER_S
+from headgate.broker.http_memory import HttpMemory
 from headgate.broker.tls_status import TlsStatus
 from headgate.policy.setting_info import NO_PORT
 from headgate.policy.settings import Settings
@@ -26,6 +27,10 @@ from headgate.storage.lanes import ThreadLane
 
 CONNECTIONS_MAX: Final = 256
 """Clients at the same time: the agent needs its file descriptors for the clusters."""
+
+MEMORY_BYTES_MAX: Final = 32 * MIB
+"""What all requests at the port may make the agent hold; answers about all clusters have a few
+hundred kilobytes."""
 
 
 class AgentPort:
@@ -71,7 +76,15 @@ class AgentPort:
         """Serve ``app`` from now on; ``stack`` ends that, and closes ``listener``."""
         connections = HttpConnections(self._settings, self._clock.monotonic_ns, bound="the agent")
         tls = None if self._tls is None else self._tls_port(self._tls, connections, stack)
-        server = await WebServer.start(app, listener, connections=connections, tls=tls)
+        memory = HttpMemory(
+            lambda: MEMORY_BYTES_MAX,
+            lambda: CONNECTIONS_MAX,
+            bytes_key="the agent's bound",
+            requests_key="the agent's bound",
+        )
+        server = await WebServer.start(
+            app, listener, memory=memory, connections=connections, tls=tls
+        )
         stack.push_async_callback(server.close)
 
     def _tls_port(

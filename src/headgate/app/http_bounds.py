@@ -3,7 +3,11 @@
 The size of a request's head is bounded, and the time for the request and for reading its response.
 Uvicorn leaves these bounds to a proxy. Without them a single client could fill the broker's memory
 with one header line, or hold connections and tasks for ever. What all connections hold together has
-a bound, too (:mod:`headgate.broker.http_memory`). Every refusal has a JSON body with a reason.
+a bound, too (:mod:`headgate.broker.http_memory`), and what they have of each turn of the event loop
+(:mod:`headgate.app.http_turns`). Every refusal has a JSON body with a reason.
+
+A client may send requests ahead. They are parsed in small pieces, and no more while some wait for
+the answer to an earlier one: a read of a quarter of a megabyte may have 14,000.
 
 A client may offer to change to another protocol (``Upgrade: h2c``, as the JDK's does by default).
 This class ignores the offer. Uvicorn would run the request without its body, and could not parse
@@ -14,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,12 +26,16 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_connections import HttpConnections
+from headgate.app.http_old import PlainAnswer
+from headgate.app.http_turns import HttpTurns, KeptBytes
 from headgate.base.web_hosts import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
 from headgate.wire.frame import TLS_RECORD
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from uvicorn._types import ASGI3Application
 
 HEAD_BYTES_MAX = 64 * 1024
@@ -42,6 +51,16 @@ UNREAD_BODY_BYTES_MAX = 64 * 1024
 """Bytes behind a head that carry nothing of a body: extensions of chunks, and trailers behind the
 last one. A few reads may exceed it. The parser keeps a trailer until it is whole."""
 
+PIECE_BYTES = 256
+"""Bytes that the parser gets at once: at most 14 requests, or 42 chunks of a body. It cannot be
+stopped amid them."""
+
+BODY_PIECE_BYTES = 16 * 1024
+"""Bytes of a body of known length that it gets at once."""
+
+SLICE_BYTES = 4 * 1024
+"""Bytes of a connection that are parsed before others have their turn; exceeded by one piece."""
+
 HEAD_TIMEOUT_S = 10.0
 """Time for the head, from the connection or from the head's first byte."""
 
@@ -55,8 +74,15 @@ A client that never reads would otherwise keep the response in memory."""
 READ_BYTES_PER_S_MIN = 16 * 1024
 """A client that reads a long response more slowly is disconnected, however regularly it reads."""
 
+LENGTH_DIGITS_MAX = 20
+"""Of a body's length. One with more digits begins with zeros, and is parsed in small pieces."""
+
 _OFFER = frozenset({b"upgrade", b"http2-settings"})
 """Headers that offer another protocol, and their names in ``Connection``."""
+
+
+def _ignored() -> None:
+    pass
 
 
 class _Transport:
@@ -64,10 +90,38 @@ class _Transport:
 
     uvloop's raises. With requests behind the one that is answered, uvicorn does not know that its
     client is gone, and would log a traceback for each such connection.
+
+    It reads nothing while uvicorn pauses it, nor while there are bytes to parse.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
+        self._is_paused = self._has_kept = self._is_stopped = False
+        self.on_resume: Callable[[], None] = _ignored
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        self._set_reading()
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        self._set_reading()
+        self.on_resume()
+
+    def keep(self, has_kept: bool) -> None:
+        """Whether there are bytes to parse."""
+        self._has_kept = has_kept
+        self._set_reading()
+
+    def _set_reading(self) -> None:
+        is_stopped = self._is_paused or self._has_kept
+        if is_stopped == self._is_stopped or self._transport.is_closing():
+            return
+        self._is_stopped = is_stopped
+        if is_stopped:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def write(self, data: bytes) -> None:
         if not self._transport.is_closing():
@@ -109,10 +163,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _is_counted = False
     _peer_certificate: dict[str, Any] | None = None
     _limit_s = HEAD_TIMEOUT_S
+    turns: HttpTurns | None = None
+    """Shared by all connections of a loop; a subclass has it."""
+    _turns: HttpTurns
+    _reading: _Transport
+    _kept: KeptBytes
+    """Bytes to parse."""
     _data = b""
     """The bytes in the parser."""
-    _unread = b""
-    """Bytes to parse next, before any that arrive."""
+    _content_left = 0
+    """Bytes of a body of known length that are not parsed."""
     _declined: bytes | None = None
     """The head of the present request without its offer, until it is parsed again."""
 
@@ -122,7 +182,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast(asyncio.Transport, _Transport(transport)))
+        self._reading, self._kept = _Transport(transport), KeptBytes()
+        self._turns = self.turns or HttpTurns(self.loop, time.perf_counter)
+        super().connection_made(cast(asyncio.Transport, self._reading))
+        self._reading.on_resume = self._go_on
         if not self.admit(transport):
             transport.abort()
             return
@@ -139,13 +202,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self._stop_write_timer()
+        self._turns.leave(self)
+        self._kept.clear()
         if self._is_counted and self.others is not None:
             self._is_counted = False
             self.others.left(self._address)
         if self.memory is not None:
             self.memory.hold(self, 0)
             if self._requests:
-                self.memory.end()
+                self.memory.end(self._address)
         self._requests = 0
         super().connection_lost(exc)
         self._break_circles()
@@ -154,6 +219,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Let a reference count free this connection and its requests: the collector no longer
         visits what lived for a tenth of a second. A request that is still served ends by itself."""
         self._unset_keepalive_if_required()
+        self._reading.on_resume = _ignored
         self.pipeline.clear()
         self.cycle = self.scope = None  # type: ignore[assignment]
 
@@ -182,9 +248,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if not self._requests:
                 self._content_bytes = 0
                 if self.memory is not None:
-                    self.memory.end()
+                    self.memory.end(self._address)
             self._hold()
         super().on_response_complete()
+        self._go_on()
         if self._write_timer is None:
             self._patience_s = WRITE_TIMEOUT_S
             if self.transport.get_write_buffer_size():
@@ -214,6 +281,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         writes is dropped and does not fail."""
         if self.cycle is not None:
             self.cycle.disconnected = True
+        self._kept.clear()
         self.transport.abort()
 
     # -- what it holds -----------------------------------------------------------------------
@@ -222,6 +290,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.memory is None:
             return
         held_bytes = self._requests * REQUEST_BYTES + self._content_bytes + self._unread_bytes
+        held_bytes += self._kept.held_bytes
         if self._in_head:
             held_bytes += self._long_head_bytes()
         self.memory.hold(self, held_bytes)
@@ -242,6 +311,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         application then finds its client gone."""
         if self.transport.is_closing():
             return
+        self._kept.clear()
         if self.pipeline:  # the answer to an earlier request may have begun
             self._abort()
             return
@@ -277,11 +347,56 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     # -- the request -----------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        while data:
-            self._data, self._unread = data, b""
-            self._receive(data)
-            data = self._unread
+        self._kept.add(data)
+        if self._may_parse():
+            self._turns.parse(self)
+        self._settle()
+
+    def parse_some(self) -> bool:
+        """Parse a slice of what has arrived; returns whether there is another to be parsed now."""
+        left_bytes = SLICE_BYTES
+        while left_bytes > 0 and self._may_parse():
+            self._data = self._kept.take(self._piece_bytes())
+            left_bytes -= len(self._data)
+            self._receive(self._data)
         self._data = b""
+        self._settle()
+        return self._may_parse()
+
+    def _may_parse(self) -> bool:
+        """Whether there are bytes, and no requests that wait, nor too much of a body."""
+        is_waiting = self.flow.read_paused or self.pipeline or self.transport.is_closing()
+        return bool(self._kept) and not is_waiting
+
+    def _piece_bytes(self) -> int:
+        if self._in_body and self._declined is None and self._content_left:
+            return min(self._content_left, BODY_PIECE_BYTES)
+        return PIECE_BYTES
+
+    def _settle(self) -> None:
+        """Charge what is left to parse; read no more before it is parsed."""
+        if self.transport.is_closing():
+            self._kept.clear()
+        self._hold()
+        self._reading.keep(bool(self._kept))
+
+    def _go_on(self) -> None:
+        """What kept the connection from parsing may be over."""
+        if self._may_parse():
+            self._turns.parse_later(self)
+        elif self._kept:
+            self._settle()
+
+    def _start_asgi_task(self, cycle: Any, app: ASGI3Application) -> None:
+        """Begin a request in its turn, unless its client is gone by then."""
+
+        def begin() -> bool:
+            if cycle.disconnected or self.transport.is_closing():
+                return False
+            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, app)
+            return True
+
+        self._turns.start(begin)
 
     def _receive(self, data: bytes) -> None:
         self._just_begun = False
@@ -326,7 +441,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             # without one.
             "headgate.peer_certificate": self._peer_certificate,  # type: ignore[dict-item]
         }
-        self._head_bytes = self._headers_count = self._parsed_bytes = 0
+        self._head_bytes = self._headers_count = self._parsed_bytes = self._content_left = 0
         self._in_head = self._just_begun = True
         self._in_body = False
         if self._timer is None:
@@ -338,6 +453,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if not self._in_head:
             return
         self._headers_count += 1
+        if (
+            name.lower() == b"content-length"
+            and value.isdigit()
+            and len(value) <= LENGTH_DIGITS_MAX
+        ):
+            self._content_left = int(value)
         if self._headers_count <= HEADERS_MAX:
             self._parsed_bytes += len(name) + len(value) + HEADER_BYTES
             super().on_header(name, value)
@@ -360,7 +481,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._content_bytes += self._long_head_bytes()
         if self.memory is not None:
             if self._requests == 1:
-                refusal = self.memory.begin()
+                refusal = self.memory.begin(self._address)
             self._hold()
         if self.transport.is_closing():
             refusal = "The connection ends"  # it was told: what it asked must not be done
@@ -368,15 +489,25 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if refusal:
             self.app = _refusing(refusal)
         try:
-            super().on_headers_complete()
+            self._begin_cycle()
         finally:
             self.app = served
+
+    def _begin_cycle(self) -> None:
+        if self.parser.get_http_version() != "1.0":
+            super().on_headers_complete()
+            return
+        plain = PlainAnswer(cast(Any, self.app))
+        self.app = cast(Any, plain)
+        super().on_headers_complete()
+        plain.cycle = self.cycle
 
     def on_body(self, body: bytes) -> None:
         """Some bytes of a body. The application holds them until it has answered; those that come
         after its answer are dropped."""
         super().on_body(body)
         self._empty_bytes = 0
+        self._content_left = max(0, self._content_left - len(body))
         if self.cycle is None or self.cycle.response_complete:
             return
         self._content_bytes += len(body)
@@ -403,7 +534,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
             return
         self._declined = None
-        self._unread = head + self._data[stopped.args[0] :]
+        self._kept.put_back(head + self._data[stopped.args[0] :])
         self.parser = type(self.parser)(self)
 
     def _head_without_offer(self) -> bytes:
@@ -430,7 +561,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _read_timed_out(self) -> None:
         self._timer = None
-        if self.flow.read_paused:
+        if self.flow.read_paused or self._kept:
             self._wait(self._limit_s)
         elif self._in_head and self._requests:
             self._abort()  # an answer now would be taken for that to an earlier request

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
 
 from headgate.app.web_guard import NoteRefusal
 from headgate.broker.connection.address_counts import AddressCounts, CountBounds
 from headgate.broker.connection.bounded_lines import BoundedLines
+from headgate.broker.http_memory import ADDRESS_PART
 from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.web")
-
-ADDRESS_PART: Final = 2
-"""One address may have this part of all connections: behind it may be a proxy of many clients."""
 
 
 class HttpConnections:

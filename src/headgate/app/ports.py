@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from headgate.app.http_connections import HttpConnections
+from headgate.app.http_turns import HttpTurns
 from headgate.app.listeners import (
     BACKLOG_CONNECTIONS_MAX,
     advertised_host,
@@ -155,6 +157,7 @@ class Ports:
             admit=admit,
             memory=broker.http_memory,
             connections=connections,
+            turns=HttpTurns(broker.loop, time.perf_counter),
         )
         plain = self._listeners.get("webServicePort")
         if plain is not None:

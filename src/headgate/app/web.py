@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.http_bounds import BoundedHttpProtocol
 from headgate.app.http_connections import HttpConnections
+from headgate.app.http_turns import HttpTurns
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
 from headgate.app.tls.entry import TlsPort
 from headgate.base.errors import InvariantError, invariant
@@ -134,14 +136,23 @@ class WebServer:
         memory: HttpMemory | None = None,
         connections: HttpConnections | None = None,
         tls: TlsPort | None = None,
+        turns: HttpTurns | None = None,
     ) -> WebServer:
         """Serve ``app`` on a listening socket, and close the socket with the server. A connection
         that ``admit`` rejects is ended at once. ``memory`` bounds what all requests hold,
-        ``connections`` their number. With ``tls`` each connection begins with a handshake."""
+        ``connections`` their number, ``turns`` what they have of each turn of the loop; the ports
+        of one loop share these. With ``tls`` each connection begins with a handshake."""
+        if turns is None:
+            turns = HttpTurns(asyncio.get_running_loop(), time.perf_counter)
         protocol = type(
             "Http",
             (BoundedHttpProtocol,),
-            {"admit": staticmethod(admit), "memory": memory, "others": connections},
+            {
+                "admit": staticmethod(admit),
+                "memory": memory,
+                "others": connections,
+                "turns": turns,
+            },
         )
 
         def after_handshake(**arguments: Any) -> asyncio.BaseProtocol:

@@ -3,7 +3,7 @@
 It counts the bytes of bodies that arrived, of answers that are being made, and of answers that
 their clients have not read. Above the bound the connection that holds most ends, and a request with
 a large answer waits for its turn, or is refused. A client that holds little is not refused because
-of others that hold much.
+of others that hold much, nor are all because of one address with very many requests.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from headgate.base.units import KIB, MIB
+from headgate.broker.connection.address_counts import AddressCounts, CountBounds
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 
@@ -22,6 +23,10 @@ logger = logging.getLogger("headgate.web")
 
 REQUEST_BYTES: Final = 4 * KIB
 """What a request takes beside its body: its head as parsed, its task."""
+
+ADDRESS_PART: Final = 2
+"""One address may have this part of all requests at the same time, and of all connections to the
+web ports: behind it may be a proxy of many clients."""
 
 ANSWER_WAIT_S: Final = 10.0
 """How long a request with a large answer waits for memory before it is refused."""
@@ -47,7 +52,17 @@ class HttpHolder(Protocol):
 class HttpMemory:
     """What all requests of one broker hold, and its bounds."""
 
-    def __init__(self, bytes_max: Callable[[], int], requests_max: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        bytes_max: Callable[[], int],
+        requests_max: Callable[[], int],
+        *,
+        bytes_key: str = "headgateHttpMemoryMB",
+        requests_key: str = "maxConcurrentHttpRequests",
+    ) -> None:
+        """The keys are what sets the bounds, as refusals name it."""
+        self._bytes_key = bytes_key
+        self._requests_key = requests_key
         self._bytes_max = bytes_max
         self._requests_max = requests_max
         self._by_holder: dict[HttpHolder, int] = {}
@@ -56,8 +71,7 @@ class HttpMemory:
         self._answers_bytes = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.held_bytes = 0
-        self.running = 0
-        """Connections with a request that is not answered."""
+        self._running = AddressCounts(by_network=True)
         self.ended_count = 0
         """Connections ended because all together held too much."""
         self.refused_count = 0
@@ -72,22 +86,29 @@ class HttpMemory:
 
     # -- requests ----------------------------------------------------------------------------
 
-    def begin(self) -> str:
-        """Count a connection that begins to have requests; returns why this one is refused, or
-        nothing. :meth:`end` follows in either case."""
-        self.running += 1
+    @property
+    def running(self) -> int:
+        """Connections with a request that is not answered."""
+        return self._running.total
+
+    def begin(self, address: str) -> str:
+        """Count a connection from ``address`` that begins to have requests; returns why this one is
+        refused, or nothing. :meth:`end` follows in either case."""
         requests_max = self._requests_max()
-        if self.running <= requests_max:
+        bounds = CountBounds(requests_max, max(1, requests_max // ADDRESS_PART))
+        exceeded = self._running.exceeded(address, bounds)
+        self._running.add(address)
+        if not exceeded:
             return ""
         self.refused_count += 1
         return (
-            f"The broker answers {requests_max} requests at the same time"
-            " (maxConcurrentHttpRequests): try again later"
+            f"Too many requests at the same time: {self._requests_key} allows {exceeded}."
+            " Try again later"
         )
 
-    def end(self) -> None:
-        """A connection has no requests any more."""
-        self.running -= 1
+    def end(self, address: str) -> None:
+        """A connection from ``address`` has no requests any more."""
+        self._running.remove(address)
 
     # -- what connections hold ---------------------------------------------------------------
 
@@ -114,7 +135,7 @@ class HttpMemory:
         self.ended_count += 1
         reason = (
             f"This connection holds {held_bytes} bytes of requests and unread answers, more than"
-            f" any other, and all together more than {self._bytes_max()} (headgateHttpMemoryMB)"
+            f" any other, and all together more than {self._bytes_max()} ({self._bytes_key})"
         )
         if self.ended_count <= ENDED_LINES_MAX:
             logger.warning("a connection to the web port ends: %s", reason)
@@ -151,7 +172,7 @@ class HttpMemory:
                 raise RefusalError(
                     503,
                     f"The answer needs about {size_bytes} bytes, and other requests take the"
-                    f" {self._bytes_max()} that there are (headgateHttpMemoryMB): try again later",
+                    f" {self._bytes_max()} that there are ({self._bytes_key}): try again later",
                 ) from error
             raise
 

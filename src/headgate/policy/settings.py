@@ -111,14 +111,16 @@ class Settings(SubscriptionSettings):
     headgateHttpMemoryMB: int = setting(
         64,
         "Megabytes that all requests at the web port together may make the broker hold: bodies, "
-        "answers in the making, answers that clients do not read. Beyond it the connection that "
-        "holds most ends, and requests with large answers wait or are refused (503).",
+        "requests sent ahead, answers in the making, answers that clients do not read. Beyond it "
+        "the connection that holds most ends, and requests with large answers wait or are refused "
+        "(503).",
         dynamic=True,
         minimum=8,
     )
     maxConcurrentHttpRequests: int = setting(
         1_024,
-        "Requests at the web port that are answered at the same time; more are refused (503).",
+        "Requests at the web port that are answered at the same time, half of them at most from "
+        "one address; more are refused (503).",
         dynamic=True,
         minimum=1,
     )

@@ -169,3 +169,16 @@ def test_only_http_is_served(broker: FakeFacade) -> None:
 
     with pytest.raises(RuntimeError, match="websocket"):
         asyncio.run(app({"type": "websocket"}, nothing, nothing))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_read_does_not_wait_for_a_body(broker: FakeFacade, method: str) -> None:
+    """Else a client without credentials could hold requests for half a minute each."""
+    app = AdminApp(broker, broker.clock)
+    scope = {"type": "http", "method": method, "path": "/admin/v2/brokers/ready", "headers": []}
+
+    async def receive() -> Message:
+        raise AssertionError("nobody reads the body")
+
+    reply = asyncio.run(app.respond(Request(scope, receive)))
+    assert reply.status == (200 if method == "GET" else 405)

@@ -141,18 +141,6 @@ def reply(parts: Iterator[bytes]) -> Reply:
     return Reply(200, b"", "application/json", parts=each())
 
 
-def test_an_old_client_gets_the_length() -> None:
-    sent: list[Any] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    scope = {**SCOPE, "http_version": "1.0"}
-    asyncio.run(send_parts(reply(iter([b"ab", b"c"])), scope, send))
-    assert (b"content-length", b"3") in sent[0]["headers"]
-    assert sent[1:] == [{"type": "http.response.body", "body": b"abc"}]
-
-
 def test_nothing_is_made_for_a_client_that_is_gone() -> None:
     sent: list[Any] = []
     made: list[int] = []

@@ -3,13 +3,18 @@ it."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from headgate.agent.configuration import TLS_KEYS, PortSettings
-from headgate.app.agent_port import AgentPort
+from headgate.app.agent_port import MEMORY_BYTES_MAX, AgentPort
+from headgate.app.web import WebServer
 from headgate.base.errors import InputError
+from headgate.broker.http_memory import HttpMemory
 from headgate.testing import ManualClock
 from tests.trial_certificates import Trial
 
@@ -42,3 +47,37 @@ def test_what_cannot_be_used_stops_the_start(
     tls = tls_of(Trial(tmp_path)) | {key: text}
     with pytest.raises(InputError, match=sentence.replace("=/", "[=: ]+/")):
         AgentPort.open(PortSettings(tls=tls), ManualClock())
+
+
+def test_what_requests_hold_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """12 connections without credentials took 400 MB of an agent."""
+    given: list[HttpMemory] = []
+
+    class Server:
+        async def close(self) -> None:
+            return None
+
+    async def start(*_: Any, memory: HttpMemory, **__: Any) -> Server:
+        given.append(memory)
+        return Server()
+
+    async def serve() -> None:
+        port = AgentPort.open(PortSettings(), ManualClock())
+        async with AsyncExitStack() as stack:
+            await port.serve(cast(Any, None), cast(Any, None), stack)
+
+    monkeypatch.setattr(WebServer, "start", start)
+    asyncio.run(serve())
+    (memory,) = given
+
+    class Connection:
+        reason = ""
+
+        def end_for_memory(self, reason: str) -> None:
+            self.reason = reason
+
+    one = Connection()
+    memory.hold(one, MEMORY_BYTES_MAX)
+    assert not one.reason
+    memory.hold(one, MEMORY_BYTES_MAX + 1)
+    assert "the agent's bound" in one.reason

@@ -37,7 +37,7 @@ def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
     memory.hold(one, 64 * MIB)
     settings.set("headgateHttpMemoryMB", "8")
     settings.set("maxConcurrentHttpRequests", "1")
-    assert [memory.begin(), bool(memory.begin())] == ["", True]
+    assert [memory.begin(""), bool(memory.begin(""))] == ["", True]
     assert not one.reason
     memory.hold(one, 64 * MIB + 1)
     assert one.reason
@@ -54,11 +54,14 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 def test_more_requests_than_allowed_are_refused_until_others_end() -> None:
     memory = memory_of()
-    assert [memory.begin(), memory.begin()] == ["", ""]
-    assert "2 requests at the same time (maxConcurrentHttpRequests)" in memory.begin()
-    memory.end()
-    memory.end()
-    assert memory.begin() == ""
+    assert [memory.begin(""), memory.begin("")] == ["", ""]
+    assert memory.begin("") == (
+        "Too many requests at the same time: maxConcurrentHttpRequests allows 2 in all."
+        " Try again later"
+    )
+    memory.end("")
+    memory.end("")
+    assert memory.begin("") == ""
     assert (memory.running, memory.refused_count) == (2, 1)
 
 
@@ -210,3 +213,26 @@ def test_only_the_first_ended_connections_are_logged(caplog: pytest.LogCaptureFi
             memory.hold(Connection(), 2_000)
     assert len(caplog.records) == ENDED_LINES_MAX
     assert memory.ended_count == 2 * ENDED_LINES_MAX
+
+
+def test_one_address_has_half_of_the_requests() -> None:
+    """1,024 connections of one address refused all requests of everybody."""
+    memory = memory_of(requests_max=4)
+    one, same, other = "/10.0.0.1:1", "/10.0.0.1:2", "/10.0.0.2:1"
+    assert [memory.begin(one), memory.begin(same)] == ["", ""]
+    assert "allows 2 from one address" in memory.begin(one)
+    memory.end(one)
+    assert [memory.begin(other), memory.begin(other)] == ["", ""]
+    assert "allows 4 in all" in memory.begin("/10.0.0.3:1")
+    memory.end("/10.0.0.3:1")
+    memory.end(one)
+    assert memory.begin(one) == ""
+
+
+def test_refusals_name_what_sets_the_bound() -> None:
+    """An agent has none of the broker's keys."""
+    memory = HttpMemory(lambda: 1_000, lambda: 0, bytes_key="one bound", requests_key="another")
+    assert "another allows 0 in all" in memory.begin("")
+    one = Connection()
+    memory.hold(one, 1_001)
+    assert "(one bound)" in one.reason

@@ -1,0 +1,137 @@
+"""Shares the event loop among the connections to the web ports.
+
+A read may bring thousands of requests, and one turn of the loop may serve hundreds of reads. What
+is parsed in one turn has a bound, whatever arrived, and so has the number of requests that begin.
+The rest waits for later turns, in which other callbacks of the loop have their time, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+TURN_S: Final = 0.008
+"""Time for parsing in one turn of the loop; a slice of one connection may exceed it."""
+
+STARTS_MAX: Final = 16
+"""Requests that begin in one turn: a short one is answered in half a millisecond."""
+
+
+class Parses(Protocol):
+    """A connection with bytes to parse."""
+
+    def parse_some(self) -> bool:
+        """Parse one slice; returns whether there is another that can be parsed now."""
+
+
+class KeptBytes:
+    """Bytes that arrived and are not parsed."""
+
+    __slots__ = ("_reads", "held_bytes")
+
+    def __init__(self) -> None:
+        self._reads: deque[memoryview[int]] = deque()
+        self.held_bytes = 0
+        """How many there are. They take at most twice as much: a read is kept whole at first."""
+
+    def __bool__(self) -> bool:
+        return bool(self._reads)
+
+    def add(self, data: bytes) -> None:
+        """Behind all others."""
+        if data:
+            self._reads.append(memoryview(data))
+            self.held_bytes += len(data)
+
+    def put_back(self, data: bytes) -> None:
+        """Before all others."""
+        if data:
+            self._reads.appendleft(memoryview(data))
+            self.held_bytes += len(data)
+
+    def take(self, size_max: int) -> bytes:
+        """The first ones: at most ``size_max``, and not beyond one read."""
+        read = self._reads.popleft()
+        taken, rest = bytes(read[:size_max]), read[size_max:]
+        if rest:
+            is_small = 2 * len(rest) < len(read.obj)  # type: ignore[arg-type]  # bytes
+            self._reads.appendleft(memoryview(bytes(rest)) if is_small else rest)
+        self.held_bytes -= len(taken)
+        return taken
+
+    def clear(self) -> None:
+        """Drop them all."""
+        self._reads.clear()
+        self.held_bytes = 0
+
+
+class HttpTurns:
+    """The turns of one loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float]) -> None:
+        """``now_s`` moves within a turn, other than the time of uvloop."""
+        self._loop = loop
+        self._now_s = now_s
+        self._to_parse: OrderedDict[Parses, None] = OrderedDict()
+        self._to_start: deque[Callable[[], bool]] = deque()
+        self._used_s = 0.0
+        self._started = 0
+        self._is_armed = False
+
+    def parse(self, connection: Parses) -> None:
+        """Let a connection parse now, or in its turn if others wait or this turn is used up."""
+        self._arm()
+        if self._to_parse:
+            self._to_parse[connection] = None
+            return
+        while self._has_time():
+            if not self._parse_slice(connection):
+                return
+        self._to_parse[connection] = None
+
+    def parse_later(self, connection: Parses) -> None:
+        """Let it parse in its turn."""
+        self._arm()
+        self._to_parse[connection] = None
+
+    def leave(self, connection: Parses) -> None:
+        """It has ended."""
+        self._to_parse.pop(connection, None)
+
+    def start(self, begin: Callable[[], bool]) -> None:
+        """Begin a request now or in its turn. ``begin`` returns whether it still had to."""
+        self._arm()
+        if self._to_start or self._started >= STARTS_MAX:
+            self._to_start.append(begin)
+        else:
+            self._started += begin()
+
+    def _has_time(self) -> bool:
+        return self._used_s < TURN_S
+
+    def _parse_slice(self, connection: Parses) -> bool:
+        begun_s = self._now_s()
+        try:
+            return connection.parse_some()
+        finally:
+            self._used_s += self._now_s() - begun_s
+
+    def _arm(self) -> None:
+        """See to it that the next turn of the loop has its own bounds."""
+        if not self._is_armed:
+            self._is_armed = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_armed = False
+        self._used_s, self._started = 0.0, 0
+        if self._to_parse or self._to_start:
+            self._arm()  # first: a failure must not hold up the others
+        while self._to_start and self._started < STARTS_MAX:
+            self._started += self._to_start.popleft()()
+        while self._to_parse and self._has_time():
+            connection, _ = self._to_parse.popitem(last=False)
+            if self._parse_slice(connection):
+                self._to_parse[connection] = None
