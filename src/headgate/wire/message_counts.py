@@ -8,14 +8,12 @@ and which consumers use.
 
 from __future__ import annotations
 
-import struct
-
 from google.protobuf.message import DecodeError
 
 from headgate.wire.delivery_time import DELAY_TAG, delay_ms_of
 from headgate.wire.entry import MAGIC_CHECKSUM, locate
 from headgate.wire.errors import RemoteProtocolError
-from headgate.wire.metadata_head import parse_head
+from headgate.wire.metadata_head import START_BYTES, parse_head, unpack_start
 
 BATCHED_MESSAGE_BYTES_MIN = 6
 """Least bytes of a message in a batch: the size of its metadata (4) and, in that, the size of its
@@ -23,13 +21,6 @@ payload (2)."""
 
 _COUNT_TAG = 0x58
 """The byte before ``num_messages_in_batch`` (field 11, a varint) in the metadata."""
-
-_HEAD = struct.Struct(">H4xI")
-"""The usual beginning of an entry: the magic number, the checksum, the size of the metadata."""
-
-_HEAD_BYTES = _HEAD.size
-
-_unpack_head = _HEAD.unpack_from
 
 
 def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> int:
@@ -43,9 +34,9 @@ def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> int:
     Raises:
         RemoteProtocolError: the entry holds more or fewer messages, or cannot hold so many.
     """
-    magic, metadata_bytes = _unpack_head(body) if len(body) >= _HEAD_BYTES else (0, 0)
+    magic, metadata_bytes = unpack_start(body) if len(body) >= START_BYTES else (0, 0)
     if magic == MAGIC_CHECKSUM:
-        start = _HEAD_BYTES
+        start = START_BYTES
         end = start + metadata_bytes
     else:
         _, _, start, end = locate(body)

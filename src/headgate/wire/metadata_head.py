@@ -7,6 +7,7 @@ them. The parser passes over what a head does not declare, at 2 ns a byte at mos
 
 from __future__ import annotations
 
+import struct
 from typing import Final, NamedTuple, cast
 
 from google.protobuf.descriptor_pb2 import (
@@ -19,7 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.wire.entry import locate
+from headgate.wire.entry import MAGIC_CHECKSUM, locate
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import KeyValue, MessageMetadata
 
@@ -48,6 +49,11 @@ _FIELDS: Final = frozenset(
 """The fields of ``MessageMetadata`` that a head has."""
 
 _PACKAGE: Final = "headgate.head"
+
+_START: Final = struct.Struct(">H4xI")
+START_BYTES: Final = _START.size
+unpack_start = _START.unpack_from
+"""The usual beginning of an entry: the magic number, the checksum, the size of the metadata."""
 
 FIELDS_MAX: Final = 1_024
 """Fields of a metadata that :func:`properties_and_keys` looks at: about a millisecond."""
@@ -125,11 +131,15 @@ def head_of(body: bytes) -> MessageMetadata:
 
 
 def metadata_bytes_of(body: bytes) -> int:
-    """Size of an entry's metadata.
+    """Size of an entry's metadata. Costs 0.2 us for an entry that begins with its checksum, as
+    those of clients do.
 
     Raises:
         RemoteProtocolError: the entry is too short.
     """
+    magic, size = unpack_start(body) if len(body) >= START_BYTES else (0, 0)
+    if magic == MAGIC_CHECKSUM and size <= len(body) - START_BYTES:
+        return size
     layout = locate(body)
     return layout.payload_start - layout.metadata_start
 
