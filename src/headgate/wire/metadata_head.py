@@ -137,7 +137,9 @@ def metadata_bytes_of(body: bytes) -> int:
     Raises:
         RemoteProtocolError: the entry is too short.
     """
-    magic, size = unpack_start(body) if len(body) >= START_BYTES else (0, 0)
+    magic, size = (0, 0)
+    if len(body) >= START_BYTES:
+        magic, size = unpack_start(body)
     if magic == MAGIC_CHECKSUM and size <= len(body) - START_BYTES:
         return size
     layout = locate(body)
