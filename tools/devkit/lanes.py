@@ -82,7 +82,7 @@ LANES: Final = (
     TestLane(
         "page",
         ("tests/page",),
-        budget_s=250,
+        budget_s=100,
         limit_s=900,
         # A test waits for the browser, and the browser for the test.
         processes=2,
