@@ -4,6 +4,7 @@ simulations and faults take other seeds from the command line."""
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -20,6 +21,12 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("headgate")
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # So a shell starts what runs in the background, and processes that tests start inherit it:
+    # Ctrl-C would not end them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
