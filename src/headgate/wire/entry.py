@@ -146,9 +146,17 @@ def parse_metadata(body: bytes) -> MessageMetadata:
 
     Raises :class:`RemoteProtocolError` if it is invalid or lacks a required field.
     """
+    return metadata_by(_parse_metadata, body)
+
+
+def metadata_by(parse: Callable[[bytes], MessageMetadata], body: bytes) -> MessageMetadata:
+    """What a parser makes of an entry's metadata.
+
+    Raises :class:`RemoteProtocolError` if it is invalid or lacks a required field.
+    """
     layout = locate(body)
     try:
-        metadata = _parse_metadata(body[layout.metadata_start : layout.payload_start])
+        metadata = parse(body[layout.metadata_start : layout.payload_start])
     except DecodeError as error:
         raise RemoteProtocolError(f"entry holds no valid message metadata: {error}") from error
     if not metadata.IsInitialized():

@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from headgate.wire.entry import MAGIC_CHECKSUM, locate
+from headgate.wire.entry import MAGIC_CHECKSUM, locate, metadata_by
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import KeyValue, MessageMetadata
 
@@ -120,14 +120,7 @@ def head_of(body: bytes) -> MessageMetadata:
     Raises:
         RemoteProtocolError: the metadata is invalid or lacks a required field.
     """
-    layout = locate(body)
-    try:
-        head = parse_head(body[layout.metadata_start : layout.payload_start])
-    except DecodeError as error:
-        raise RemoteProtocolError(f"entry holds no valid message metadata: {error}") from error
-    if not head.IsInitialized():
-        raise RemoteProtocolError("message metadata lacks a required field")
-    return head
+    return metadata_by(parse_head, body)
 
 
 def metadata_bytes_of(body: bytes) -> int:

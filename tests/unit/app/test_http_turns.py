@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -29,17 +30,16 @@ class Connection:
         return self.slices > 0
 
 
+def ticking(step_s: float) -> Callable[[], float]:
+    """A clock that goes on by a step each time that somebody looks."""
+    looks = itertools.count(1)
+    return lambda: next(looks) * step_s
+
+
 def run(story: Callable[[HttpTurns], Coroutine[Any, Any, None]], slice_s: float = TURN_S) -> None:
     loop = SimLoop(ManualClock())
-    now_s = 0.0
-
-    def looked() -> float:
-        nonlocal now_s
-        now_s += slice_s
-        return now_s
-
     try:
-        loop.run_until_complete(story(HttpTurns(loop, looked)))
+        loop.run_until_complete(story(HttpTurns(loop, ticking(slice_s))))
     finally:
         loop.close()
 
@@ -203,22 +203,16 @@ def test_a_connection_that_ends_for_memory_is_parsed_no_more() -> None:
 
 def test_what_all_connections_have_of_one_turn_is_bounded() -> None:
     """Each of a hundred reads was parsed whole in one turn: the binary port waited for 19 s."""
-    ticks = 0
     begun = 0
 
-    def now_s() -> float:
-        nonlocal ticks
-        ticks += 1
-        return ticks / 2_000  # half a millisecond each time that somebody looks
-
-    async def count(scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         nonlocal begun
         begun += 1
         await _answer(scope, receive, send)
 
     async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
-        turns = HttpTurns(protocol.loop, now_s)
-        made = [connect(protocol.loop, count, turns=turns) for _ in range(100)]
+        turns = HttpTurns(protocol.loop, ticking(0.0005))
+        made = [connect(protocol.loop, answer, turns=turns) for _ in range(100)]
         for one, _ in made:
             one.data_received(SHORTEST * 3)
         assert 0 < sum(one.cycle is not None for one, _ in made) < 20
@@ -236,16 +230,10 @@ def test_what_all_connections_have_of_one_turn_is_bounded() -> None:
 
 
 def test_a_body_of_short_chunks_is_parsed_in_slices() -> None:
-    turns_count = 0
     chunks = 50_000
 
-    def now_s() -> float:
-        nonlocal turns_count
-        turns_count += 1
-        return turns_count / 500
-
     async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
-        one, one_wire = connect(protocol.loop, turns=HttpTurns(protocol.loop, now_s))
+        one, one_wire = connect(protocol.loop, turns=HttpTurns(protocol.loop, ticking(0.002)))
         one.data_received(
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
             + b"1\r\na\r\n" * chunks
