@@ -165,6 +165,11 @@ SUBSCRIPTIONS_ASKED_PER_UNIT: Final = 16
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )
+CONSUMER_RANKED: Final = _step(
+    "consumer ranked", 32, "a consumer that joins others of a failover subscription", _JOBS
+)
+"""Its places on the ring of hashes: about this with names of usual length, twice with the longest.
+"""
 SUBSCRIPTION_LOOKED_AT: Final = _step(
     "subscription looked at", 1, "a subscription that a walk passes", _JOBS
 )
