@@ -49,6 +49,10 @@ _Asked = list[Action | Literal["packages"]]
 _Value = TypeVar("_Value")
 
 
+NEW_GRANTS_MAX: Final = 2_000
+"""Most roles, topics and subscriptions in the grants of a new namespace, all together: they are one
+change, which is checked and applied without a pause. Single requests may add more."""
+
 GRANT_BYTES: Final = 512
 """About what the grants on a topic or subscription take in an answer in the making."""
 
@@ -268,12 +272,18 @@ def new_grants(
     """The grants of a new namespace, as its plan takes them.
 
     Raises:
-        RefusalError: 412 for packages, a topic of another namespace, or the name of a subscription
-            that is not allowed.
+        RefusalError: 412 for packages, a topic of another namespace, the name of a subscription
+            that is not allowed, or too many grants.
     """
     asked = policies or AuthPolicies()
     topics = asked.destination_auth or {}
     only = asked.subscription_auth_roles or {}
+    lists = (asked.namespace_auth or {}, topics, only, *topics.values(), *only.values())
+    if (count := sum(map(len, lists))) > NEW_GRANTS_MAX:
+        raise not_allowed(
+            f"The grants of a new namespace have {count} roles, topics and subscriptions: "
+            f"{NEW_GRANTS_MAX} are allowed, and more by further requests"
+        )
     roles = _role_actions(asked.namespace_auth or {})
     return {
         "grants": NamespaceGrants(roles=roles, subscription_auth_mode=mode or "None"),

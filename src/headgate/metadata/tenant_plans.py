@@ -23,6 +23,7 @@ from headgate.metadata.grants import (
     TopicGrants,
 )
 from headgate.metadata.policies import NamespacePolicies
+from headgate.metadata.property_plans import checked_properties
 from headgate.metadata.rows import Bundles, ClusterRow, Kind, NamespaceRow, TenantRow
 from headgate.metadata.schema_plans import schemas_of_namespace
 from headgate.metadata.staged_rows import NO_PROPERTIES, RowValues, staged_namespace
@@ -112,7 +113,8 @@ class TenantPlans:
 
         Raises:
             RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy, 412 for
-                a quota that its retention does not cover, or a role that is not allowed.
+                a quota that its retention does not cover, a role that is not allowed, or too many
+                bytes of properties.
         """
         if self._state.staged(Kind.TENANT, name.tenant) is None:
             raise not_found("Tenant does not exist")
@@ -124,7 +126,7 @@ class TenantPlans:
             check_expiry(msgspec.structs.asdict(policies), NAMESPACE_TTL_REFUSED)
             check_quotas_fit(policies.backlog_quotas, policies.retention, NAMESPACE_QUOTA_TOO_LARGE)
             row = msgspec.structs.replace(row, policies=policies)
-        row = msgspec.structs.replace(row, properties=dict(properties))
+        row = msgspec.structs.replace(row, properties=checked_properties(properties))
         more = new_grants(name, grants, topic_grants, subscription_grants)
         return self._state.stage([(Kind.NAMESPACE, str(name), row), *more])
 

@@ -11,6 +11,7 @@ from headgate.base.names import TopicName
 from headgate.metadata.checks import check_partition_count, check_partition_name
 from headgate.metadata.errors import TooManyTopicsError, conflict, not_allowed, not_found
 from headgate.metadata.own_rows import TOPIC_NUMBER, TopicNumbers
+from headgate.metadata.property_plans import checked_properties
 from headgate.metadata.rows import (
     CounterRow,
     IdleSubscriptionsRow,
@@ -64,7 +65,8 @@ class TopicPlans:
 
         Raises:
             RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
-                its partitioned topic does not have, or if the namespace has too many topics.
+                its partitioned topic does not have, for too many bytes of properties, or if the
+                namespace has too many topics.
         """
         staged_open_namespace(self._state, topic.namespace)
         base = None
@@ -128,7 +130,8 @@ class TopicPlans:
 
         Raises:
             RefusalError: 404 without its namespace, 406 for the count, 409 if it exists, 412 if
-                it is named like a partition, or if the namespace has too many topics.
+                it is named like a partition, for too many bytes of properties, or if the namespace
+                has too many topics.
         """
         if topic.partition >= 0:
             raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
@@ -136,7 +139,9 @@ class TopicPlans:
         staged_open_namespace(self._state, topic.namespace)
         if topic_exists(self._state, topic.full):
             raise conflict("This topic already exists")
-        row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
+        row = PartitionedRow(
+            partitions=partitions, created_ms=now_ms, properties=checked_properties(properties)
+        )
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         self._check_topic_count(missing)
@@ -264,7 +269,7 @@ class TopicPlans:
                 name=name.full,
                 number=self._numbers.assign(),
                 created_ms=now_ms,
-                properties=dict(properties),
+                properties=checked_properties(properties),
                 lacks_subscriptions=lacks_subscriptions,
                 log=self._log_by_name.get(name.full, ""),
             )
