@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -42,6 +42,11 @@ class TenantPlans:
     def __init__(self, state: RowState, cluster: str) -> None:
         self._state = state
         self._cluster = cluster
+        self._namespaces_max: Callable[[], int] = lambda: 0
+
+    def limit_namespaces(self, namespaces_max: Callable[[], int]) -> None:
+        """Limit the namespaces of each tenant to ``namespaces_max()``; 0 or less is no limit."""
+        self._namespaces_max = namespaces_max
 
     def plan_first_boot(self, *, system_namespaces: Iterable[NamespaceName] = ()) -> Change | None:
         """Create what every broker has: its cluster, ``public/default``, Pulsar's system tenant.
@@ -113,13 +118,16 @@ class TenantPlans:
 
         Raises:
             RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy, 412 for
-                a quota that its retention does not cover, a role that is not allowed, or too many
-                bytes of properties.
+                a quota that its retention does not cover, a role that is not allowed, for too
+                many bytes of properties, or if the tenant has too many namespaces.
         """
         if self._state.staged(Kind.TENANT, name.tenant) is None:
             raise not_found("Tenant does not exist")
         if self._state.staged(Kind.NAMESPACE, str(name)) is not None:
             raise conflict("Namespace already exists")
+        count_max = self._namespaces_max()
+        if 0 < count_max <= self._state.staged_count(Kind.NAMESPACE, name.tenant):
+            raise not_allowed(f"Exceed the maximum number of namespace in tenant :{name.tenant}")
         row = self._new_namespace(bundles)
         if policies is not None:
             check_retention(policies.retention)

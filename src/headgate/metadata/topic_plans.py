@@ -45,16 +45,19 @@ class TopicPlans:
         self._topic_by_number = topic_by_number
         self._log_by_name: dict[str, str] = {}
         """Logs of topics to be created with these names; all others are in the main log."""
-        self._topics_max: Callable[[], int] = lambda: 0
+        self._topics_max: Callable[[int | None], int] = lambda policy: policy or 0
         self._exempt: Collection[str] = ()
 
     def keep_in(self, topic: TopicName, log: str) -> None:
         """Create a topic of this name in a log other than the main one from now on."""
         self._log_by_name[topic.full] = log
 
-    def limit_topics(self, topics_max: Callable[[], int], exempt: Collection[str]) -> None:
-        """Limit the topics of each namespace whose policies set no limit to ``topics_max()``; 0 is
-        no limit. The topics that ``exempt`` names do not count."""
+    def limit_topics(
+        self, topics_max: Callable[[int | None], int], exempt: Collection[str]
+    ) -> None:
+        """Limit the topics of each namespace to ``topics_max(policy)``, where ``policy`` is the
+        limit that its policies set, if any; 0 is no limit. The topics that ``exempt`` names do not
+        count."""
         self._topics_max = topics_max
         self._exempt = exempt
 
@@ -239,9 +242,8 @@ class TopicPlans:
         if not counted:
             return
         state, parent = self._state, parent_of(Kind.TOPIC, counted[0].full)
-        count_max = staged_namespace(state, counted[0].namespace).policies.max_topics_per_namespace
-        if count_max is None:
-            count_max = self._topics_max()
+        policies = staged_namespace(state, counted[0].namespace).policies
+        count_max = self._topics_max(policies.max_topics_per_namespace)
         if count_max <= 0:
             return
         exempt = sum(
