@@ -3,7 +3,7 @@ allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import partial
 from typing import Any, Final, Literal, TypeVar, get_args
 
@@ -278,7 +278,9 @@ def new_grants(
     asked = policies or AuthPolicies()
     topics = asked.destination_auth or {}
     only = asked.subscription_auth_roles or {}
-    lists = (asked.namespace_auth or {}, topics, only, *topics.values(), *only.values())
+    lists: tuple[Sized, ...] = (
+        asked.namespace_auth or {}, topics, only, *topics.values(), *only.values(),
+    )  # fmt: skip
     if (count := sum(map(len, lists))) > NEW_GRANTS_MAX:
         raise not_allowed(
             f"The grants of a new namespace have {count} roles, topics and subscriptions: "
