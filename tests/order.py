@@ -1,7 +1,9 @@
-"""In which order a lane's processes take its test files: the longest first."""
+"""In which order a lane runs its test files, the longest first, and which of them, where each of
+its processes has a part of its own."""
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
@@ -66,3 +68,12 @@ def ordered(files: Iterable[str]) -> list[int]:
     found = sorted(tests, key=lambda name: (rank.get(name, len(rank)), -tests[name]))
     place = {name: at for at, name in enumerate(found)}
     return sorted(range(len(of)), key=lambda index: place[of[index]])
+
+
+def part_of(file: str, parts: int) -> int:
+    """Which of so many parts of a lane has that test file, from 1 on.
+
+    Every part knows this without the other files. The long files are dealt out in turn.
+    """
+    at = LONGEST_FIRST.index(file) if file in LONGEST_FIRST else zlib.crc32(file.encode())
+    return at % parts + 1

@@ -55,6 +55,13 @@ def test_every_lane_that_runs_first_gives_its_tests_a_second_attempt() -> None:
     assert all(lane.is_timed for lane in lanes.LANES if lane.is_first)
 
 
+def test_no_lane_with_second_attempts_is_in_parts() -> None:
+    """Of one whose import failed, nothing runs again: a report alone does not show that of another
+    part."""
+    assert not any(lane.is_timed and lane.parts > 1 for lane in lanes.LANES)
+    assert not any(lane.processes > 1 and lane.parts > 1 for lane in lanes.LANES)
+
+
 def test_a_lane_begins_after_one_that_runs_first() -> None:
     first = {lane.name for lane in lanes.LANES if lane.is_first}
     assert {lane.after for lane in lanes.LANES if lane.after} <= first
