@@ -25,3 +25,4 @@ def test_parts_share_the_files_and_the_long_ones_in_turn() -> None:
     assert set(parts) == {1, 2}
     assert 400 < parts.count(1) < 600
     assert [part_of(file, 3) for file in LONGEST_FIRST[:4]] == [1, 2, 3, 1]
+    assert len({part_of(f"tests/tidy/test_{number}.py", 2) for number in range(50)}) == 1
