@@ -126,7 +126,6 @@ LANES: Final = (
         parts=2,
     ),
     TestLane("simulation", ("tests/sim",), budget_s=175, limit_s=2400, processes=2),
-    TestLane("faults", ("tests/faults",), budget_s=85, limit_s=2400, processes=2),
     TestLane(
         "spark",
         ("tests/spark",),
@@ -141,6 +140,8 @@ LANES: Final = (
         # It writes much to the disk, for which those whose rates are measured would wait.
         after="rates",
     ),
+    # Short ones last, so that processors stay busy to the end.
+    TestLane("faults", ("tests/faults",), budget_s=85, limit_s=2400, processes=2),
     TestLane("alerts", ("tests/alerts",), budget_s=15, limit_s=300, needs_promtool=True),
 )
 LINT: Final = "lint"

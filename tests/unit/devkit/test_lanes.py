@@ -40,7 +40,7 @@ def test_an_unknown_lane_is_refused_with_those_that_exist() -> None:
 def test_lanes_that_measure_time_run_first_and_the_others_behind_them() -> None:
     assert lanes.order_of(lanes.NAMES) == Order(
         first=["rates", "waits", "page", "service", "demo"],
-        behind=["lint", "unit", "simulation", "faults", "spark", "alerts"],
+        behind=["lint", "unit", "simulation", "spark", "faults", "alerts"],
     )
     assert lanes.order_of(["unit", "faults"]) == Order(["unit", "faults"], [])
     assert lanes.order_of(["unit", "waits"]) == Order(["waits"], ["unit"])

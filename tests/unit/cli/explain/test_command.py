@@ -20,17 +20,7 @@ from headgate.cli.explain import look
 from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
 from headgate.cli.explain.look import LookRequest
 from headgate.cli.group import main
-
-EMPTY = {
-    "at": "2026-11-21T18:18:35.976Z",
-    "broker": "localhost:8080",
-    "subscriptionsTotal": 0,
-    "quotas": [],
-    "publishing": [],
-    "damaged": [],
-    "withBacklog": 0,
-    "subscriptions": [],
-}
+from tests.unit.cli.explain.empty_report import EMPTY
 
 
 class Reply:
