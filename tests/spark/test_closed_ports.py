@@ -1,4 +1,4 @@
-"""Other users of the machine reach the ports on which Spark's Java listens, and get nothing there."""
+"""Other users of the machine reach the ports of Spark's Java, and get nothing there."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def test_a_stranger_gets_no_code_of_tasks() -> None:
     )
     with job:
         try:
-            assert job.stdin is not None and job.stdout is not None
+            assert job.stdin is not None
+            assert job.stdout is not None
             assert job.stdout.readline() == "ready\n"
             kind, answer = asked_for("broadcast_0_piece0", port)
             job.stdin.write("\n")

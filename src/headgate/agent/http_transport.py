@@ -17,20 +17,23 @@ from urllib3.exceptions import (
     TimeoutError as RequestTimeoutError,
 )
 
-from headgate.access.admin_api import AdminUrlError, UnreachableError, split_url
+from headgate.access.admin_api import (
+    BODY_BYTES_MAX,
+    AdminUrlError,
+    UnreachableError,
+    split_url,
+    too_long,
+)
 from headgate.access.authentication import certificate_paths
 from headgate.access.client_config import ClientConfig
 from headgate.access.tls import client_context, tls_failure
 from headgate.agent.transport import RawReply
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError
-from headgate.base.texts import size_text
 from headgate.base.units import MIB, NS_PER_S
 
 CONNECT_S: Final = 3.0
 """Longest wait for a connection: a broker that is gone must not hold up the others."""
-BODY_BYTES_MAX: Final = 512 * MIB
-"""Largest answer, uncompressed. The survey of a broker with 100,000 topics has about 150 MB."""
 
 _TRUST: Final = "--tls-trust-cert-path"
 _CONNECTIONS_KEPT: Final = 16
@@ -106,10 +109,7 @@ class HttpTransport:
         while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
             body += chunk
             if len(body) > self._body_bytes_max:
-                raise UnreachableError(
-                    f"{server} answers with more than {size_text(self._body_bytes_max)}, which is "
-                    "no answer of a broker"
-                )
+                raise UnreachableError(too_long(server, self._body_bytes_max))
             if self._clock.monotonic_ns() > end_ns:
                 raise UnreachableError(f"{server} did not finish its answer within {timeout_s:g} s")
         return body  # no copy: a survey may have 150 MB

@@ -57,9 +57,9 @@ _ONE_PROCESS: Final = re.compile(r"local(\[[^]]*\])?")
 """Values of ``MASTER`` with which Spark is one Java process."""
 
 _CLOSED_PORTS: Final = {"spark.authenticate": "true"}
-"""Java listens on ports of this machine, and gives whoever asks there the code and the rows of tasks,
-which may have credentials. With this it makes a secret for each run. On a cluster, its operator has
-to set one."""
+"""Java listens on ports of this machine, and gives whoever asks there the code and the rows of
+tasks, which may have credentials. With this it makes a secret for each run, and gives nothing
+without it. On a cluster, its operator has to set one."""
 
 _QUERY_SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
