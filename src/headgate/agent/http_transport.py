@@ -103,13 +103,19 @@ class HttpTransport:
         bytes_max: int,
     ) -> bytes | bytearray:
         body = bytearray()
-        # What has arrived, and no whole chunk: a server that sends byte by byte is given up.
-        while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
-            body += chunk
-            if len(body) > bytes_max:
-                raise UnreachableError(too_long(server, bytes_max))
-            if self._clock.monotonic_ns() > end_ns:
-                raise UnreachableError(f"{server} did not finish its answer within {timeout_s:g} s")
+        try:
+            # What has arrived, and no whole chunk: a server that sends byte by byte is given up.
+            while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
+                body += chunk
+                if len(body) > bytes_max:
+                    raise UnreachableError(too_long(server, bytes_max))
+                if self._clock.monotonic_ns() > end_ns:
+                    raise UnreachableError(
+                        f"{server} did not finish its answer within {timeout_s:g} s"
+                    )
+        except BaseException:
+            body.clear()  # whoever keeps the error keeps this frame
+            raise
         return body  # no copy: a survey may have 150 MB
 
 

@@ -312,7 +312,8 @@ class Scout:
                     bytes_max=BODY_BYTES_MAX if is_survey else ANSWER_BYTES_MAX,
                 )
         except HeadgateError as failure:
-            error = failure
+            # Its traceback has this frame, which has the error: only a collection would free both.
+            error = failure.with_traceback(None)
         requests = self._client.take_sent()
         took_s = (self._clock.monotonic_ns() - start_ns) / NS_PER_S
         return _Outcome(reply, answers, error, took_s / max(1, requests), requests)

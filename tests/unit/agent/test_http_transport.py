@@ -100,6 +100,14 @@ def test_an_answer_is_bounded_after_it_is_uncompressed(url: str) -> None:
     transport.close()
 
 
+def test_an_error_keeps_nothing_of_the_answer(transport: HttpTransport, url: str) -> None:
+    """A cluster that sends too much would fill the memory with errors, until a collection."""
+    with pytest.raises(UnreachableError) as caught:
+        transport.get(f"{url}/large", {}, 5.0, 50_000)
+    frames = [entry.frame.f_locals for entry in caught.traceback]
+    assert [len(each["body"]) for each in frames if "body" in each] == [0]
+
+
 class Late(ManualClock):
     """Each reading is a second after the one before."""
 

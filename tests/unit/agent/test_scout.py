@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from headgate.access.admin_api import BODY_BYTES_MAX
+from headgate.access.admin_api import BODY_BYTES_MAX, UnreachableError
 from headgate.access.client_config import ClientConfig
 from headgate.agent.cluster_client import ANSWER_BYTES_MAX, ClusterClient
 from headgate.agent.cluster_history import ClusterHistory
-from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
+from headgate.agent.look_plan import Look, LookKind, LookPeriods, LookPlan
 from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.questions import SURVEY
 from headgate.agent.request_budget import RequestBudget
@@ -579,3 +579,16 @@ def test_a_survey_alone_may_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run.transport, "get", noted)
     run.play(10)
     assert bounds == {True: {BODY_BYTES_MAX}, False: {ANSWER_BYTES_MAX}}
+
+
+def test_an_error_of_a_look_has_no_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would have the error: only a collection would free what was read for the look."""
+    run = Run(cluster_of(20))
+    error = UnreachableError("http://broker-1:8080 answers with too much")
+
+    def fail(*_args: Any, **_options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(run.client, "get", fail)
+    assert run.scout._ask(Look(LookKind.STATS, TOPIC)).error is error
+    assert error.__traceback__ is None
