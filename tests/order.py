@@ -17,7 +17,7 @@ LONGEST_FIRST: Final = (
     "tests/unit/devkit/test_lane_runs.py",
     "tests/unit/admin/test_untrusted_numbers.py",
     "tests/unit/pipeline/backtest/test_kernel.py",
-    "tests/unit/pipeline/test_worker_daemon.py",
+    "tests/unit/broker/connection/test_connection_mutants.py",
     "tests/unit/base/test_ack_set.py",
     "tests/unit/observe/explain/test_diagnosis.py",
     "tests/unit/devkit/test_soak.py",

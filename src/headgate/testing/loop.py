@@ -33,7 +33,7 @@ HOST: contextvars.ContextVar[int] = contextvars.ContextVar("host", default=0)
 Ts = TypeVarTuple("Ts")
 
 _JUMP_MAX_S: Final = 86_400.0
-"""The clock jumps no further at once."""
+"""The clock jumps no further at once, as asyncio waits no longer."""
 _CANCELLED_MIN: Final = 100
 """With so many timers, those that were cancelled are dropped once they are half of all."""
 
