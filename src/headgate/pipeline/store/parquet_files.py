@@ -22,6 +22,7 @@ from headgate.base.clock import SystemClock
 from headgate.base.units import MIB
 from headgate.pipeline.kernels.file_checks import FOOTER_KEY
 from headgate.pipeline.kernels.row_checks import RowChecks
+from headgate.pipeline.store.footers import column_places
 from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
@@ -239,7 +240,7 @@ def _statistics(
 ) -> Mapping[str, Any]:
     least: dict[str, Any] = {}
     largest: dict[str, Any] = {}
-    places = {metadata.schema.column(i).name: i for i in range(metadata.num_columns)}
+    places = column_places(metadata)
     # A merged file of an earlier release may lack a column.
     for name in (name for name in names if name in places):
         found = [
