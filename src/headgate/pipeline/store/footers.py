@@ -25,7 +25,7 @@ def column_places(footer: pq.FileMetaData) -> dict[str, int]:
 
 def column_max(store: TableStore, table: str, paths: Iterable[str], column: str) -> int | None:
     """The largest value of a column of whole numbers in some files of a table; None if there are no
-    files, or the footer of one does not tell it."""
+    files, or the footer of one does not tell it. One footer is in memory at once."""
 
     def read(path: str) -> list[int] | None:
         footer = pq.read_metadata(store.path(table, path), filesystem=store.files)
@@ -39,7 +39,8 @@ def column_max(store: TableStore, table: str, paths: Iterable[str], column: str)
         return found
 
     largest: list[int] = []
-    for of_file in store.each(paths, read):
+    for path in paths:
+        of_file = read(path)
         if of_file is None:
             return None
         largest += of_file
