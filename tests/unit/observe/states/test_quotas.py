@@ -188,33 +188,33 @@ def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
 
 
 def test_a_backlog_fills_its_quota_or_empties_and_not_both() -> None:
-    """Over the minute it shrank, and for ten seconds it has grown."""
+    """Over the minute it shrank, and for twenty seconds it has grown."""
 
     async def scenario(world: World) -> None:
         broker, consumer, producer = await with_quota(
-            world, "producer_request_hold", 300, limit_bytes=500_000
+            world, "producer_request_hold", 300, limit_bytes=400_000
         )
         prompt = await (await world.connect()).subscribe(TOPIC, "prompt")
         prompt.flow(1_000)
         for _ in range(400):
             await producer.send(bytes(900))
             prompt.ack_nowait((await prompt.receive()).position)
-        for _ in range(250):
+        for _ in range(150):
             consumer.ack_nowait((await consumer.receive()).position)
             await asyncio.sleep(0.1)
         billing, _ = (await world.observer.explain_topic(NAME))["subscriptions"]
-        assert billing["drainsInS"] == pytest.approx(16, abs=4)
+        assert billing["drainsInS"] == pytest.approx(35, abs=5)
         assert billing["breaksInS"] is billing["breaksQuota"] is None
-        for _ in range(40):
+        for _ in range(80):
             await producer.send(bytes(900))
             prompt.ack_nowait((await prompt.receive()).position)
             await asyncio.sleep(0.25)
         report = await world.observer.explain_topic(NAME)
         (quota,), (billing, other) = report["quotas"], report["subscriptions"]
-        assert billing["growthMessages"] < -100
+        assert billing["growthMessages"] < -20
         assert billing["drainsInS"] is None
         assert (billing["breaksInS"], billing["breaksQuota"]) == (quota["secondsToBreach"], "size")
-        assert 60 < quota["secondsToBreach"] < 120
+        assert 15 < quota["secondsToBreach"] < 90
         # Another subscription of the topic does not fill it.
         assert (other["subscription"], other["breaksInS"]) == ("prompt", None)
         assert breaches_s([broker.engine.topics[TOPIC].subscriptions["prompt"]]) == (None, None)
