@@ -270,9 +270,9 @@ def test_a_second_cause_that_is_as_strong_is_named(open_page: OpenPage) -> None:
 
 def test_no_command_has_its_name_twice(open_page: OpenPage) -> None:
     page = open_page(topic_view("topic-limit"))
-    page.locator("details.elsewhere summary").last.click()
+    page.locator(".elsewhere summary").click()
     page.get_by_role("button", name="Dispatch limit…").click()
-    for place in (page.get_by_role("dialog"), page.locator("details.elsewhere").last):
+    for place in (page.get_by_role("dialog"), page.locator(".elsewhere")):
         text = place.inner_text()
         assert "headgate " in text
         assert not re.search(r"\b(headgate|curl)\s+\1\b", text)

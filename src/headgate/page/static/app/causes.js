@@ -40,7 +40,7 @@ const STATES = {
   dispatching: "broker sends",
   stuck: "dispatcher stuck",
 };
-const OF_CONSUMERS = { hungry: "consumer has room", busy: "consumer has no room either" };
+const OF_CONSUMERS = { hungry: "consumer has room", busy: "consumer busy" };
 
 // "topic limit holds (messages; consumer has room)".
 export function stateName(state, dimension, consumer) {

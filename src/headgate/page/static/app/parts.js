@@ -97,7 +97,7 @@ export function Legend() {
       <li><${Verdict} cause=${cause} /></li>`)}
     <li><span class="verdict c-unknown">Not known</span></li>
   </ul>
-  <details class="elsewhere"><summary>What the causes mean</summary><ul class="plain">
+  <details class="muted meanings"><summary>What the causes mean</summary><ul class="legend">
     ${CAUSES.map(([cause, , meaning]) => html`<li><${Verdict} cause=${cause} /> ${meaning}</li>`)}
     <li>A dashed frame: the cause is inferred from counters, not measured.</li></ul></details>`;
 }

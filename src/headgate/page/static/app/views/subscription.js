@@ -76,7 +76,7 @@ export function Subscription({ parts, query, everyS }) {
         <${Figure} name="Delivered, not acknowledged" value=${count(report.unackedMessages)} />
         <${Figure} name="Permits free" value=${report.permits == null ? UNKNOWN : `${count(report.permits)} of ${count(report.permitsMax)}`} note="messages that the consumers have asked for and not got" />
         <${OutOfOrder} stats=${stats.value?.subscriptions?.[name]} />
-        <${Figure} name="Confidence" value=${percent(report.confidence)} note="how clearly the time is on one side" />
+        <${Figure} name="Confidence" value=${percent(report.confidence)} note="how clearly one cause leads" />
       <//>
       ${withoutLimit(report) && html`<p class="notice calm">${withoutLimit(report)}</p>`}
       <${Changed} report=${answer.value} strip=${report} only=${name} inferred=${isInferred(report)} until=${query.get("until")} />
