@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -164,30 +165,37 @@ def test_rows_move_only_for_a_reason(
 
 
 class Changing:
-    """The answer of the start page, which a test changes."""
+    """The start page, whose answer a test changes."""
 
     def __init__(self, open_page: OpenPage) -> None:
         self.page = open_page("now?every=2", own_context=True)
-        self.change: Change = lambda answer: answer
+        self._first = self.page.evaluate(TOP)
+        self._change: Change = lambda answer: answer
         self.page.route("**/headgate/explain?*", self._answer)
         self.page.clock.install()
         self.page.reload()
         self.page.locator(".freshness.fresh", has_text="old").wait_for()
 
     def _answer(self, route: Route) -> None:
-        route.fulfill(json=self.change(route.fetch().json()))
+        route.fulfill(json=self._change(deepcopy(self._first)))
 
     def names(self) -> list[str]:
         return self.page.locator("tbody a.name:last-child").all_inner_texts()
 
     def ask_again(self, change: Change) -> None:
-        self.change = change
+        self._change = change
         with self.page.expect_response("**/headgate/explain?*"):
             self.page.clock.run_for(6_000)
         self.page.clock.run_for(1_100)
 
     def sentence(self) -> Locator:
         return self.page.get_by_text("Sorted by largest backlog at")
+
+
+TOP = """async () => {
+  const { get } = await import(new URL("app/api.js", document.baseURI));
+  return get("admin/v2/headgate/explain?count=100&timeline=true");
+}"""
 
 
 def reversed_sizes(answer: dict[str, Any]) -> dict[str, Any]:
