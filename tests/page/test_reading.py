@@ -122,6 +122,22 @@ def test_who_waits_in_other_words(open_page: OpenPage, found: dict[str, Any], sa
     expect(cell(limits_page(open_page, found), "Who waits")).to_have_text(said)
 
 
+def test_a_limit_at_which_something_waits_now_and_then_stays_where_it_is(
+    open_page: OpenPage,
+) -> None:
+    page = open_page("limits?every=2")
+    found: dict[str, Any] = {"at": AT.format(0), "limits": [limit(waiters=2, waitingS=1.0)]}
+    page.route("**/headgate/limits?*", lambda route: route.fulfill(json={"limitsTotal": 1} | found))
+    page.reload()
+    holding = page.locator(".figure", has_text="Hold something").locator("dd")
+    expect(cell(page, "Who waits")).to_have_text("2 subscriptions")
+    found |= {"at": AT.format(3), "limits": [limit(waiters=0, waitingS=1.5)]}
+    expect(cell(page, "Who waits")).to_have_text("none")
+    expect(holding).to_have_text("1")
+    found["at"] = AT.format(40)
+    expect(holding).to_have_text("0")
+
+
 ORDER = """async ([steps]) => {
   const { nextOrder } = await import(new URL("app/order.js", document.baseURI));
   let order = null;

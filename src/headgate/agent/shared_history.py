@@ -187,9 +187,9 @@ class SharedHistory:
         """The JSON of explain without a topic."""
         with self._lock:
             report = self._history.top(count, instant, with_timeline=with_timeline)
-            soonest = self._forecast.soonest(count)
-            subscriptions = with_outlooks(report["subscriptions"], self._forecast.all())
-        quotas = [{"topic": each.topic, "quota": _quota_report(each)} for each in soonest]
+            ahead = self._forecast.ahead()
+        subscriptions = with_outlooks(report["subscriptions"], ahead)
+        quotas = [{"topic": each.topic, "quota": _quota_report(each)} for each in ahead[:count]]
         return report | {"quotas": quotas, "subscriptions": subscriptions}
 
     def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is claimed of a backlog: it empties or fills a quota, and never both."""
+"""What is claimed of a backlog: it empties or fills a quota, and never both (rule 4.6)."""
 
 from __future__ import annotations
 

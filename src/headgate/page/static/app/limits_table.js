@@ -37,21 +37,21 @@ const MEAN_MS = 15_000;
 const keyOf = ({ limit, budget }) => `${limit.level} ${limit.subject} ${limit.broker ?? ""} ${budget.dimension}`;
 
 // How much of a limit is used in one period, and whether that is a mean over what the page saw: ``looks`` are
-// {atMs, budgets by key}, the newest last. A single period says little, since messages pass in groups; the first
+// {atMs, values: budgets by key}, the newest last. A single period says little, since messages pass in groups; the first
 // look, and the first under a new limit, have only it. Null if it is not known.
 export function usedOf(row, looks) {
   const { limit, periodS, inWindow, granted } = row.budget;
   if (!limit || inWindow == null) return null;
   const key = keyOf(row);
-  const first = looks.find(({ budgets }) => {
-    const before = budgets.get(key);
+  const first = looks.find(({ values }) => {
+    const before = values.get(key);
     return before?.limit === limit && before.granted <= granted;
   });
   const seconds = first ? (looks.at(-1).atMs - first.atMs) / 1000 : 0;
   // An agent's figure is the mean between its last two looks.
   if (granted == null) return { amount: inWindow, isMean: true };
   if (seconds < periodS) return { amount: inWindow, isMean: false };
-  return { amount: ((granted - first.budgets.get(key).granted) * periodS) / seconds, isMean: true };
+  return { amount: ((granted - first.values.get(key).granted) * periodS) / seconds, isMean: true };
 }
 
 // What a limit leaves: never below zero, and null where it is not known what is used.
@@ -59,15 +59,15 @@ export function headroomOf(limit, used) {
   return used == null ? null : Math.max(0, limit - used.amount);
 }
 
-function useOfLimits(rows, at) {
+// What ``values``, a Map by key, were in the answers of the last MEAN_MS, ``at`` being the instant of the newest.
+export function useLooks(at, values) {
   const kept = useRef({ at: "", looks: [] });
   if (at && kept.current.at !== at) {
     const atMs = Date.parse(at);
-    const budgets = new Map(rows.map((row) => [keyOf(row), row.budget]));
     const looks = kept.current.looks.filter((look) => look.atMs < atMs && atMs - look.atMs <= MEAN_MS);
-    kept.current = { at, looks: [...looks, { atMs, budgets }] };
+    kept.current = { at, looks: [...looks, { atMs, values }] };
   }
-  return (row) => usedOf(row, kept.current.looks);
+  return kept.current.looks;
 }
 
 function Used({ budget, used }) {
@@ -110,7 +110,8 @@ export function LimitWords() {
 // ``limits`` is null if they are not known; ``at`` is the instant of the answer that has them.
 export function LimitsTable({ limits, at, empty, withSubject }) {
   const rows = (limits ?? []).flatMap((limit) => (limit.budgets ?? []).map((budget) => ({ limit, budget })));
-  const usedNow = useOfLimits(rows, at);
+  const looks = useLooks(at, new Map(rows.map((row) => [keyOf(row), row.budget])));
+  const usedNow = (row) => usedOf(row, looks);
   if (!limits) return html`<${NotKnown} why=${OUTSIDE} />`;
   return html`<${Table} rows=${rows} empty=${empty} keyOf=${keyOf}
     columns=${[
