@@ -5,9 +5,9 @@ import { SubscriptionActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, growth, instant, labelValue, percent, plural, quoted, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Incident, LinkedTime, statsPath } from "../incident.js";
-import { LimitsTable } from "../limits_table.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
+import { LimitsTable } from "../limits_table.js";
 import { Evidence, breaksText, growthPerS, isInferred, lossText } from "./now.js";
 import { statesOf } from "./topic.js";
 
