@@ -27,7 +27,7 @@ FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https
 STATIC = resources.files("headgate.page") / "static"
 
 
-SERVERS = {"broker": ["live"], "agent": ["live", "cluster"], "tables": ["past"]}
+SERVERS = {"broker": ["live", "inside"], "agent": ["live", "cluster"], "tables": ["past"]}
 """Which modules of views a browser loads over each kind of server, as ``views/index.js`` does."""
 
 
@@ -86,7 +86,7 @@ def test_a_server_says_which_views_it_can_fill() -> None:
         json.loads(files[SERVER].body)["views"] for files in (page_files(), agent_files())
     )
     views = STATIC / "app" / "views"
-    registries = [(views / name).read_text() for name in ("live.js", "cluster.js")]
+    registries = [(views / name).read_text() for name in ("live.js", "inside.js", "cluster.js")]
     in_menu = re.findall(r'path: "(\w+)", name:', "".join(registries))
     assert [*broker, "cluster"] == in_menu
     assert set(broker) - set(agent) == {"adaptive", "broker", "browse"}
