@@ -2,6 +2,7 @@
 // pointer or the arrow keys tell the values at an instant. SVG without a library: decision 0107.
 
 import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { causeName } from "./causes.js";
 import { count, instant } from "./format.js";
 import { Verdict } from "./parts.js";
 
@@ -87,10 +88,10 @@ export function LineChart({ start, stepS, lines, causes, inferred, marks = [], s
     <figcaption>${when} ${said.map((each, line) => html`<span class="key ${lines[line].style ?? ""}">${each}</span>`)}
       ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`} ${here.join("; ")}</figcaption>
     <div ref=${box} role="slider" tabindex="0" aria-label="${lines.map(({ name }) => name).join(", ") || "Changes"} over time"
-      aria-valuemin="0" aria-valuemax=${steps - 1} aria-valuenow=${at} aria-valuetext=${[when, ...said, cause, ...here].filter(Boolean).join("; ")}
+      aria-valuemin="0" aria-valuemax=${steps - 1} aria-valuenow=${at} aria-valuetext=${[when, ...said, cause && causeName(cause), ...here].filter(Boolean).join("; ")}
       onKeyDown=${press} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${leave} onBlur=${leave}>
       ${width > 0 && html`<svg viewBox="0 0 ${width} ${bottom + 24}" aria-hidden="true">
-        ${shadeTo && html`<rect class="linked" x=${LEFT} y=${TOP} height=${bottom - TOP} width=${x(stepOf(shadeTo)) - LEFT} />`}
+        ${stepOf(shadeTo) > 0 && html`<rect class="linked" x=${LEFT} y=${TOP} height=${bottom - TOP} width=${x(stepOf(shadeTo)) - LEFT} />`}
         ${lines.length > 0 && Array.from({ length: GRID + 1 }, (_, each) => (top * each) / GRID).map((value) => html`
           <path class="rule" d="M${LEFT} ${y(value)}h${inner}" /><text class="end" x=${LEFT - 8} y=${y(value) + 4}>${axis(value)}</text>`)}
         ${ticks(begin, steps * stepS, inner).map((ms) => html`

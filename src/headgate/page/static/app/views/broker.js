@@ -15,8 +15,8 @@ const HELD = {
   parked: "messages of producers that wait for a limit, a quota or the disk", staged: "messages of producers that are not on the disk yet", http: "requests to the web port",
 };
 const THREADS = {
-  commit: "makes messages durable", read: "reads messages from the disk", metadata: "stores policies and schemas", upkeep: "rewrites old files and writes checkpoints",
-  removal: "deletes files", telemetry: "writes telemetry",
+  commit: "makes messages durable", read: "reads messages from the disk", metadata: "stores policies and schemas", upkeep: "maintains the files of the logs",
+  removal: "frees files that are deleted", telemetry: "writes telemetry",
 };
 
 // A name of the metrics, and below it what it is.
