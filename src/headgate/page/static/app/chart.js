@@ -76,7 +76,8 @@ export function LineChart({ start, stepS, lines, causes, inferred, marks = [], s
   const cause = causes && (causes[at] ?? "unknown");
   const when = `${instant(new Date(begin + 1000 * stepS * at).toISOString()).slice(0, 16)} UTC`;
   const said = lines.map(({ name, values }) => `${name}: ${values[at] == null ? "not known" : text(values[at])}`);
-  const here = placed.filter((mark) => within(stepOf(mark.at)) === at).map(({ name }) => name);
+  // What is drawn last is said first: a line has not room for all.
+  const here = placed.filter((mark) => within(stepOf(mark.at)) === at).map(({ name }) => name).reverse();
   const point = (event) => choose(within(((event.clientX - box.current.getBoundingClientRect().left - LEFT) * steps) / inner));
   const press = (event) => {
     if (!MOVES[event.key]) return;
@@ -86,7 +87,7 @@ export function LineChart({ start, stepS, lines, causes, inferred, marks = [], s
   const leave = () => choose(null);
   return html`<figure class="scroll chart">
     <figcaption>${when} ${said.map((each, line) => html`<span class="key ${lines[line].style ?? ""}">${each}</span>`)}
-      ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`} ${here.join("; ")}</figcaption>
+      ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`}<span class="here">${here.join("; ")}</span></figcaption>
     <div ref=${box} role="slider" tabindex="0" aria-label="${lines.map(({ name }) => name).join(", ") || "Changes"} over time"
       aria-valuemin="0" aria-valuemax=${steps - 1} aria-valuenow=${at} aria-valuetext=${[when, ...said, cause && causeName(cause), ...here].filter(Boolean).join("; ")}
       onKeyDown=${press} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${leave} onBlur=${leave}>

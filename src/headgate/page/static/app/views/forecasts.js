@@ -111,7 +111,7 @@ export function Forecast({ parts, query }) {
         marks=${came.map((at) => ({ at, name: `a quota was reached at ${time(at)}`, style: "breach" }))} />
       <h2>${plural(value.forecasts.length, "forecast")} of a breach</h2>
       ${value.forecasts.length > SHOWN && html`<p class="muted">The newest ${SHOWN}; a shorter range has the others.</p>`}
-      <${Table} columns=${MADE_COLUMNS} rows=${value.forecasts.slice(-SHOWN)} keyOf=${(each) => each.at} empty="No forecast expected a breach." />`}
+      <${Table} columns=${MADE_COLUMNS} rows=${[...value.forecasts].reverse().slice(0, SHOWN)} keyOf=${(each) => each.at} empty="No forecast expected a breach." />`}
     <${Elsewhere} path=${answer.path} command=${tableCommand("quota_usage", ` --where ${quoted(`topic=${topic}`)}`)} />
   </section>`;
 }
