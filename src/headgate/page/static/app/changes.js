@@ -38,7 +38,7 @@ function Hour({ at, strip, changes, growth, inferred, until }) {
   const marks = [...changes].sort((a, b) => isPointedOut(a, growth) - isPointedOut(b, growth)).map((change) => ({
     at: change.at, name: `${clock(change.at)} ${change.sentence}`, style: isPointedOut(change, growth) ? "before" : "",
   }));
-  return html`<${LineChart} start=${Number(new Date(at)) - HOUR_MS} stepS=${stepS} causes=${verdicts ?? Array(HOUR_MS / 60_000).fill(null)} marks=${marks}
+  return html`<${LineChart} start=${Number(new Date(at)) - HOUR_MS} stepS=${stepS} causes=${verdicts} many=${60} marks=${marks}
     lines=${backlog ? [{ name: `Backlog of ${strip.subscription}`, values: backlog }] : []} inferred=${inferred} shadeTo=${until} />`;
 }
 

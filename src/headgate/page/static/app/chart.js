@@ -44,6 +44,16 @@ function path(values, x, y) {
     && `${values[at - 1] == null ? "M" : "L"}${x(at + 0.5).toFixed(1)} ${y(value).toFixed(1)}${values[at + 1] == null ? "h1" : ""}`).filter(Boolean).join("");
 }
 
+// Equal neighbours are one rectangle: a day has 1,440 steps.
+function runs(causes) {
+  const found = [];
+  causes.forEach((cause, at) => {
+    if (at && causes[at - 1] === cause) found.at(-1).end = at + 1;
+    else found.push({ cause, at, end: at + 1 });
+  });
+  return found;
+}
+
 function useWidth() {
   const box = useRef(null);
   const [width, setWidth] = useState(0);
@@ -56,11 +66,12 @@ function useWidth() {
 }
 
 // ``lines`` are {name, values, style}; ``marks`` are {at, name, style}: instants with a sign above. ``text`` and ``axis`` write a
-// value in words and at the axis, whose end is at least ``most``. What lies before ``shadeTo`` is shaded.
-export function LineChart({ start, stepS, lines, causes, inferred, marks = [], shadeTo, most = 4, axis = short.format, text = (value) => `${count(value)} messages` }) {
+// value in words and at the axis, whose end is at least ``most``. What lies before ``shadeTo`` is shaded. Without lines and causes it
+// has ``many`` steps.
+export function LineChart({ start, stepS, lines, causes, many = 1, inferred, marks = [], shadeTo, most = 4, axis = short.format, text = (value) => `${count(value)} messages` }) {
   const [box, width] = useWidth();
   const [chosen, choose] = useState(null);
-  const steps = causes?.length || lines[0]?.values.length || 1;
+  const steps = causes?.length || lines[0]?.values.length || many;
   const known = lines.flatMap(({ values }) => values.filter((value) => value != null));
   const top = roundUp(Math.max(most, ...known));
   const floor = lines.length ? FLOOR : TOP;
@@ -90,14 +101,14 @@ export function LineChart({ start, stepS, lines, causes, inferred, marks = [], s
       ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`}<span class="here">${here.join("; ")}</span></figcaption>
     <div ref=${box} role="slider" tabindex="0" aria-label="${lines.map(({ name }) => name).join(", ") || "Changes"} over time"
       aria-valuemin="0" aria-valuemax=${steps - 1} aria-valuenow=${at} aria-valuetext=${[when, ...said, cause && causeName(cause), ...here].filter(Boolean).join("; ")}
-      onKeyDown=${press} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${leave} onBlur=${leave}>
+      onKeyDown=${press} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${({ pointerType }) => pointerType === "mouse" && leave()} onBlur=${leave}>
       ${width > 0 && html`<svg viewBox="0 0 ${width} ${bottom + 24}" aria-hidden="true">
         ${stepOf(shadeTo) > 0 && html`<rect class="linked" x=${LEFT} y=${TOP} height=${bottom - TOP} width=${x(stepOf(shadeTo)) - LEFT} />`}
         ${lines.length > 0 && Array.from({ length: GRID + 1 }, (_, each) => (top * each) / GRID).map((value) => html`
           <path class="rule" d="M${LEFT} ${y(value)}h${inner}" /><text class="end" x=${LEFT - 8} y=${y(value) + 4}>${axis(value)}</text>`)}
         ${ticks(begin, steps * stepS, inner).map((ms) => html`
           <path class="rule" d="M${x(stepOf(ms))} ${bottom}v5" /><text class="middle" x=${x(stepOf(ms))} y=${bottom + 19}>${tickText(ms)}</text>`)}
-        ${causes?.map((each, step) => html`<rect class="f-${each ?? "unknown"}" x=${x(step)} width=${x(step + 1) - x(step)} y=${bottom - STRIP} height=${STRIP} />`)}
+        ${causes && runs(causes).map((run) => html`<rect class="f-${run.cause ?? "unknown"}" x=${x(run.at)} width=${x(run.end) - x(run.at)} y=${bottom - STRIP} height=${STRIP} />`)}
         ${placed.map((mark) => html`<path class="mark ${mark.style ?? ""}" d="M${x(stepOf(mark.at))} ${bottom}V11l-5-8h10l-5 8" />`)}
         ${lines.map(({ values, style }) => html`<path class="line ${style ?? ""}" d=${path(values, x, y)} />`)}
         ${chosen != null && html`<path class="cursor" d="M${x(at + 0.5)} ${TOP}V${bottom}" />`}
