@@ -63,6 +63,7 @@ NOT_ALONE = {
     "waiter told": "what the waiting request does then is its own command",
     "topic limit resolved": "a part of a resolved topic",
     "topic trimmed": "bench recycling has it",
+    "consumer ranked": "its hashes are a part of a SUBSCRIBE; bench crowd has that",
     "subscription looked at": "as the history's unchanged ones",
 }
 """Steps that this bench cannot measure by themselves, with the reason."""

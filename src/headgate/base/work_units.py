@@ -116,6 +116,9 @@ CREDENTIALS_CHECKED: Final = _step(
     "credentials checked", 16, "a CONNECT or AUTH_RESPONSE whose token is checked", _COMMANDS
 )
 """Beside the command itself. ES256 takes about this, HS256 half of it."""
+PATTERN_REFUSED: Final = 240
+"""A pattern of topics that the broker refuses: RE2 may work on one of 50 characters for a
+millisecond before it finds it too large."""
 HOLDERS_PER_UNIT: Final = 32
 """Consumers that add 1 unit to an ACK, if they are searched for an entry that the acknowledging
 consumer does not hold."""
@@ -165,6 +168,11 @@ SUBSCRIPTIONS_ASKED_PER_UNIT: Final = 16
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )
+CONSUMER_RANKED: Final = _step(
+    "consumer ranked", 32, "a consumer that joins others of a failover subscription", _JOBS
+)
+"""Its places on the ring of hashes: about this with names of usual length, twice with the longest.
+"""
 SUBSCRIPTION_LOOKED_AT: Final = _step(
     "subscription looked at", 1, "a subscription that a walk passes", _JOBS
 )

@@ -2,15 +2,29 @@
 
 A change takes several turns of the loop. It runs to its end even if its caller is cancelled, for
 example because the client disconnects: nothing would complete it later.
+
+Those that wait stand in line. When a change has ended, the first one continues, not all of them: of
+thousands all but one would wait again, after each change. Those that only wait until nothing runs
+continue a few in each iteration of the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+WOKEN_MAX: Final = 32
+"""Coroutines that continue in one iteration of the loop. Each may carry out a command."""
+
+
+class _Waiting(NamedTuple):
+    turn: asyncio.Future[None]
+    runs: bool
+    """Whether it will run something. Then whoever is behind it waits for that."""
 
 
 class KeyedMutex:
@@ -18,6 +32,9 @@ class KeyedMutex:
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
+        self._lines: dict[Hashable, deque[_Waiting]] = {}
+        """Those that wait. While a line is not empty, something runs under its key, or the first
+        in line continues in the next iteration of the loop."""
 
     def __len__(self) -> int:
         """Keys in use."""
@@ -25,8 +42,8 @@ class KeyedMutex:
 
     async def when_idle(self, key: Hashable) -> None:
         """Return when nothing runs under ``key``; at once if nothing does."""
-        while (running := self._tasks.get(key)) is not None:
-            await asyncio.wait([running])
+        if key in self._tasks:
+            await self._wait_in_line(key, runs=False)
 
     async def run_alone(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` when nothing else runs under ``key``, to its end even if the caller is
@@ -34,7 +51,8 @@ class KeyedMutex:
 
         Raises what ``work`` raises.
         """
-        await self.when_idle(key)
+        if key in self._tasks:
+            await self._wait_in_line(key, runs=True)
         loop = asyncio.get_running_loop()
         task = loop.create_task(work())
         self._tasks[key] = task
@@ -44,6 +62,7 @@ class KeyedMutex:
 
         def finished(task: asyncio.Task[T]) -> None:
             del self._tasks[key]
+            self._wake(key)
             error = None if task.cancelled() else task.exception()  # marks it as retrieved
             if ended.done():
                 return  # the caller was cancelled
@@ -56,3 +75,40 @@ class KeyedMutex:
 
         task.add_done_callback(finished)
         return await ended
+
+    async def _wait_in_line(self, key: Hashable, *, runs: bool) -> None:
+        """Return when nothing runs under ``key``, after those that came before."""
+        loop = asyncio.get_running_loop()
+        has_waited = False
+        while key in self._tasks:
+            waiting = _Waiting(loop.create_future(), runs)
+            line = self._lines.setdefault(key, deque())
+            # One that did not wait may have begun in the same iteration: it keeps its place.
+            (line.appendleft if has_waited else line.append)(waiting)
+            has_waited = True
+            try:
+                await waiting.turn
+            except asyncio.CancelledError:
+                if runs and not waiting.turn.cancelled():
+                    self._wake(key)  # it had its turn, and will not use it
+                raise
+
+    def _wake(self, key: Hashable) -> None:
+        """Let the first in line continue, unless something runs."""
+        line = self._lines.get(key)
+        if line is None or key in self._tasks:
+            return
+        woken = 0
+        while line and woken < WOKEN_MAX:
+            waiting = line.popleft()
+            if waiting.turn.done():
+                continue  # its caller was cancelled
+            waiting.turn.set_result(None)
+            woken += 1
+            if waiting.runs:
+                break
+        else:
+            if line:
+                asyncio.get_running_loop().call_soon(self._wake, key)
+        if not line:
+            del self._lines[key]

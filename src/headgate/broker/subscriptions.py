@@ -15,7 +15,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import TopicName, check_new_subscription
 from headgate.base.units import KIB, NS_PER_S
-from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
@@ -28,6 +28,7 @@ from headgate.engine.errors import (
 )
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.engine.types import SubscriptionType
 from headgate.storage.committer import NO_ROOM_REASON, Committer
 from headgate.storage.managed_logs import ManagedLogs
 
@@ -71,6 +72,12 @@ class Subscriptions:
     async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
         await self._mutex.when_idle((topic.log.number, name))
+
+    async def when_rankable(self, subscription: Subscription, kind: SubscriptionType) -> None:
+        """Return when a consumer may be ranked among the others of a failover subscription, which
+        takes longer than the rest of a SUBSCRIBE; at once if there are none."""
+        if kind is SubscriptionType.FAILOVER and subscription.consumers:
+            await self._scheduler.give_way(CONSUMER_RANKED, JobClass.COMMAND)
 
     @property
     def running_count(self) -> int:

@@ -73,7 +73,7 @@ class ChunkingDispatcher(DelayingDispatcher):
         topic = self.subscription.topic
         for ordinal in range(first + 1, stop):
             body = topic.cache.get(ordinal)
-            if body is None or topic.chunk_of(body) is not None:
+            if body is None or topic.chunk_of(ordinal, body) is not None:
                 return ordinal
         return stop
 
@@ -89,7 +89,7 @@ class ChunkingDispatcher(DelayingDispatcher):
         put it aside because that is not ready."""
         topic, chunks = self.subscription.topic, self._chunks
         body = topic.cache[ordinal]
-        chunk = topic.chunk_of(body)
+        chunk = topic.chunk_of(ordinal, body)
         if chunk is None:
             return _Found.NO_CHUNK
         holder = None

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from headgate.base.work_units import PUT_ASIDE
 from headgate.engine.delayed_entries import DUE_ENTRIES_MAX, DelayedEntries
 from headgate.engine.dispatcher import READ_ALL, DispatchedSubscription, Dispatcher
+from headgate.engine.large_entry_looks import SMALL_BYTES
 from headgate.engine.ports import RunningTotals
 from headgate.flow.account.account import Cell
 
@@ -103,7 +104,8 @@ class DelayingDispatcher(Dispatcher):
             body = cache.get(ordinal)
             if body is None:
                 return ordinal, 0
-            due_ms = due_time_of(body)
+            is_small = len(body) <= SMALL_BYTES
+            due_ms = due_time_of(body) if is_small else topic.look(due_time_of, ordinal, body)
             if due_ms and is_active:
                 if due_ms > now_ms:
                     return ordinal, due_ms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -37,7 +38,6 @@ class SharedDispatcher(ChunkingDispatcher):
     __slots__ = (
         "_awaits_index",
         "_held_index",
-        "_level_counts",
         "_levels",
         "_moved",
         "_ready",
@@ -62,9 +62,10 @@ class SharedDispatcher(ChunkingDispatcher):
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self._ready: dict[int, deque[Consumer]] = {}
+        """By priority level, the consumers that were ready when they were last looked at, if there
+        are some: consumers that are not ready may have thousands of levels."""
         self._levels: list[int] = []
-        self._level_counts: dict[int, int] = {}
-        """Connected consumers by priority level."""
+        """The same levels, the best first."""
         self._turn_entries = 0
         self._awaits_index = False
         """Whether the index of the next entry that a consumer gave back is being read."""
@@ -109,14 +110,15 @@ class SharedDispatcher(ChunkingDispatcher):
             if not self.blocked_on_unacked:
                 return chosen if chosen.is_ready else _not_ready_why(chosen)
         if not self.blocked_on_unacked:
-            for level in self._levels:
-                ready = self._ready[level]
+            while self._levels:
+                ready = self._ready[self._levels[0]]
                 while ready:
                     consumer = ready[0]
                     if consumer.is_ready:
                         return consumer
                     ready.popleft()
                     consumer.in_ready = False
+                del self._ready[self._levels.pop(0)]
         consumers = self.subscription.consumers
         if not consumers:
             return NotReady.NO_CONSUMER
@@ -170,10 +172,8 @@ class SharedDispatcher(ChunkingDispatcher):
         if self._returned and returned < entries_max:
             returned += self._queue_returned(entries_max - returned)
         sent = super().pump(now_ns, entries_max)
-        if sent and self._turn_entries:
-            for ready in self._ready.values():
-                if ready:
-                    self._next_turn(ready[0])
+        if sent and self._turn_entries and self._levels:
+            self._next_turn(self._ready[self._levels[0]][0])
         if self._returned or self._moved is not None:
             account = self.subscription.account
             if account.cell is Cell.AWAITING_ACK:
@@ -188,30 +188,24 @@ class SharedDispatcher(ChunkingDispatcher):
 
     def _next_turn(self, consumer: Consumer) -> None:
         self._turn_entries = 0
-        self._ready[consumer.priority_level].rotate(-1)
+        ready = self._ready.get(consumer.priority_level)
+        if ready is not None:
+            ready.rotate(-1)
 
     def consumer_added(self, consumer: Consumer) -> None:
-        level = consumer.priority_level
-        if level not in self._ready:
-            self._ready[level] = deque()
-            self._levels = sorted(self._ready)
-            self._level_counts[level] = 0
-        self._level_counts[level] += 1
         if len(self.subscription.consumers) == 1:
             self._recover()
         self.consumer_ready(consumer)
 
     def consumer_removed(self, consumer: Consumer) -> None:
         if consumer.in_ready:
-            self._ready[consumer.priority_level].remove(consumer)
+            level = consumer.priority_level
+            self._ready[level].remove(consumer)
             consumer.in_ready = False
+            if not self._ready[level]:
+                del self._ready[level], self._levels[bisect_left(self._levels, level)]
         if self._chunks.aside_count:
             self._requeue_chunks(consumer)
-        level = consumer.priority_level
-        self._level_counts[level] -= 1
-        if not self._level_counts[level]:
-            del self._ready[level], self._level_counts[level]
-            self._levels.remove(level)
         if self.subscription.consumers:
             self._return_all(consumer, counted=False)
         else:
@@ -223,7 +217,11 @@ class SharedDispatcher(ChunkingDispatcher):
             self._requeue_chunks(consumer)
         if not consumer.in_ready and consumer in self.subscription.consumers:
             consumer.in_ready = True
-            self._ready[consumer.priority_level].append(consumer)
+            level = consumer.priority_level
+            if level not in self._ready:
+                self._ready[level] = deque()
+                insort(self._levels, level)
+            self._ready[level].append(consumer)
 
     def _requeue_chunks(self, consumer: Consumer) -> None:
         """Queue the chunks again that waited for a consumer, which may be ready or is gone."""

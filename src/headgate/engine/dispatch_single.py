@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from typing import Final
 
-from headgate.base.murmur3 import HASH_MAX, murmur3_32
+from headgate.base.murmur3 import HASH_MAX, murmur3_32, murmur3_32_of_each
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import (
     NO_AMOUNTS,
@@ -20,6 +20,9 @@ from headgate.flow.quota.backlog import Amounts
 
 PLACES_ON_RING: Final = 100
 """Places that each consumer has on the hash ring; Pulsar's number."""
+
+_NUMBERS: Final = tuple(str(at).encode() for at in range(PLACES_ON_RING))
+"""What follows a consumer's name, for each of its places."""
 
 
 class SingleActiveDispatcher(Dispatcher):
@@ -203,16 +206,17 @@ class _RankOnRing:
     hashes on which each has :data:`PLACES_ON_RING` places. So a consumer that comes or goes changes
     the active consumer of few topics."""
 
-    __slots__ = ("_topic",)
+    __slots__ = ("_topic", "_topic_hash")
 
     def __init__(self, topic: str) -> None:
-        self._topic = topic
+        self._topic, self._topic_hash = topic, -1
 
     def __call__(self, consumer: Consumer) -> tuple[int, int, str, int, int]:
         level, _, name, connection, number = _rank_by_name(consumer)
         if consumer.ring_distance < 0:
-            topic = murmur3_32(self._topic.encode())
-            places = (murmur3_32(f"{name}{at}".encode()) for at in range(PLACES_ON_RING))
+            if self._topic_hash < 0:
+                self._topic_hash = murmur3_32(self._topic.encode())
+            topic, places = self._topic_hash, murmur3_32_of_each(name.encode(), _NUMBERS)
             consumer.ring_distance = min((place - topic) & HASH_MAX for place in places)
         return level, consumer.ring_distance, name, connection, number
 

@@ -85,8 +85,11 @@ class DispatchedTopic(Protocol):
     def may_have_chunks(self) -> None:
         """Later entries may be chunks, or wait for one."""
 
-    def chunk_of(self, body: bytes, /) -> Chunk | None:
+    def chunk_of(self, ordinal: int, body: bytes, /) -> Chunk | None:
         """The chunk that an entry is; None if it is none."""
+
+    def look(self, look: Callable[[bytes], int], ordinal: int, body: bytes, /) -> int:
+        """What ``look`` finds in an entry: of a large one it is remembered."""
 
     @property
     def engine(self) -> DispatchEngine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from headgate.base.ack_set import AckSet
 from headgate.base.chunk import Chunk
@@ -25,6 +25,7 @@ from headgate.engine.errors import (
 )
 from headgate.engine.eviction import Eviction
 from headgate.engine.exclusive_access import ExclusiveAccess
+from headgate.engine.large_entry_looks import SMALL_BYTES, LargeEntryLooks
 from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
@@ -45,6 +46,8 @@ from headgate.flow.limits.gate_node import GateStatistics
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.limits.relative import PublishRate
 from headgate.flow.quota.backlog_quota import Quota
+
+T = TypeVar("T")
 
 
 class RelativeLimitListener(Protocol):
@@ -158,6 +161,7 @@ class Topic:
 
     __slots__ = (
         "__weakref__",
+        "_looks",
         "access",
         "bytes_in_before_load",
         "bytes_out_removed",
@@ -232,8 +236,8 @@ class Topic:
         """Exclusive access; created when a producer first asks for it."""
         self.terminated = terminated
         """Whether it takes no more messages, for good."""
-        self.terminating = False
-        """Whether it is being terminated, and takes no producers meanwhile."""
+        self.fenced = self.terminating = False
+        """Whether it is being closed; or terminated, when it takes no producers, too."""
         self.subscriptions: dict[str, Subscription] = {}
         self.cursors = CursorOrder(self.subscriptions)
         self.consumers_count = self.durable_count = 0
@@ -243,7 +247,6 @@ class Topic:
         self.quota: TopicQuota | None = None
         """Created when the topic first has a backlog quota."""
         self.publishing = TopicPublishing(self)
-        self.fenced = False
         self.idle_since_ns = engine.now_ns
         """When it was last known to be used."""
         self.messages_in_before_load = log.messages_before(log.end)
@@ -262,6 +265,7 @@ class Topic:
         self.delays_stop = log.end
         """Entries below it may be delayed: all that are stored when the topic is loaded, and all
         entries once a producer sent a delayed one."""
+        self._looks: LargeEntryLooks | None = None  # until the first look at a large entry
         self.send_rules: SendRules | None = None
         """What is asked of its messages; None for nothing."""
         self.rates = RateMeter(4)
@@ -342,9 +346,17 @@ class Topic:
         entry from now on."""
         self.chunks_stop = ALL_ENTRIES
 
-    def chunk_of(self, body: bytes) -> Chunk | None:
+    def chunk_of(self, ordinal: int, body: bytes) -> Chunk | None:
         """The chunk that an entry is; None if it is none."""
-        return self.engine.effects.chunk_of(body)
+        return self.look(self.engine.effects.chunk_of, ordinal, body)
+
+    def look(self, look: Callable[[bytes], T], ordinal: int, body: bytes) -> T:
+        """What ``look`` finds in an entry: of a large one it is remembered."""
+        if len(body) <= SMALL_BYTES:
+            return look(body)
+        if self._looks is None:
+            self._looks = LargeEntryLooks()
+        return self._looks.of(look, ordinal, body)
 
     def remove_producer(self, producer: Producer) -> None:
         """Disconnect a producer. What it staged is still stored, without receipts; what it parked

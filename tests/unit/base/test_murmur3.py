@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from headgate.base.murmur3 import HASH_MAX, murmur3_32
+from headgate.base.murmur3 import HASH_MAX, murmur3_32, murmur3_32_of_each
 
 
 @pytest.mark.parametrize(
@@ -20,3 +22,9 @@ from headgate.base.murmur3 import HASH_MAX, murmur3_32
 )
 def test_published_values(data: bytes, whole: int) -> None:
     assert murmur3_32(data) == whole & HASH_MAX
+
+
+@given(st.binary(max_size=40), st.lists(st.binary(max_size=9), max_size=5))
+def test_one_beginning_with_many_ends(beginning: bytes, ends: list[bytes]) -> None:
+    found = list(murmur3_32_of_each(beginning, ends))
+    assert found == [murmur3_32(beginning + end) for end in ends]

@@ -11,7 +11,7 @@ import pytest
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.positions import Position
-from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.subscriptions import READER_RETURN_NS
 from headgate.engine.errors import (
     DamagedError,
@@ -21,6 +21,7 @@ from headgate.engine.errors import (
 )
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.engine.types import SubscriptionType as EngineType
 from headgate.ledger import Batch
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.errors import RefusedError
@@ -385,5 +386,35 @@ def test_a_name_that_a_url_resolves_is_not_created(world: World, name: str) -> N
                 await client.subscribe(T, name, durable=is_durable)
         assert not topic.subscriptions
         await create(world, topic, "..x")
+
+    world.run(story())
+
+
+def test_crowds_of_failover_consumers_are_ranked_a_few_at_once(world: World) -> None:
+    """678 of them, which had waited for their topic, were ranked in one iteration: 0.1 s."""
+
+    async def story() -> None:
+        topic = await topic_with(world, 0)
+        client = await world.connect()
+        subscriptions = world.broker.subscriptions
+        may_rank, asked = subscriptions.when_rankable, list[str]()
+
+        async def noted(subscription: Subscription, kind: EngineType) -> None:
+            asked.append(kind.label)
+            await may_rank(subscription, kind)
+
+        subscriptions.when_rankable = noted  # type: ignore[method-assign]
+        for name in "first", "second":
+            await client.subscribe(T, "s", kind=SubscriptionType.FAILOVER, name=name)
+        assert asked == ["Failover", "Failover"]
+        subscription = topic.subscriptions["s"]
+        crowd = [
+            asyncio.ensure_future(may_rank(subscription, EngineType.FAILOVER)) for _ in range(60)
+        ]
+        seen = [0]
+        while seen[-1] < len(crowd):
+            await asyncio.sleep(0)
+            seen.append(sum(map(asyncio.Future.done, crowd)))
+        assert max(now - before for before, now in pairwise(seen)) <= SLICE_UNITS // CONSUMER_RANKED
 
     world.run(story())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES, SharedDispatcher
@@ -227,7 +229,7 @@ def test_nothing_is_kept_of_levels_and_entries_that_are_gone() -> None:
     rig.publish(4)
     dispatcher_levels = []
     for level in range(5):
-        consumer, _ = rig.consumer(subscription, SHARED, permits=4, priority_level=level)
+        consumer, _ = rig.consumer(subscription, SHARED, permits=9, priority_level=level)
         subscription.redeliver(consumer, None, -1)
         rig.flush()
         dispatcher = subscription.dispatcher
@@ -239,6 +241,20 @@ def test_nothing_is_kept_of_levels_and_entries_that_are_gone() -> None:
     assert set(dispatcher.redelivery_counts) == {0, 1, 2, 3}
     subscription.skip_to(3)
     assert set(dispatcher.redelivery_counts) == {3}
+
+
+def test_levels_without_a_ready_consumer_cost_nothing() -> None:
+    costs = []
+    for levels in (1, 500):
+        rig = Rig()
+        subscription = rig.subscribe()
+        for level in range(levels):
+            rig.consumer(subscription, SHARED, consumer_id=level, priority_level=level)
+        _, port = rig.consumer(subscription, SHARED, permits=1_000, priority_level=levels)
+        rig.publish(50)
+        costs.append(bytecodes(partial(rig.publish, 50)))
+        assert port.ordinals == list(range(100))
+    assert costs[1] < 1.1 * costs[0]
 
 
 def test_a_level_stays_while_somebody_has_it() -> None:

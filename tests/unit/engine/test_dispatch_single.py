@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 
 from headgate.base.murmur3 import murmur3_32
 from headgate.engine.consumer import Consumer
@@ -226,6 +227,22 @@ def test_the_best_level_comes_before_the_ring() -> None:
         )
     best, _ = rig.consumer(subscription, FAILOVER, consumer_id=10, name="z")
     assert subscription.dispatcher.active is best  # type: ignore[attr-defined]
+
+
+def test_a_long_name_is_hashed_once_for_all_its_places() -> None:
+    """Its 100 places took 20 ms of the loop, for a SUBSCRIBE of 2 KiB."""
+    names = [number * "\U00010348" + "c" for number in (10, 511)]
+    costs = []
+    for name in names:
+        rig = Rig()
+        subscription = rig.subscribe()
+        rig.consumer(subscription, FAILOVER, consumer_id=1, name="first")
+        costs.append(
+            bytecodes(partial(rig.consumer, subscription, FAILOVER, consumer_id=2, name=name))
+        )
+        topic = "persistent://acme/ns/t"
+        assert subscription.dispatcher.active.name == pulsars_choice(topic, ["first", name])  # type: ignore[attr-defined]
+    assert costs[1] < 4 * costs[0]
 
 
 def test_a_consumer_that_is_alone_needs_no_place_on_the_ring() -> None:

@@ -106,6 +106,7 @@ class ConsumerCommands:
             await self._schemas.check_consumer(topic, request)
             subscription = await self._find_or_create(topic, request)
             await _check_exclusive(connection, subscription, kind)
+            await self._subscriptions.when_rankable(subscription, kind)
             self._host.begin_turn()
             if not connection.is_open or connection.creating.get(key) is not request:
                 _remove_unused(subscription)

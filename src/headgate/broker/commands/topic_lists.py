@@ -7,7 +7,7 @@ from typing import Final
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName
-from headgate.base.work_units import TURN_UNITS
+from headgate.base.work_units import PATTERN_REFUSED, TURN_UNITS
 from headgate.broker.connection.bounds import check_watchers
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.topic_pattern import (
@@ -77,6 +77,8 @@ class TopicListCommands:
                 topics_hash=TopicsHash().text,
             )
             connection.write(frame)
+            if pattern is None and request.HasField("topics_pattern"):
+                connection.run_in_slices(iter((PATTERN_REFUSED,)))
         else:
             connection.run_in_slices(self._list_topics(connection, command, namespace, pattern))
 
@@ -142,6 +144,7 @@ class TopicListCommands:
         except PatternError as error:
             refusal = NotAllowedError(f"Unable to create topic list watcher: {error}")
             connection.refuse(command, refusal)
+            connection.run_in_slices(iter((PATTERN_REFUSED,)))
         except HeadgateError as error:
             connection.refuse(command, error)
         else:

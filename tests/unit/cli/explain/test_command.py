@@ -36,13 +36,17 @@ EMPTY = {
 class Reply:
     def __init__(self, status: int, body: bytes, location: str | None = None) -> None:
         self.status, self.body, self.location = status, body, location
+        self.left = body
 
     def getheader(self, name: str) -> str | None:
         assert name == "location"
         return self.location
 
-    def read(self) -> bytes:
-        return self.body
+    length = 0
+
+    def read(self, size: int) -> bytes:
+        part, self.left = self.left[:size], self.left[size:]
+        return part
 
 
 class Server:
@@ -73,6 +77,7 @@ class Server:
                     raise server.failure
 
             def getresponse(self) -> Reply:
+                server.reply.left = server.reply.body
                 return server.reply
 
             def close(self) -> None:
