@@ -210,7 +210,7 @@ def test_what_differs_between_two_looks_is_a_change(open_page: OpenPage) -> None
         )
         expect(row).to_contain_text("before this look")
         expect(page.get_by_text("what differs between two looks")).to_be_visible()
-        expect(page.locator(".marks path")).to_have_count(1)
+        expect(page.locator(".chart .mark")).to_have_count(1)
     finally:
         scene.close()
 

@@ -102,6 +102,23 @@ def test_a_broker_names_the_issuer_at_which_readers_sign_in() -> None:
     assert own[SERVER].etag != files[SERVER].etag
 
 
+def test_scripts_come_without_comments_at_the_same_lines() -> None:
+    """A line in a template that looks like a comment would be lost: none is."""
+    empty = 0
+    for name, file in page_files().items():
+        if not name.startswith("app/"):
+            continue
+        sent = file.body.decode().split("\n")
+        known = (STATIC / name).read_text().split("\n")
+        assert len(sent) == len(known), name
+        for at, (line, of_source) in enumerate(zip(sent, known, strict=True)):
+            if line != of_source:
+                empty += 1
+                assert (line, of_source.strip()[:2]) == ("", "//"), f"{name}:{at + 1}"
+                assert "\n".join(sent[:at]).count("`") % 2 == 0, f"{name}:{at + 1}"
+    assert empty > 100
+
+
 def test_vendored_files_are_as_published() -> None:
     sums = (STATIC / "vendor" / "SHA256SUMS.txt").read_text()
     vendored = dict(reversed(line.split()) for line in sums.splitlines())

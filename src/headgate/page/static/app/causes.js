@@ -11,7 +11,7 @@ export const CAUSES = [
   ["SETTLING", "Settling", "it is too early for a verdict"],
 ];
 
-const NAMES = Object.fromEntries(CAUSES.map(([cause, name]) => [cause, name]));
+const NAMES = { unknown: "Not known", ...Object.fromEntries(CAUSES.map(([cause, name]) => [cause, name])) };
 const MEANINGS = Object.fromEntries(CAUSES.map(([cause, , meaning]) => [cause, meaning]));
 
 export function causeName(cause) {

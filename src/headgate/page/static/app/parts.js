@@ -52,7 +52,7 @@ export function Sparkline({ values, label, width = 110, height = 26 }) {
   });
   const text = `${label}: from ${count(known[0])} to ${count(known.at(-1))}, at most ${count(top)}`;
   return html`<svg class="sparkline" role="img" viewBox="0 0 ${width} ${height}" width=${width}
-    height=${height} aria-label=${text}><title>${text}</title><path d=${path} /></svg>`;
+    height=${height} preserveAspectRatio="none" aria-label=${text}><title>${text}</title><path d=${path} /></svg>`;
 }
 
 // Shares of blame or of time as one bar; ``parts`` are {cause, share}.

@@ -5,7 +5,7 @@ import { SubscriptionActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, growth, instant, labelValue, percent, plural, quoted, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Incident, LinkedTime, statsPath } from "../incident.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
 import { LimitsTable } from "../limits_table.js";
 import { Evidence, breaksText, growthPerS, isInferred, lossText } from "./now.js";
@@ -80,8 +80,6 @@ export function Subscription({ parts, query, everyS }) {
       <//>
       ${withoutLimit(report) && html`<p class="notice calm">${withoutLimit(report)}</p>`}
       <${Changed} report=${answer.value} strip=${report} only=${name} inferred=${isInferred(report)} until=${query.get("until")} />
-      <h2>Its backlog in the last hour</h2>
-      <${Sparkline} values=${report.timeline?.backlog} label="Backlog over the last hour" width="720" height="80" />
       <h2>Where the time went</h2>
       ${[["Last minute", report.minute], ["Last hour", report.hour]].map(([title, window]) => window && html`
         <p class="muted">${title}</p><${ShareBar} parts=${statesOf(window)} />
