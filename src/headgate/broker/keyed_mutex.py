@@ -62,16 +62,16 @@ class KeyedMutex:
 
         def finished(task: asyncio.Task[T]) -> None:
             del self._tasks[key]
-            self._wake(key)
             error = None if task.cancelled() else task.exception()  # marks it as retrieved
             if ended.done():
-                return  # the caller was cancelled
-            if task.cancelled():
+                pass  # the caller was cancelled
+            elif task.cancelled():
                 ended.cancel()
             elif error is not None:
                 ended.set_exception(error)
             else:
                 ended.set_result(task.result())
+            self._wake(key)  # behind the caller, which completes its change before the next begins
 
         task.add_done_callback(finished)
         return await ended
