@@ -1,16 +1,18 @@
-"""Shared by all lanes: hypothesis repeats its examples, the longest files start first, and the
-simulations and faults take other seeds from the command line."""
+"""Shared by all lanes: hypothesis repeats its examples, the longest files start first, one process
+may have a part of the files, and the simulations and faults take other seeds from the command line.
+"""
 
 from __future__ import annotations
 
 import gc
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
-from tests.order import ordered
+from tests.order import ordered, part_of
 
 hypothesis.settings.register_profile(
     "headgate",
@@ -30,7 +32,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of the simulations and of the faults."""
+    """The options of lanes in parts, of the simulations and of the faults."""
+    parser.addoption(
+        "--part",
+        metavar="NUMBER/PARTS",
+        help="take this part of the test files only; ./dev test runs the parts at the same time",
+    )
     parser.addoption(
         "--simulation-seeds",
         metavar="FIRST:COUNT",
@@ -48,6 +55,16 @@ def flip_stride(pytestconfig: pytest.Config) -> int | None:
     """One of so many bytes of a file is to be damaged; None for what the test does by itself."""
     found: int | None = pytestconfig.getoption("--flip-stride")
     return found
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file of another part."""
+    part = config.getoption("--part")
+    if part is None or not collection_path.match("test_*.py"):
+        return None
+    number, _, parts = part.partition("/")
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    return part_of(name, int(parts)) != int(number) or None
 
 
 @pytest.hookimpl(wrapper=True)

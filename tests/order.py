@@ -1,17 +1,26 @@
-"""In which order a lane's processes take its test files: the longest first."""
+"""In which order a lane runs its test files, the longest first, and which of them, where each of
+its processes has a part of its own."""
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 LONGEST_FIRST: Final = (
+    "tests/unit/control/test_adaptive.py",
     "tests/unit/ledger/tools/test_verify.py",
     "tests/unit/ledger/tools/test_repair.py",
-    "tests/unit/control/test_adaptive.py",
-    "tests/unit/app/test_http_bounds.py",
+    "tests/unit/pipeline/kernels/test_attribution.py",
     "tests/unit/broker/sweeps/test_trimming.py",
+    "tests/unit/devkit/test_lane_runs.py",
+    "tests/unit/admin/test_untrusted_numbers.py",
+    "tests/unit/pipeline/backtest/test_kernel.py",
+    "tests/unit/broker/connection/test_connection_mutants.py",
+    "tests/unit/base/test_ack_set.py",
+    "tests/unit/observe/explain/test_diagnosis.py",
+    "tests/unit/devkit/test_soak.py",
     "tests/sim/test_space_bound.py",
     "tests/sim/test_broker_simulation.py",
     "tests/sim/test_lane_errors.py",
@@ -66,3 +75,19 @@ def ordered(files: Iterable[str]) -> list[int]:
     found = sorted(tests, key=lambda name: (rank.get(name, len(rank)), -tests[name]))
     place = {name: at for at, name in enumerate(found)}
     return sorted(range(len(of)), key=lambda index: place[of[index]])
+
+
+_TOGETHER: Final = ("tests/tidy/",)
+"""Folders whose tests share what takes long: the syntax trees of all modules. The last part has
+them."""
+
+
+def part_of(file: str, parts: int) -> int:
+    """Which of so many parts of a lane has that test file, from 1 on.
+
+    Every part knows this without the other files. The long files are dealt out in turn.
+    """
+    if file.startswith(_TOGETHER):
+        return parts
+    at = LONGEST_FIRST.index(file) if file in LONGEST_FIRST else zlib.crc32(file.encode())
+    return at % parts + 1

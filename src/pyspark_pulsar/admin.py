@@ -42,6 +42,9 @@ ATTEMPT_TIMEOUT_S = 10.0
 PARALLEL_REQUESTS_MAX = 16
 """Most concurrent requests, so that hundreds of partitions take few round trips."""
 
+BODY_BYTES_MAX = 512 * 1024 * 1024
+"""Longest answer. That about a topic with 100,000 ledgers has some 20 MB."""
+
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 
@@ -100,7 +103,10 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
 def _get_once(
     pool: urllib3.PoolManager, url: str, headers: Mapping[str, str], deadline: float
 ) -> Response:
-    """One request. The deadline also ends a response that arrives slowly."""
+    """One request. The deadline also ends a response that arrives slowly.
+
+    Raises :class:`AdminError` if the response is too long.
+    """
     left_s = max(0.05, deadline - time.monotonic())
     raw = pool.request(
         "GET",
@@ -111,9 +117,13 @@ def _get_once(
         timeout=urllib3.Timeout(total=left_s),
     )
     parts: list[bytes] = []
+    size_bytes = 0
     try:
         while part := raw.read1():
             parts.append(part)
+            size_bytes += len(part)
+            if size_bytes > BODY_BYTES_MAX:
+                raise AdminError(f"{url} answers with more than {BODY_BYTES_MAX:,} bytes")
             if time.monotonic() >= deadline:
                 raise urllib3.exceptions.TimeoutError("the answer did not end in time")
     except BaseException:
@@ -272,7 +282,7 @@ class AdminClient:
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
         try:
             return json.loads(response.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             begin = self._access.scrubbed(response.body[:80].decode("utf-8", "replace"))
             raise AdminError(f"{url} did not answer with JSON: {begin!r}") from error
 
@@ -356,7 +366,7 @@ def _reason(body: bytes) -> str:
     """The reason in the body of a Pulsar error, or the begin of the body."""
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict) and "reason" in document:
         return str(document["reason"])

@@ -316,6 +316,11 @@ def test_the_effects_of_other_actions(call: Callable[..., Any]) -> None:
     publishing = {"messagesPerS": 10, "bytesPerS": 2048}
     limit = {"values": {"messages": "5"}, "publishing": publishing}
     assert "because only 5 msg/s would be let through" in said("publishEffect", limit)
+    # In the unit in which a limit is set, as everywhere.
+    limit = {"values": {"bytes": "1500"}, "publishing": publishing}
+    assert "10 msg/s and 2,048 B/s now: they would wait, because only 1,500 B/s" in said(
+        "publishEffect", limit
+    )
     quota = {"type": "destination_storage", "limit": "5000", "policy": "consumer_backlog_eviction"}
     one = report("NONE", oldestAgeS=7_200, consumers=0)
     about = {"values": quota, "report": {"subscriptions": [one], "quotas": []}}

@@ -210,7 +210,7 @@ def test_what_differs_between_two_looks_is_a_change(open_page: OpenPage) -> None
         )
         expect(row).to_contain_text("before this look")
         expect(page.get_by_text("what differs between two looks")).to_be_visible()
-        expect(page.locator(".marks path")).to_have_count(1)
+        expect(page.locator(".chart .mark")).to_have_count(1)
     finally:
         scene.close()
 
@@ -224,7 +224,7 @@ def test_limits_that_hold_come_first_with_their_use(open_page: OpenPage, agent: 
     expect(row).to_contain_text("topic policy")
     held = table.get_by_role("row").filter(has_text="acme/shop/held")
     # A publish limit that holds producers: how many wait is not known.
-    expect(held.locator('[data-head="Waiting"]')).to_have_text("—")
+    expect(held.locator('[data-head="Who waits"]')).to_have_text("—")
 
 
 def test_storage_has_quotas_and_sizes_and_no_invented_disk(

@@ -33,9 +33,8 @@ def test_the_change_before_the_growth_is_pointed_out(open_page: OpenPage) -> Non
     row = changed(page).filter(has_text=LIMITED)
     expect(row).to_contain_text("before the backlog began")
     assert page.get_by_text("before the backlog began").count() == 1
-    expect(page.locator(".marks path.before")).to_have_count(1)
-    marks = page.get_by_role("img", name=re.compile(r"^\d+ changes in the hour up to"))
-    expect(marks.locator("path")).to_have_count(changed(page).count())
+    expect(page.locator(".chart .mark.before")).to_have_count(1)
+    expect(page.locator(".chart .mark")).to_have_count(changed(page).count())
 
 
 def test_a_subscription_shows_its_own_changes_and_those_of_its_topic(open_page: OpenPage) -> None:
@@ -84,7 +83,7 @@ def test_its_link_opens_the_same_view(open_page: OpenPage, incident: Any) -> Non
     page = open_page(view)
     expect(page.get_by_role("heading", level=1)).to_have_text("public/default/topic-limit")
     expect(page.get_by_text("This link is about")).to_contain_text("the marks of the last hour")
-    expect(page.locator(".marks .linked")).to_have_count(1)
+    expect(page.locator(".chart .linked")).to_have_count(1)
     # The link of a view that a link opened is about the same hour.
     expect(page.get_by_role("link", name="Link to this hour")).to_have_attribute(
         "href", re.compile(re.escape(view.partition("?")[2]))

@@ -46,7 +46,7 @@ def test_the_first_view_names_the_cause_of_each(
         expect(row.locator(".verdict")).to_have_text(NAMES[situation.verdict.value])
     total = sum(subject.cluster == name for subject, _ in subjects())
     if waiting < total:
-        expect(page.get_by_text("no message waiting")).to_contain_text(f"{total - waiting} ")
+        expect(page.get_by_text("no backlog.")).to_contain_text(f"{total - waiting} ")
 
 
 def test_the_views_behind_it(

@@ -79,7 +79,7 @@ def test_a_topic_shows_both_sides_and_its_limits(open_page: OpenPage) -> None:
     row = page.get_by_role("row").filter(has_text="Dispatch, topic")
     expect(row).to_contain_text("15 msg/s")
     expect(row).to_contain_text("topic policy")
-    page.get_by_role("link", name="shipping").click()
+    page.get_by_role("link", name="shipping").first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("shipping")
 
 

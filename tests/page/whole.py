@@ -25,6 +25,11 @@ def assert_whole(page: Page, heading: str, screenshot: Path) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     page.wait_for_load_state("networkidle")
     page.screenshot(path=screenshot, full_page=True)
+    tops = page.eval_on_selector_all(
+        "h1, .elsewhere", "all => all.map((each) => each.getBoundingClientRect().top)"
+    )
+    assert len(tops) == 2, "a heading and the same data elsewhere"
+    assert tops == sorted(tops), "the same data elsewhere stand below the view"
     outside = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
     assert outside <= 0, f"{outside} px stick out"
     of_colours = ["color-contrast"]

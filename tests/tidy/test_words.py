@@ -75,8 +75,9 @@ def _dropped() -> list[Dropped]:
 
 
 def _found(text: str, dropped: Sequence[Dropped]) -> Iterator[str]:
+    lowered = text.lower()
     for each in dropped:
-        if each.is_in(text):
+        if each.text.lower() in lowered and each.is_in(text):  # the first is quick
             yield f"{each.text!r} was dropped: {each.instead}"
 
 

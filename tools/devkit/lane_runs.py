@@ -37,6 +37,7 @@ from devkit.paths import ROOT
 from devkit.processes import TimedOutError, ended
 
 _NO_TESTS_COLLECTED: Final = 5
+_NOTHING_RAN: Final = "pytest found no test to run"
 _FAULTHANDLER_S: Final = 120
 """If one test takes this long, pytest prints the stacks of its threads."""
 _POLL_S: Final = 0.1
@@ -116,9 +117,18 @@ def _running(runs: Sequence[LaneRun]) -> Iterator[list[Future[LaneRun]]]:
 def _show(output: Path) -> None:
     """Print what a lane wrote to a file."""
     sys.stdout.flush()
-    with output.open("rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer)
+    _copy(output, sys.stdout.buffer)
     sys.stdout.flush()
+
+
+def _copy(output: Path, to: BinaryIO) -> None:
+    with output.open("rb") as file:
+        shutil.copyfileobj(file, to)
+
+
+def _numbers(lane: TestLane) -> Sequence[int]:
+    """The numbers of the parts of a lane."""
+    return range(1, lane.parts + 1)
 
 
 def summary_lines(outcomes: Sequence[Outcome], elapsed_s: float) -> list[str]:
@@ -181,11 +191,16 @@ class LaneRun:
     """Tests that failed, as far as the report of the lane names them."""
     passed_again: Sequence[str] = ()
     _output: BinaryIO | None = None
+    _adding: threading.Lock = field(default_factory=threading.Lock)
+    """Guards what the threads of its parts add up."""
 
     @property
     def output_path(self) -> Path:
         """The file of its output."""
         return self.folder / f"{self.name}.txt"
+
+    def _report_path(self, part: int) -> Path:
+        return self.folder / f"{self.name}-{part}.xml"
 
     def outcome(self) -> Outcome:
         """What the summary has of it."""
@@ -211,15 +226,17 @@ class LaneRun:
         return self
 
     def _run(self) -> None:
-        report = self.folder / f"{self.name}.xml"
         lane = lane_of(self.name)
         if lane is None:
             problems = [self._run_one(command, LIMIT_S) for command in lint_commands(self.python)]
             self.problem = next((problem for problem in problems if problem), "")
             return
-        self.problem = self._run_tests(lane, report)
-        self.failed = failed_tests(report) if self.problem else []
-        self.durations = read_report(self.name, report)
+        self.problem = self._run_tests(lane)
+        reports = [self._report_path(part) for part in _numbers(lane)]
+        self.failed = [test for report in reports if self.problem for test in failed_tests(report)]
+        self.durations = [
+            duration for report in reports for duration in read_report(self.name, report)
+        ]
 
     def run_again(self) -> None:
         """Give the few tests that failed a second attempt, if real processes and the clock decide
@@ -234,7 +251,7 @@ class LaneRun:
         self.elapsed_s += time.monotonic() - started_s
         self._say(f"=== lane {self.name}: {self.outcome().verdict}, {self.elapsed_s:.1f} s")
 
-    def _run_tests(self, lane: TestLane, report: Path) -> str:
+    def _run_tests(self, lane: TestLane) -> str:
         """Run the tests of a lane; return what failed, or an empty string."""
         folders = lane.test_folders()
         if not folders:
@@ -244,25 +261,58 @@ class LaneRun:
         dealt = ["-n", str(lane.processes), "--dist", "loadfile", "--no-loadscope-reorder"]
         dealt = dealt if lane.processes > 1 else []
         marked = ["-m", lane.marks] if lane.marks else []
-        words = [*dealt, *marked, *folders, *report_arguments(report), *self.pytest_arguments]
+        words = [*dealt, *marked, *folders]
+        if lane.parts > 1:
+            return self._run_parts(lane, words)
+        words += [*report_arguments(self._report_path(1)), *self.pytest_arguments]
         return self._run_one(self._pytest(words), lane.limit_s)
+
+    def _run_parts(self, lane: TestLane, words: Sequence[str]) -> str:
+        """Run the parts of a lane at the same time. The output of the first one passes through, and
+        that of the others follows. Options such as ``-k`` may leave a part without tests."""
+        outputs = {part: self.folder / f"{self.name}-{part}.txt" for part in _numbers(lane)[1:]}
+
+        def run(part: int) -> str:
+            only = [f"--part={part}/{lane.parts}", *report_arguments(self._report_path(part))]
+            command = self._pytest([*words, *only, *self.pytest_arguments])
+            if part not in outputs:
+                return self._run_one(command, lane.limit_s)
+            with outputs[part].open("wb", buffering=0) as out:
+                return self._run_one(command, lane.limit_s, out)
+
+        with ThreadPoolExecutor(lane.parts) as pool:
+            try:
+                problems = [*pool.map(run, _numbers(lane))]
+            except BaseException:
+                self.cancelled.set()
+                raise
+        for part, output in outputs.items():
+            self._say(f"\n=== lane {self.name}, part {part}")
+            _copy(output, sys.stdout.buffer if self._output is None else self._output)
+        if all(problem == _NOTHING_RAN for problem in problems):
+            return _NOTHING_RAN
+        return next((problem for problem in problems if problem not in ("", _NOTHING_RAN)), "")
 
     def _pytest(self, words: Sequence[str]) -> list[str]:
         option = f"faulthandler_timeout={_FAULTHANDLER_S}"
         return [str(self.python), "-m", "pytest", "-o", option, *words]
 
-    def _run_one(self, command: Sequence[str], limit_s: float) -> str:
-        """Run a command; return what failed, or an empty string."""
+    def _run_one(
+        self, command: Sequence[str], limit_s: float, output: BinaryIO | None = None
+    ) -> str:
+        """Run a command; return what failed, or an empty string. ``output``: a file for what it
+        writes; None: that of the lane."""
         try:
             done = ended(
                 command, limit_s, ROOT,
-                output=self._output, gives_way=self.is_behind, cancelled=self.cancelled,
+                output=output or self._output, gives_way=self.is_behind, cancelled=self.cancelled,
             )  # fmt: skip
         except TimedOutError:
             return f"ended after {limit_s:.0f} s"
-        self.processor_s += done.processor_s
+        with self._adding:
+            self.processor_s += done.processor_s
         if done.status == _NO_TESTS_COLLECTED and "pytest" in command:
-            return "pytest found no test to run"
+            return _NOTHING_RAN
         return f"failed with status {done.status}" if done.status else ""
 
     def _say(self, text: str) -> None:

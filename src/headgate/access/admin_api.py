@@ -18,10 +18,16 @@ from headgate.access.client_config import WITHOUT_USER, ClientConfig
 from headgate.access.refusals import REFUSALS, advice, scrubbed
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
+from headgate.base.texts import encodable, size_text
+from headgate.base.units import MIB
 from headgate.base.web_hosts import names_user
 
 JSON: Final = "application/json"
 
+BODY_BYTES_MAX: Final = 512 * MIB
+"""Largest answer, uncompressed. The survey of a broker with 100,000 topics has about 150 MB."""
+
+_PART_BYTES: Final = MIB
 _WITH_CONTENT: Final = ("POST", "PUT")
 _NOT_IN_URL: Final = re.compile(r"[\x00-\x20\x7f]")
 
@@ -97,7 +103,7 @@ class AdminApi:
         Raises:
             InputError: a file of credentials or certificates cannot be used.
             AdminUrlError: the URL is not allowed.
-            UnreachableError: the admin API does not answer.
+            UnreachableError: the admin API does not answer, or with too much.
             AccessRefusedError: it refuses the credentials.
             TokenUnavailableError: the issuer of tokens gives none.
         """
@@ -111,7 +117,7 @@ class AdminApi:
             else:
                 connection.request(method, target, headers=headers)
             reply = connection.getresponse()
-            data = reply.read()
+            data = self._body(reply)
         except (OSError, UnicodeError, http.client.HTTPException) as error:
             raise self._failure(error, timeout_s) from error
         finally:
@@ -123,6 +129,18 @@ class AdminApi:
                 advice(reply.status, reason, self._config, self._authentication),
             )  # fmt: skip
         return reply, data
+
+    def _body(self, reply: http.client.HTTPResponse) -> bytes:
+        parts: list[bytes] = []
+        size_bytes = 0
+        while part := reply.read(_PART_BYTES):
+            parts.append(part)
+            size_bytes += len(part)
+            if size_bytes > BODY_BYTES_MAX:
+                raise UnreachableError(too_long(self.url, BODY_BYTES_MAX))
+        if reply.length:
+            raise http.client.IncompleteRead(b"", reply.length)
+        return b"".join(parts)
 
     def _connection(self, timeout_s: float) -> http.client.HTTPConnection:
         where = self._where()
@@ -190,9 +208,14 @@ def reason_in(body: bytes | bytearray) -> str:
     """The reason in an answer of the admin API; empty if it has none."""
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
-    return str(answer.get("reason", "")) if isinstance(answer, dict) else ""
+    return encodable(str(answer.get("reason", ""))) if isinstance(answer, dict) else ""
+
+
+def too_long(server: str, bytes_max: int) -> str:
+    """Says that an answer of ``server`` was given up."""
+    return f"{server} answers with more than {size_text(bytes_max)}, which is no answer of a broker"
 
 
 def _wrong(url: str) -> AdminUrlError:

@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
+from headgate.base.texts import printable
 
 ISSUER_TIMEOUT_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 1 << 20
@@ -125,7 +126,7 @@ class ClientCredentialsFlow:
         is_token = isinstance(token, str) and VISIBLE.fullmatch(token) is not None
         if reply.status != http.client.OK or not is_token:
             # error_description is free text of the issuer, which could repeat what was sent.
-            why = str(reply.document.get("error", "no access_token"))[:100]
+            why = printable(str(reply.document.get("error", "no access_token"))[:100])
             if client_secret in why:
                 why = "no access_token"
             raise TokenUnavailableError(f"{url} gives no token (status {reply.status}: {why})")
@@ -176,7 +177,7 @@ def http_json(url: str, form: str, trust_path: str) -> JsonReply:
         connection.close()
     try:
         document = json.loads(body[:ANSWER_BYTES_MAX])
-    except ValueError:
+    except (ValueError, RecursionError):
         document = {}
     return JsonReply(reply.status, document if isinstance(document, dict) else {})
 
@@ -196,7 +197,7 @@ def _key_of(text: str) -> tuple[str, str]:
 
 def _check_private(url: str, what: str) -> None:
     try:
-        where = urlsplit(url)
+        where = urlsplit(url if url.isascii() else "")
         is_private = where.scheme == "https" or (
             where.scheme == "http" and where.hostname in _LOOPBACK
         )

@@ -52,9 +52,10 @@ def describe(routes: tuple[Route, ...], version: str) -> dict[str, Any]:
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
-    for type_ in types:
-        if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
-            add_meanings(type_, components)
+    structs = [
+        type_ for type_ in types if isinstance(type_, type) and issubclass(type_, msgspec.Struct)
+    ]
+    add_meanings(structs, components)
     remaining = iter(schemas)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:

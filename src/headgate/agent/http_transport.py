@@ -17,20 +17,17 @@ from urllib3.exceptions import (
     TimeoutError as RequestTimeoutError,
 )
 
-from headgate.access.admin_api import AdminUrlError, UnreachableError, split_url
+from headgate.access.admin_api import AdminUrlError, UnreachableError, split_url, too_long
 from headgate.access.authentication import certificate_paths
 from headgate.access.client_config import ClientConfig
 from headgate.access.tls import client_context, tls_failure
 from headgate.agent.transport import RawReply
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError
-from headgate.base.texts import size_text
 from headgate.base.units import MIB, NS_PER_S
 
 CONNECT_S: Final = 3.0
 """Longest wait for a connection: a broker that is gone must not hold up the others."""
-BODY_BYTES_MAX: Final = 512 * MIB
-"""Largest answer, uncompressed. The survey of a broker with 100,000 topics has about 150 MB."""
 
 _TRUST: Final = "--tls-trust-cert-path"
 _CONNECTIONS_KEPT: Final = 16
@@ -42,9 +39,7 @@ _CHUNK_BYTES: Final = MIB
 class HttpTransport:
     """The :class:`headgate.agent.transport.Transport` of sockets."""
 
-    def __init__(
-        self, config: ClientConfig, clock: Clock, *, body_bytes_max: int = BODY_BYTES_MAX
-    ) -> None:
+    def __init__(self, config: ClientConfig, clock: Clock) -> None:
         """``config`` has the certificates.
 
         Raises:
@@ -67,9 +62,10 @@ class HttpTransport:
             assert_hostname=None if config.verify_hostname else False,
         )
         self._clock = clock
-        self._body_bytes_max = body_bytes_max
 
-    def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> RawReply:
+    def get(
+        self, url: str, headers: Mapping[str, str], timeout_s: float, bytes_max: int
+    ) -> RawReply:
         end_ns = self._clock.monotonic_ns() + round(timeout_s * NS_PER_S)
         server = origin(url)
         try:
@@ -84,7 +80,7 @@ class HttpTransport:
         except (HTTPError, OSError, UnicodeError) as error:
             raise _failure(server, error, timeout_s) from error
         try:
-            body = self._body(response, server, end_ns, timeout_s)
+            body = self._body(response, server, end_ns, timeout_s, bytes_max)
         except (HTTPError, OSError) as error:
             response.close()
             raise _failure(server, error, timeout_s) from error
@@ -99,19 +95,27 @@ class HttpTransport:
         self._pools.clear()
 
     def _body(
-        self, response: urllib3.BaseHTTPResponse, server: str, end_ns: int, timeout_s: float
+        self,
+        response: urllib3.BaseHTTPResponse,
+        server: str,
+        end_ns: int,
+        timeout_s: float,
+        bytes_max: int,
     ) -> bytes | bytearray:
         body = bytearray()
-        # What has arrived, and no whole chunk: a server that sends byte by byte is given up.
-        while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
-            body += chunk
-            if len(body) > self._body_bytes_max:
-                raise UnreachableError(
-                    f"{server} answers with more than {size_text(self._body_bytes_max)}, which is "
-                    "no answer of a broker"
-                )
-            if self._clock.monotonic_ns() > end_ns:
-                raise UnreachableError(f"{server} did not finish its answer within {timeout_s:g} s")
+        try:
+            # What has arrived, and no whole chunk: a server that sends byte by byte is given up.
+            while chunk := response.read1(_CHUNK_BYTES, decode_content=True):
+                body += chunk
+                if len(body) > bytes_max:
+                    raise UnreachableError(too_long(server, bytes_max))
+                if self._clock.monotonic_ns() > end_ns:
+                    raise UnreachableError(
+                        f"{server} did not finish its answer within {timeout_s:g} s"
+                    )
+        except BaseException:
+            body.clear()  # whoever keeps the error keeps this frame
+            raise
         return body  # no copy: a survey may have 150 MB
 
 

@@ -19,10 +19,12 @@ from headgate.agent.questions import (
 )
 from headgate.agent.quota_reading import QuotaAnswers
 from headgate.base.clock import Clock
-from headgate.base.units import NS_PER_S
+from headgate.base.units import MIB, NS_PER_S
 
 KEPT_MAX: Final = 1_000
 """Answers that are kept."""
+KEPT_BYTES_MAX: Final = 32 * MIB
+"""Most bytes of all of them."""
 KEPT_NS: Final = 50 * NS_PER_S
 """How long an answer is kept: less than the time between two looks at the same limits."""
 
@@ -38,6 +40,8 @@ class LimitQuestions:
         self._lock = threading.Lock()
         self._shared: dict[str, tuple[int, Future[bytes | None]]] = {}
         """When each was asked last, and its answer, which may be under way."""
+        self._shared_bytes = 0
+        """Of answers that came since none was kept."""
 
     def ask(self, topic: str, subscriptions: Sequence[str]) -> tuple[LimitAnswers, int]:
         """The answers about a topic and some of its subscriptions, and how many requests went.
@@ -76,15 +80,18 @@ class LimitQuestions:
             asked_ns, answer = self._shared.get(path, (0, None))
             is_asked = answer is not None and now_ns - asked_ns < KEPT_NS
             if answer is None or not is_asked:
-                if len(self._shared) >= KEPT_MAX:
-                    self._shared = {}
+                if len(self._shared) >= KEPT_MAX or self._shared_bytes > KEPT_BYTES_MAX:
+                    self._shared, self._shared_bytes = {}, 0
                 answer = Future()
                 self._shared[path] = now_ns, answer
         if is_asked:
             return answer.result()
         sent.append(path)
         try:
-            answer.set_result(self._policy(path))
+            found = self._policy(path)
+            with self._lock:
+                self._shared_bytes += len(found or b"")
+            answer.set_result(found)
         except BaseException as error:
             # The next look asks again; those that wait for this answer have none, too.
             with self._lock:

@@ -16,6 +16,7 @@ from headgate.base.units import NS_PER_S
 from headgate.explain.delivery import Instant
 from headgate.flow.account.account import LABELS
 from headgate.flow.account.verdict import INFERRED
+from headgate.flow.limits.gate_node import LARGEST_WAITERS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level, PerSecond, RateLimit
 from headgate.flow.sentences.backlog import limit_text
@@ -67,7 +68,9 @@ def topic_limits(topic: InferredTopic, now_ns: int) -> list[dict[str, Any]]:
     parts = list(topic.subscriptions.values())
     rates = _sum([each.rates for each in parts]) if _is_fresh(topic, now_ns) else UNKNOWN_RATES
     effective = topic.limits.dispatch[Level.TOPIC]
-    return _states("topic", topic.name, effective, rates, topic, _waiters(parts, Level.TOPIC))
+    return _states(
+        "topic", topic.name, effective, rates, topic, _waiters(topic, parts, Level.TOPIC)
+    )
 
 
 def subscription_limits(
@@ -79,7 +82,7 @@ def subscription_limits(
     rates = subscription.rates if _is_fresh(topic, now_ns) else UNKNOWN_RATES
     effective = subscription.limits[Level.SUBSCRIPTION]
     subject = f"{topic.name} / {subscription.name}"
-    waiters = _waiters([subscription], Level.SUBSCRIPTION)
+    waiters = _waiters(topic, [subscription], Level.SUBSCRIPTION)
     return _states("subscription", subject, effective, rates, topic, waiters)
 
 
@@ -100,7 +103,7 @@ def broker_limits(topic: InferredTopic) -> list[dict[str, Any]]:
     """The dispatch limit of the broker that has a topic, with what of this topic waits for it."""
     if topic.limits is None:
         return []
-    waiters = _waiters(list(topic.subscriptions.values()), Level.BROKER)
+    waiters = _waiters(topic, list(topic.subscriptions.values()), Level.BROKER)
     effective = topic.limits.dispatch[Level.BROKER]
     found = _states("broker", "", effective, UNKNOWN_RATES, topic, waiters)
     return [limit | {"broker": topic.owner} for limit in found]
@@ -173,17 +176,28 @@ def _present(limit: RateLimit, topic: InferredTopic) -> RateLimit | None:
     return None if messages is None or size is None else limit.above(PerSecond(messages, size))
 
 
-def _waiters(subscriptions: Iterable[InferredSubscription], level: Level) -> dict[str, Any]:
-    """How many subscriptions a limiter of a level holds at their last look, and for how long it has
-    held any, summed over them."""
-    waiters = waiting_ns = 0
+def _waiters(
+    topic: InferredTopic, subscriptions: Iterable[InferredSubscription], level: Level
+) -> dict[str, Any]:
+    """How many subscriptions a limiter of a level holds at their last look, the names of the first,
+    and for how long it has held any, summed over them. Since when each waits is not known."""
+    waiting_ns = 0
+    names = []
     for each in subscriptions:
         waiting_ns += sum(
             ns for ns, labels in zip(each.cells_ns, LABELS, strict=True) if labels.level is level
         )
         track = each.track
-        waiters += track is not None and LABELS[track.phase.last.cell].level is level
-    return {"waiters": waiters, "waitingS": waiting_ns / NS_PER_S, "longestWaiting": []}
+        if track is not None and LABELS[track.phase.last.cell].level is level:
+            names.append(each.name)
+    return {
+        "waiters": len(names),
+        "waitingS": waiting_ns / NS_PER_S,
+        "longestWaiting": [
+            {"topic": topic.name, "subscription": name, "waitingS": None}
+            for name in names[:LARGEST_WAITERS]
+        ],
+    }
 
 
 def _merge(into: dict[str, Any], limit: Mapping[str, Any]) -> None:
@@ -193,6 +207,7 @@ def _merge(into: dict[str, Any], limit: Mapping[str, Any]) -> None:
     into["waiters"] += limit["waiters"]
     into["waitingS"] += limit["waitingS"]
     into["holds"] = bool(into["waiters"])
+    into["longestWaiting"] = (into["longestWaiting"] + limit["longestWaiting"])[:LARGEST_WAITERS]
 
 
 def _is_fresh(topic: InferredTopic, now_ns: int) -> bool:

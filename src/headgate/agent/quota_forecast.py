@@ -166,11 +166,11 @@ class QuotaForecast:
         for topic in list(self._topics):
             yield from self.of_topic(topic)
 
-    def soonest(self, count: int) -> list[Level]:
+    def ahead(self) -> list[Level]:
         """Quotas that are reached, then those that will be within a day, the soonest first."""
         ahead = [level for level in self.all() if level.seconds_to_breach is not None]
         ahead.sort(key=lambda level: (level.seconds_to_breach or 0.0, level.topic, level.type))
-        return ahead[:count]
+        return ahead
 
 
 def _limit(value: int | None) -> int | None:

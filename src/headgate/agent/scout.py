@@ -17,8 +17,14 @@ from typing import Annotated, Final, NamedTuple, Protocol
 
 import msgspec
 
-from headgate.access.admin_api import AccessRefusedError, UnreachableError
-from headgate.agent.cluster_client import TIMEOUT_S, ClusterClient, NotABrokerError, Reply
+from headgate.access.admin_api import BODY_BYTES_MAX, AccessRefusedError, UnreachableError
+from headgate.agent.cluster_client import (
+    ANSWER_BYTES_MAX,
+    TIMEOUT_S,
+    ClusterClient,
+    NotABrokerError,
+    Reply,
+)
 from headgate.agent.limit_questions import LimitQuestions
 from headgate.agent.limits_reading import LimitAnswers, limits_look
 from headgate.agent.look_plan import Look, LookKind, LookPlan
@@ -303,9 +309,11 @@ class Scout:
                     owner=look.subject if is_survey else "",
                     topic=look.subject if look.kind in OF_TOPIC else "",
                     timeout_s=SURVEY_TIMEOUT_S if is_survey else TIMEOUT_S,
+                    bytes_max=BODY_BYTES_MAX if is_survey else ANSWER_BYTES_MAX,
                 )
         except HeadgateError as failure:
-            error = failure
+            # Its traceback has this frame, which has the error: only a collection would free both.
+            error = failure.with_traceback(None)
         requests = self._client.take_sent()
         took_s = (self._clock.monotonic_ns() - start_ns) / NS_PER_S
         return _Outcome(reply, answers, error, took_s / max(1, requests), requests)

@@ -19,6 +19,7 @@ from headgate.agent.limit_reports import limits_report
 from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.quota_forecast import Level, quota_state
 from headgate.agent.quota_guard import QuotaGuard
+from headgate.agent.quota_outlooks import with_outlooks
 from headgate.agent.stats_reports import stats_report
 from headgate.agent.storage_reports import storage_report
 from headgate.base.errors import HeadgateError
@@ -186,9 +187,10 @@ class SharedHistory:
         """The JSON of explain without a topic."""
         with self._lock:
             report = self._history.top(count, instant, with_timeline=with_timeline)
-            soonest = self._forecast.soonest(count)
-        quotas = [{"topic": each.topic, "quota": _quota_report(each)} for each in soonest]
-        return report | {"quotas": quotas}
+            ahead = self._forecast.ahead()
+        subscriptions = with_outlooks(report["subscriptions"], ahead)
+        quotas = [{"topic": each.topic, "quota": _quota_report(each)} for each in ahead[:count]]
+        return report | {"quotas": quotas, "subscriptions": subscriptions}
 
     def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """The JSON of explain for a topic.
@@ -202,9 +204,12 @@ class SharedHistory:
             except LookupError as error:
                 raise _unknown_topic(name) from error
             known = self._forecast.of_topic(name)
+            levels = known or self._forecast.of_partitions(name)
             if not known:
                 known = self._fullest_partitions(name)
-        return report | {"quotas": [_quota_report(each) for each in known]}
+        subscriptions = with_outlooks(report["subscriptions"], levels)
+        quotas = [_quota_report(each) for each in known]
+        return report | {"quotas": quotas, "subscriptions": subscriptions}
 
     def _fullest_partitions(self, name: str) -> list[Level]:
         """Of each type the quota on the fullest partition of a partitioned topic."""

@@ -18,13 +18,16 @@ class RawReply(NamedTuple):
 class Transport(Protocol):
     """Sends requests. Several threads call it at the same time."""
 
-    def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> RawReply:
+    def get(
+        self, url: str, headers: Mapping[str, str], timeout_s: float, bytes_max: int
+    ) -> RawReply:
         """The reply to one GET; a redirect is not followed.
 
         Args:
             url: whole, of ``http`` or ``https``.
             headers: have the credentials.
             timeout_s: for the whole answer.
+            bytes_max: most bytes of its body, uncompressed.
 
         Raises:
             InputError: the URL or a file of certificates cannot be used.

@@ -88,9 +88,15 @@ def write_new(path: str, data: bytes, *, mode: int = 0o644) -> None:
         raise InvalidKeyError(f"{path} cannot be written: {error.strerror}") from error
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a file. A pipe in its place is opened, too, and does not wait for its writer: whoever
+    looks for changed keys would look no more."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def _of_file(path: str, what: str, *, is_secret: bool) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise InvalidKeyError(f"{what}: {path} is no file")

@@ -21,6 +21,7 @@ from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
 from headgate.app.tls.entry import TlsPort
 from headgate.base.errors import InvariantError, invariant
 from headgate.base.texts import printable
+from headgate.base.web_server import WEB_SERVER
 from headgate.broker.http_memory import HttpMemory
 from headgate.broker.work.turn_meter import TurnMeter
 
@@ -162,13 +163,8 @@ class WebServer:
         config = uvicorn.Config(
             app,
             http=protocol if tls is None else cast(Any, after_handshake),
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
             log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
+            **WEB_SERVER,
             backlog=BACKLOG_CONNECTIONS_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACEFUL_CLOSE_S,

@@ -76,6 +76,12 @@ def printable(text: str) -> str:
     )
 
 
+def encodable(text: str) -> str:
+    """Text that UTF-8 has. JSON may have halves of surrogate pairs, which it has not: whoever sends
+    or prints such a text would fail."""
+    return text.encode(errors="replace").decode()
+
+
 def label_value(text: str) -> str:
     """A label's value as Prometheus's text format wants it between quotes."""
     if "\\" in text or '"' in text or "\n" in text:

@@ -71,7 +71,7 @@ class KeyedMutex:
                 ended.set_exception(error)
             else:
                 ended.set_result(task.result())
-            self._wake(key)  # the caller comes first: it asked before those that wait
+            self._wake(key)  # behind the caller, which completes its change before the next begins
 
         task.add_done_callback(finished)
         return await ended

@@ -13,6 +13,7 @@ from headgate.explain.states import LimitRef
 from headgate.explain.window import Window
 from headgate.flow.account.account import LABELS, Cell
 from headgate.flow.account.verdict import BLAME, blame_shares
+from headgate.flow.quota.outlook import emptying_s, outlook
 from headgate.flow.sentences.backlog import limit_text
 
 SETTLING = "SETTLING"
@@ -56,6 +57,8 @@ class SubscriptionNow:
     permits: int | None
     permits_max: int | None
     damage: str = ""
+    breaches_s: tuple[float | None, float | None] = (None, None)
+    """Seconds until it fills each backlog quota, indexed by ``QuotaType``; 0 while one is full."""
 
 
 def subscription_fields(
@@ -96,7 +99,7 @@ def subscription_fields(
         "confidence_level": _confidence_level(found),
         "window_s": found.window.length_ns / NS_PER_S,
         "growth_messages": judgement.growth,
-        **_left_without_consumer(found),
+        **_ahead(found, now),
         "shares": {verdict.value: share for verdict, share in judgement.shares.items()},
         "would_have_grown": judgement.would_have_grown if settled else None,
         "proven_ack_per_s": found.demonstrated_ack_per_s,
@@ -106,14 +109,22 @@ def subscription_fields(
     }
 
 
-def _left_without_consumer(found: Diagnosis) -> dict[str, Any]:
-    """What left the backlog without being consumed, and when it is gone without such losses."""
-    lost = {name: found.window.gained(name) for name in ("evicted", "expired", "skipped")}
-    backlog = found.window.total_end("backlog")
-    consumed = -(found.judgement.growth + sum(lost.values()))
-    drains_s = backlog * found.window.length_ns / NS_PER_S / consumed if consumed > 0 else None
-    fields: dict[str, Any] = {f"{name}_messages": amount for name, amount in lost.items()}
-    return fields | {"drains_in_s": drains_s if backlog else None}
+def _ahead(found: Diagnosis, now: SubscriptionNow) -> dict[str, Any]:
+    """What left the backlog without being consumed, and what becomes of it without such losses."""
+    seen = found.window
+    lost = {name: seen.gained(name) for name in ("evicted", "expired", "skipped")}
+    empty_s = emptying_s(
+        seen.total_end("backlog"),
+        -(found.judgement.growth + sum(lost.values())),
+        seen.gained("appended"),
+        seen.length_ns / NS_PER_S,
+    )
+    ahead = outlook(empty_s, now.breaches_s)
+    return {f"{name}_messages": amount for name, amount in lost.items()} | {
+        "drains_in_s": ahead.empty_s,
+        "breaks_in_s": ahead.breach_s,
+        "breaks_quota": None if ahead.breached is None else ahead.breached.label,
+    }
 
 
 def window_report(seen: Window) -> AccountWindow:

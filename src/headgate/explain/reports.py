@@ -165,7 +165,13 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """The same of messages that were skipped."""
     drains_in_s: float | None
     """In how many seconds the backlog is gone at the pace at which it was consumed in that window;
-    null if that does not shrink it. What was evicted, expired or skipped is not consumed."""
+    null if it stands still or grows, and while it fills a size quota. What was evicted, expired or
+    skipped is not consumed."""
+    breaks_in_s: float | None
+    """In how many seconds this backlog fills a backlog quota, the sooner one of two: the
+    ``secondsToBreach`` of a quota whose ``subscription`` this is. 0 while the quota is full."""
+    breaks_quota: str | None
+    """That quota: ``size`` or ``time``."""
     shares: dict[str, float]
     would_have_grown: bool | None
     """Without the limit, at the consumer's demonstrated rate; null when no limit is blamed."""
@@ -360,7 +366,7 @@ class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
     subscriptions_total: int
     """The partitions of a topic count as one subscription."""
     with_backlog: int
-    """Subscriptions with an unacknowledged message."""
+    """Subscriptions with an unacknowledged message, delivered or not."""
     storage: StorageState
     subscriptions: list[SubscriptionReport]
     """Largest backlog first, summed over partitions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -51,6 +52,14 @@ WORKER_PATH: Final = str(Path(__file__).resolve().parent / "worker_path")
 
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Variable that ``spark-submit`` sets: its Java process runs, and has the cluster's settings."""
+
+_ONE_PROCESS: Final = re.compile(r"local(\[[^]]*\])?")
+"""Values of ``MASTER`` with which Spark is one Java process."""
+
+_CLOSED_PORTS: Final = {"spark.authenticate": "true"}
+"""Java listens on ports of this machine, and gives whoever asks there the code and the rows of
+tasks, which may have credentials. With this it makes a secret for each run, and gives nothing
+without it. On a cluster, its operator has to set one."""
 
 _QUERY_SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -140,6 +149,8 @@ def started_settings(
     if is_on_this_machine(environment):
         cores = options.cores or len(os.sched_getaffinity(0))
         settings |= WORKER_DAEMON | machine_settings(cores, _memory_bytes())
+    if _ONE_PROCESS.fullmatch(environment.get("MASTER", "local")):
+        settings |= _CLOSED_PORTS
     if is_long:
         settings["spark.driver.extraJavaOptions"] = _LONG_JVM_FLAGS
     if "MASTER" not in environment:

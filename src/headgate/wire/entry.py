@@ -169,11 +169,6 @@ def payload_of(body: bytes) -> bytes:
     return body[locate(body).payload_start :]
 
 
-def publish_time_ms(body: bytes) -> int:
-    """The producer's publish time, in milliseconds since 1970."""
-    return parse_metadata(body).publish_time
-
-
 def batch_size(metadata: MessageMetadata) -> int | None:
     """The number of messages in the entry's batch; None if the entry is not a batch. A batch may
     have one message."""

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from headgate.access import admin_api
 from headgate.access.admin_api import (
     AccessRefusedError,
     AdminApi,
@@ -145,3 +146,26 @@ def test_without_a_reason_the_status_stands_for_it(server: FakeServer) -> None:
 def test_reasons_in_answers() -> None:
     assert reason_in(b'{"reason": "no"}') == "no"
     assert reason_in(b"[]") == reason_in(b"{}") == reason_in(b"<") == ""
+    assert reason_in(b'{"reason": ' + b"[" * 200_000) == ""
+
+
+def test_a_reason_can_be_sent_on() -> None:
+    """Half of a surrogate pair is JSON, but no UTF-8: an agent could answer nobody any more."""
+    assert reason_in(rb'{"reason": "a\ud800 b"}').encode() == b"a? b"
+
+
+def test_an_answer_without_end_is_given_up(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_api, "BODY_BYTES_MAX", 1_000)
+    server.replies = [Reply(200, bytes(1_000))]
+    assert len(api("http://b:1").ask("/", timeout_s=1)[1]) == 1_000
+    server.replies = [Reply(200, bytes(1_001))]
+    with pytest.raises(UnreachableError, match=r"http://b:1 answers with more than 1,000 B"):
+        api("http://b:1").ask("/", timeout_s=1)
+
+
+def test_an_answer_that_ends_early_is_none(server: FakeServer) -> None:
+    server.replies = [Reply(200, b"{}", length=9)]
+    with pytest.raises(UnreachableError, match=r"does not speak HTTP \(IncompleteRead"):
+        api("http://b:1").ask("/", timeout_s=1)

@@ -106,6 +106,7 @@ def test_a_life_that_is_none_is_short(life: Any) -> None:
     [
         (JsonReply(401, {"error": "invalid_client"}), r"gives no token \(status 401: invalid_cl"),
         (JsonReply(400, {"error": "no s3cret"}), r"\(status 400: no access_token\)"),
+        (JsonReply(400, {"error": "no \ud800\x1b"}), "status 400: no \ufffd\ufffd"),
         (JsonReply(200, {}), r"\(status 200: no access_token\)"),
         (JsonReply(200, {"access_token": "a\r\nb"}), r"\(status 200: no access_token\)"),
         (JsonReply(200, {"access_token": 1}), r"\(status 200: no access_token\)"),

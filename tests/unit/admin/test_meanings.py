@@ -34,7 +34,7 @@ def _components() -> dict[str, Any]:
 
 def test_texts_under_fields_become_descriptions() -> None:
     components = _components()
-    add_meanings(Lane, components)
+    add_meanings([Lane], components)
     waiting = {
         "type": "integer",
         "description": "Not yet sent; of all\nconsumers together.",
@@ -54,5 +54,19 @@ def test_without_sources_the_schema_is_as_it_was(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(inspect, "getsource", no_source)
     components = _components()
-    add_meanings(Lane, components)
+    add_meanings([Lane], components)
     assert components == _components()
+
+
+def test_each_module_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was once for each class and type: the first request for the description took seconds."""
+    read: list[object] = []
+    source = inspect.getsource
+
+    def counted(module: Any) -> str:
+        read.append(module)
+        return source(module)
+
+    monkeypatch.setattr(inspect, "getsource", counted)
+    add_meanings([Lane, Queue, Lane], _components())
+    assert read == [inspect.getmodule(Lane)]

@@ -86,7 +86,7 @@ class Elsewhere:
         self.where = where
         self.asked: list[tuple[str, str]] = []
 
-    def get(self, url: str, headers: dict[str, str], timeout_s: float) -> RawReply:
+    def get(self, url: str, headers: dict[str, str], timeout_s: float, bytes_max: int) -> RawReply:
         self.asked.append((url, headers.get("Authorization", "")))
         return RawReply(307, {"location": self.where}, b"")
 

@@ -18,6 +18,9 @@ from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.testing.clock import ManualClock
 
+MANY = 1_000_000
+"""Bytes that an answer may have."""
+
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -80,21 +83,29 @@ def test_a_connection_is_kept_and_bodies_are_uncompressed(
     transport: HttpTransport, url: str
 ) -> None:
     for _ in range(3):
-        reply = transport.get(f"{url}/a", {"Authorization": "Bearer t"}, 5.0)
+        reply = transport.get(f"{url}/a", {"Authorization": "Bearer t"}, 5.0, MANY)
         assert (reply.status, reply.body, reply.headers["x-sent"]) == (200, b'["a"]', "Bearer t")
     assert len(Handler.peers) == 1
 
 
 def test_a_redirect_is_the_callers(transport: HttpTransport, url: str) -> None:
-    reply = transport.get(f"{url}/on", {}, 5.0)
+    reply = transport.get(f"{url}/on", {}, 5.0, MANY)
     assert (reply.status, reply.headers["location"]) == (307, "http://elsewhere:1/")
 
 
 def test_an_answer_is_bounded_after_it_is_uncompressed(url: str) -> None:
-    transport = HttpTransport(ClientConfig(url), SystemClock(), body_bytes_max=50_000)
+    transport = HttpTransport(ClientConfig(url), SystemClock())
     with pytest.raises(UnreachableError, match="which is no answer of a broker"):
-        transport.get(f"{url}/large", {}, 5.0)
+        transport.get(f"{url}/large", {}, 5.0, 50_000)
     transport.close()
+
+
+def test_an_error_keeps_nothing_of_the_answer(transport: HttpTransport, url: str) -> None:
+    """A cluster that sends too much would fill the memory with errors, until a collection."""
+    with pytest.raises(UnreachableError) as caught:
+        transport.get(f"{url}/large", {}, 5.0, 50_000)
+    frames = [entry.frame.f_locals for entry in caught.traceback]
+    assert [len(each["body"]) for each in frames if "body" in each] == [0]
 
 
 class Late(ManualClock):
@@ -108,7 +119,7 @@ class Late(ManualClock):
 def test_an_answer_that_never_ends_is_given_up(url: str) -> None:
     transport = HttpTransport(ClientConfig(url), Late())
     with pytest.raises(UnreachableError, match=r"did not finish its answer within 0.5 s"):
-        transport.get(f"{url}/large", {}, 0.5)
+        transport.get(f"{url}/large", {}, 0.5, MANY)
     transport.close()
 
 
@@ -116,14 +127,14 @@ def test_an_answer_of_single_bytes_is_given_up_in_time(url: str) -> None:
     transport = HttpTransport(ClientConfig(url), SystemClock())
     begin_s = time.monotonic()
     with pytest.raises(UnreachableError, match=r"did not finish its answer within 0.2 s"):
-        transport.get(f"{url}/drip", {}, 0.2)
+        transport.get(f"{url}/drip", {}, 0.2, MANY)
     assert time.monotonic() - begin_s < 3.0
     transport.close()
 
 
 def test_a_cut_answer_is_none(transport: HttpTransport, url: str) -> None:
     with pytest.raises(UnreachableError, match="closed the connection"):
-        transport.get(f"{url}/cut", {}, 5.0)
+        transport.get(f"{url}/cut", {}, 5.0, MANY)
 
 
 def test_nobody_listens() -> None:
@@ -132,7 +143,7 @@ def test_nobody_listens() -> None:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
         transport = HttpTransport(ClientConfig(url), SystemClock())
         with pytest.raises(UnreachableError, match=rf"^{url} refuses the connection"):
-            transport.get(f"{url}/", {}, 5.0)
+            transport.get(f"{url}/", {}, 5.0, MANY)
 
 
 def test_a_silent_server_is_waited_for_as_long_as_allowed() -> None:
@@ -142,26 +153,26 @@ def test_a_silent_server_is_waited_for_as_long_as_allowed() -> None:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         transport = HttpTransport(ClientConfig(url), SystemClock())
         with pytest.raises(UnreachableError, match=rf"^{url} did not answer within 0.05 s"):
-            transport.get(f"{url}/", {}, 0.05)
+            transport.get(f"{url}/", {}, 0.05, MANY)
 
 
 def test_tls_to_a_port_without_it(url: str) -> None:
     secure = url.replace("http:", "https:")
     transport = HttpTransport(ClientConfig(secure), SystemClock())
     with pytest.raises(UnreachableError, match=r"does not speak TLS; did you mean http://\?"):
-        transport.get(f"{secure}/", {}, 5.0)
+        transport.get(f"{secure}/", {}, 5.0, MANY)
 
 
 def test_an_unknown_host_is_named() -> None:
     transport = HttpTransport(ClientConfig(), SystemClock())
     with pytest.raises(UnreachableError, match=r"^http://nowhere.invalid:80 cannot be reached: "):
-        transport.get("http://nowhere.invalid/", {}, 5.0)
+        transport.get("http://nowhere.invalid/", {}, 5.0, MANY)
 
 
 def test_a_host_that_is_no_name() -> None:
     transport = HttpTransport(ClientConfig(), SystemClock())
     with pytest.raises((AdminUrlError, UnreachableError)):
-        transport.get(f"http://{'a' * 300}.b/", {}, 5.0)
+        transport.get(f"http://{'a' * 300}.b/", {}, 5.0, MANY)
 
 
 def test_a_file_of_authorities_that_is_none(tmp_path: object) -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from headgate.access.admin_api import UnreachableError
+from headgate.agent import limit_questions
 from headgate.agent.limit_questions import KEPT_MAX, LimitQuestions
 from headgate.agent.questions import SETTINGS
 from headgate.base.units import NS_PER_S
@@ -42,6 +43,15 @@ def test_what_is_shared_is_asked_once_a_minute() -> None:
     assert [questions.ask(topic, [])[1] for topic in topics] == [5, 3, 0, 0]
     one.clock.advance(60 * NS_PER_S)
     assert questions.ask(TOPIC, [])[1] == 5
+
+
+def test_what_is_kept_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = setting()
+    monkeypatch.setattr(limit_questions, "KEPT_BYTES_MAX", 10)
+    questions = LimitQuestions(one.client, one.clock)
+    questions.ask(TOPIC, [])
+    assert SETTINGS in questions._shared
+    assert not any("dispatchRate" in path for path in questions._shared)
 
 
 @pytest.mark.parametrize("is_away", [False, True])

@@ -95,10 +95,25 @@ def test_limits_of_one_broker_are_one_limit_and_unread_ones_are_counted() -> Non
     (limit,) = report["limits"]
     assert (limit["level"], limit["subject"], limit["broker"]) == ("broker", "", "b1:8080")
     assert limit["waiters"] == 2
+    # Since when each waits is not known.
+    assert limit["longestWaiting"] == [
+        {"topic": f"persistent://a/b/{name}", "subscription": "billing", "waitingS": None}
+        for name in ("one", "two")
+    ]
     assert report["notSeen"] == [
         "the limits of 1 of the topics and partitions: the agent reads those of topics with a "
         "backlog"
     ]
+
+
+def test_of_many_that_wait_the_first_are_named() -> None:
+    held = (0, 0, 0, 0, 1, 0)
+    topics = [
+        known_topic(f"persistent://a/b/{number}", limits=limits_of(broker=per_s(60)), events=held)
+        for number in range(7)
+    ]
+    (limit,) = limits_report("east", topics, 10, NOW)["limits"]
+    assert (limit["waiters"], len(limit["longestWaiting"])) == (7, 5)
 
 
 def test_those_that_hold_come_first_and_the_rest_is_counted() -> None:

@@ -80,13 +80,13 @@ def test_what_stands_still_or_falls_has_no_breach() -> None:
     assert forecast.of_topic(TOPIC)[0].seconds_to_breach is None
     forecast.note_look(look(205, backlog(backlog_bytes=10 * MIB), quota_size_bytes=100 * MIB))
     assert forecast.of_topic(TOPIC)[0].seconds_to_breach is None
-    assert forecast.soonest(10) == []
+    assert forecast.ahead() == []
 
 
 def test_a_reached_quota_is_0_seconds_away() -> None:
     forecast = QuotaForecast()
     forecast.note_look(look(0, backlog(backlog_bytes=101), quota_size_bytes=100))
-    (level,) = forecast.soonest(10)
+    (level,) = forecast.ahead()
     assert (level.exceeded, level.seconds_to_breach) == (True, 0.0)
     assert "the topic is over its 100 B quota" in quota_state(level).sentence
 

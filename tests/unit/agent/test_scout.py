@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 
+from headgate.access.admin_api import BODY_BYTES_MAX, UnreachableError
 from headgate.access.client_config import ClientConfig
-from headgate.agent.cluster_client import ClusterClient
+from headgate.agent.cluster_client import ANSWER_BYTES_MAX, ClusterClient
 from headgate.agent.cluster_history import ClusterHistory
-from headgate.agent.look_plan import LookKind, LookPeriods, LookPlan
+from headgate.agent.look_plan import Look, LookKind, LookPeriods, LookPlan
 from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
+from headgate.agent.questions import SURVEY
 from headgate.agent.request_budget import RequestBudget
 from headgate.agent.scout import SURVEY_SLICE, Scope, Scout
 from headgate.agent.shared_history import SharedHistory
+from headgate.agent.transport import RawReply
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_HOUR, NS_PER_S, S_PER_HOUR
 from headgate.testing.fake_cluster import FakeCluster, Faults, InlineExecutor
@@ -561,3 +564,31 @@ def test_a_stop_reads_a_survey_to_its_end() -> None:
         run.clock.advance(round(run.scout.step() * NS_PER_S))
     run.scout.close()
     assert len(run.history.looks) == SURVEY_SLICE + 5
+
+
+def test_a_survey_alone_may_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster gets a dozen of other requests at a time."""
+    run = Run(cluster_of(20))
+    bounds: dict[bool, set[int]] = {False: set(), True: set()}
+    get = run.transport.get
+
+    def noted(url: str, headers: Any, timeout_s: float, bytes_max: int) -> RawReply:
+        bounds[url.endswith(SURVEY)].add(bytes_max)
+        return get(url, headers, timeout_s, bytes_max)
+
+    monkeypatch.setattr(run.transport, "get", noted)
+    run.play(10)
+    assert bounds == {True: {BODY_BYTES_MAX}, False: {ANSWER_BYTES_MAX}}
+
+
+def test_an_error_of_a_look_has_no_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would have the error: only a collection would free what was read for the look."""
+    run = Run(cluster_of(20))
+    error = UnreachableError("http://broker-1:8080 answers with too much")
+
+    def fail(*_args: Any, **_options: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(run.client, "get", fail)
+    assert run.scout._ask(Look(LookKind.STATS, TOPIC)).error is error
+    assert error.__traceback__ is None

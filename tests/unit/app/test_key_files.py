@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,22 @@ def test_a_folder_an_empty_and_a_huge_file(tmp_path: Path) -> None:
     for name in ("empty", "huge", "."):
         with pytest.raises(InvalidKeyError):
             read_key(str(tmp_path / name), "tokenSecretKey", is_secret=True)
+
+
+def test_nobody_waits_for_the_writer_of_a_pipe(tmp_path: Path) -> None:
+    """Whoever looks for changed keys would wait for ever, and look no more."""
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    told: list[str] = []
+
+    def look() -> None:
+        with pytest.raises(InvalidKeyError, match="pipe is no file") as caught:
+            read_file(str(tmp_path / "pipe"), "tlsKeyFilePath", is_secret=True)
+        told.append(str(caught.value))
+
+    looker = threading.Thread(target=look, daemon=True)
+    looker.start()
+    looker.join(10)
+    assert told
 
 
 def test_a_new_secret_is_for_its_owner_and_overwrites_nothing(tmp_path: Path) -> None:

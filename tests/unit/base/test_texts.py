@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headgate.base.texts import (
     about_text,
     duration,
+    encodable,
     number,
     percent,
     printable,
@@ -107,3 +108,8 @@ def test_a_time_that_is_not_known_well_has_one_unit(seconds: float, text: str) -
 
 def test_names_cannot_control_the_terminal() -> None:
     assert printable("a\x1b[31mb\u202ec\n") == "a\ufffd[31mb\ufffdc\ufffd"
+
+
+def test_halves_of_surrogate_pairs_are_replaced() -> None:
+    assert encodable("a\ud800b\udfff") == "a?b?"
+    assert encodable("Grüße \U0001f600\n") == "Grüße \U0001f600\n"

@@ -369,5 +369,14 @@ def test_explain_names_other_topics_that_wait_only_to_super_users() -> None:
         assert seen["super"] == {own, near, far}
         assert seen["admin"] == {own, near, ("another topic of another tenant", "")}
         assert seen["consume"] == {own, hidden, ("another topic of another tenant", "")}
+        # The list of all limits has all names, so it is for super users alone.
+        limits = {role: await web(world)("GET", "/admin/v2/headgate/limits", role) for role in seen}
+        (limit,) = limits["super"].json()["limits"]
+        assert {(each["topic"], each["subscription"]) for each in limit["longestWaiting"]} == {
+            own, near, far,
+        }  # fmt: skip
+        for role in ("admin", "consume"):
+            assert limits[role].status in (401, 403)
+            assert "longestWaiting" not in str(limits[role].json())
 
     play(story)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,10 @@ import pytest
 from devkit import lane_runs, lanes
 from devkit.lane_runs import Outcome
 from devkit.lanes import TestLane as Lane
+from devkit.paths import ROOT as REPOSITORY
 from devkit.processes import Ended, TimedOutError
+
+from tests.order import part_of
 
 PYTHON = Path(sys.executable)
 QUIETLY = ["-p", "no:cacheprovider"]
@@ -27,6 +32,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree with the two lanes ``good`` and ``empty``."""
     # This process may be an xdist worker; pytest in the lanes must not take itself for one.
     monkeypatch.delenv("PYTEST_XDIST_WORKER_COUNT", raising=False)
+    # To import the plugins takes most of the time of a run without tests.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     good = Lane("good", ("tests/good",), budget_s=60, limit_s=60)
     empty = Lane("empty", ("tests/empty",), budget_s=60, limit_s=60)
     for module in (lanes, lane_runs):
@@ -67,6 +74,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 def test_a_real_lane_in_two_processes_passes_and_names_its_slowest_tests(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     two = Lane("good", ("tests/good",), 60, BUSY_S, processes=2, marks="not alone")
     monkeypatch.setattr(lanes, "LANES", (two,))
     (tree / "tests/good/test_it.py").write_text(
@@ -95,6 +103,66 @@ def test_a_lane_is_dealt_out_by_files_and_selected_by_its_marks(
     assert second[5 : second.index("tests/good")] == [
         "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone"
     ]  # fmt: skip
+
+
+def in_parts(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lane ``good`` is in two parts, and pytest knows them as in this repository."""
+    two = Lane("good", ("tests/good",), 60, BUSY_S, parts=2)
+    monkeypatch.setattr(lanes, "LANES", (two,))
+    for name in ("conftest.py", "order.py"):
+        shutil.copy(REPOSITORY / "tests" / name, tree / "tests")
+    (tree / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+
+
+def test_every_file_of_a_real_lane_runs_in_one_of_two_parts(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    in_parts(tree, monkeypatch)
+    names = [f"tests/good/test_{number}.py" for number in range(10)]
+    counts = Counter(part_of(name, 2) for name in ["tests/good/test_it.py", *names])
+    for name in names:
+        (tree / name).write_text("def test_it():\n    pass\n")
+    assert lane_runs.run_lanes(PYTHON, ["good"], QUIETLY) == 0
+    output = capfd.readouterr().out
+    first, _, second = output.partition("\n=== lane good, part 2\n")
+    assert min(counts.values()) > 0
+    assert f"= {counts[1]} passed in " in first
+    assert f"= {counts[2]} passed in " in second
+    assert "slowest of 11 tests:" in output
+
+
+def test_a_part_may_be_left_without_tests_and_a_failure_in_one_fails_the_lane(
+    tree: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_parts(tree, monkeypatch)
+    nothing = int(pytest.ExitCode.NO_TESTS_COLLECTED)
+
+    def problem(first: int, second: int) -> str:
+        programs.statuses = {"--part=1/2": first, "--part=2/2": second}
+        run = lane_runs.LaneRun(PYTHON, tree, ["-k", "it"], "good").run()
+        assert run.processor_s == 3.0
+        return run.problem
+
+    assert problem(0, nothing) == problem(nothing, 0) == problem(0, 0) == ""
+    assert problem(nothing, nothing) == "pytest found no test to run"
+    assert problem(1, 0) == problem(nothing, 1) == "failed with status 1"
+    assert all(command[-2:] == ["-k", "it"] for command in programs.commands)
+
+
+def test_an_interruption_ends_every_part(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_parts(tree, monkeypatch)
+    real, begun = lane_runs.ended, threading.Event()
+
+    def interrupted(command: Sequence[str], *given: Any, **how: Any) -> Ended:
+        if "--part=2/2" in command:
+            begun.set()
+            return real([sys.executable, "-c", "import time; time.sleep(600)"], *given, **how)
+        assert begun.wait(60)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lane_runs, "ended", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lane_runs.run_lanes(PYTHON, ["good"], [])
 
 
 def test_one_failure_fails_the_whole_and_the_others_still_run(

@@ -30,6 +30,8 @@ def add_test(file: Path, option: str, unit: int, options_in: Path | None = None)
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree whose grid fails with the number of seeds, and whose kills with theirs."""
     monkeypatch.setattr(soak, "ROOT", tmp_path)
+    # To import the plugins takes most of the time of a run without tests.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools/adaptive_grid.py").write_text("import sys\nsys.exit(int(sys.argv[1]))\n")
     add_test(tmp_path / "tests/spark/test_pipeline_kills.py", "--kills", 1)

@@ -84,7 +84,7 @@ class FakeLog(IndexedLog):
         return sum(self.counts[:ordinal])
 
     def bytes_before(self, ordinal: int) -> int:
-        return sum(len(body) for body in self.bodies[:ordinal])
+        return sum(map(len, self.bodies[:ordinal]))
 
     def ordinal_received_at_or_after(self, received_ms: int) -> int:
         return bisect_left(self.times, received_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_MINUTE, NS_PER_S
@@ -70,6 +71,28 @@ def test_what_is_lost_does_not_count_as_consumed() -> None:
     assert drains(done=200, expired=200) == (None, 200)
     assert drains(done=200, evicted=100, skipped=150, expired=50) == (None, 300)
     assert drains(done=-10) == (None, 0)
+
+
+def ahead(breaches_s: tuple[float | None, float | None]) -> tuple[Any, Any, Any]:
+    """Of a backlog that is gone in 200 s at the pace of its window."""
+    found = at_once(diagnose([past([Cell.NO_PERMITS] * 20)], [NO_LIMIT] * 3))
+    found = replace(found, judgement=replace(found.judgement, growth=-200))
+    now = replace(NOW, breaches_s=breaches_s)
+    fields = subscription_fields(found, "", now, Instant(START, 0))
+    return fields["drains_in_s"], fields["breaks_in_s"], fields["breaks_quota"]
+
+
+def test_a_backlog_that_fills_a_quota_is_not_said_to_empty() -> None:
+    assert ahead((None, None)) == (200, None, None)
+    assert ahead((30.0, None)) == (None, 30, "size")
+    assert ahead((0.0, 20.0)) == (None, 0, "size")
+    # Its oldest message may be stuck while the others are consumed.
+    assert ahead((None, 20.0)) == (200, 20, "time")
+
+
+def test_what_waits_and_stays_does_not_empty() -> None:
+    assert drains(done=99)[0] is None
+    assert drains(done=100) == (400, 0)
 
 
 def test_a_window_in_full() -> None:

@@ -27,7 +27,7 @@ FOREIGN = re.compile(r"(?:src|href|from|import|fetch\()\s*=?\s*[\"'(]\s*(?:https
 STATIC = resources.files("headgate.page") / "static"
 
 
-SERVERS = {"broker": ["live"], "agent": ["live", "cluster"], "tables": ["past"]}
+SERVERS = {"broker": ["live", "inside"], "agent": ["live", "cluster"], "tables": ["past"]}
 """Which modules of views a browser loads over each kind of server, as ``views/index.js`` does."""
 
 
@@ -86,7 +86,7 @@ def test_a_server_says_which_views_it_can_fill() -> None:
         json.loads(files[SERVER].body)["views"] for files in (page_files(), agent_files())
     )
     views = STATIC / "app" / "views"
-    registries = [(views / name).read_text() for name in ("live.js", "cluster.js")]
+    registries = [(views / name).read_text() for name in ("live.js", "inside.js", "cluster.js")]
     in_menu = re.findall(r'path: "(\w+)", name:', "".join(registries))
     assert [*broker, "cluster"] == in_menu
     assert set(broker) - set(agent) == {"adaptive", "broker", "browse"}
@@ -100,6 +100,23 @@ def test_a_broker_names_the_issuer_at_which_readers_sign_in() -> None:
     assert said == {**json.loads(files[SERVER].body), "signIn": "https://issuer.example"}
     assert {**own, SERVER: files[SERVER]} == files
     assert own[SERVER].etag != files[SERVER].etag
+
+
+def test_scripts_come_without_comments_at_the_same_lines() -> None:
+    """A line in a template that looks like a comment would be lost: none is."""
+    empty = 0
+    for name, file in page_files().items():
+        if not name.startswith("app/"):
+            continue
+        sent = file.body.decode().split("\n")
+        known = (STATIC / name).read_text().split("\n")
+        assert len(sent) == len(known), name
+        for at, (line, of_source) in enumerate(zip(sent, known, strict=True)):
+            if line != of_source:
+                empty += 1
+                assert (line, of_source.strip()[:2]) == ("", "//"), f"{name}:{at + 1}"
+                assert "\n".join(sent[:at]).count("`") % 2 == 0, f"{name}:{at + 1}"
+    assert empty > 100
 
 
 def test_vendored_files_are_as_published() -> None:

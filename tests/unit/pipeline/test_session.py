@@ -99,6 +99,19 @@ def test_a_cluster_named_by_a_variable_keeps_its_own_defaults() -> None:
     assert not kept & set(settings)
 
 
+@pytest.mark.parametrize("environment", [{}, {"MASTER": "local"}, {"MASTER": "local[2]"}])
+def test_the_ports_of_java_are_closed_to_other_users(environment: dict[str, str]) -> None:
+    settings = started_settings(SparkOptions(), environment, is_long=False)
+    assert settings["spark.authenticate"] == "true"
+
+
+@pytest.mark.parametrize("master", ["spark://a:7077", "local-cluster[2,1,1024]"])
+def test_a_cluster_has_a_secret_of_its_own_or_none(master: str) -> None:
+    """Spark makes one for a single process only, and does not start without one elsewhere."""
+    settings = started_settings(SparkOptions(), {"MASTER": master}, is_long=False)
+    assert "spark.authenticate" not in settings
+
+
 class Settings:
     """The settings of a session."""
 

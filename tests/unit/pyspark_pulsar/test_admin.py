@@ -304,6 +304,14 @@ def test_an_endless_response_ends_at_the_deadline(site: str) -> None:
         http_transport()(f"{site}/endless", 0.2)
 
 
+def test_an_endless_response_does_not_fill_the_memory(
+    site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "BODY_BYTES_MAX", 1_000)
+    with pytest.raises(AdminError, match="/endless answers with more than 1,000 bytes"):
+        http_transport()(f"{site}/endless", 30)
+
+
 def test_a_token_is_never_redirected_to_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = Response(307, b"", {"location": "http://other:8080/x"})
     monkeypatch.setattr(admin, "_get_once", lambda *_: answer)

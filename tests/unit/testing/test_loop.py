@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from asyncio.base_events import BaseEventLoop
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from headgate.base.units import NS_PER_S
+from headgate.testing.clock import ManualClock
 from headgate.testing.loop import HOST, SimLoop, StalledError
 
 
@@ -76,3 +80,75 @@ def test_a_machine_that_is_killed_does_nothing_more(loop: SimLoop) -> None:
 
     loop.run_until_complete(story())
     assert seen == [-2, 2]
+
+
+class AsyncioLoop(BaseEventLoop):
+    """The queues of asyncio itself, on virtual time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = ManualClock()
+        self._selector = self
+
+    def time(self) -> float:
+        return self.clock.monotonic_ns() / NS_PER_S
+
+    def select(self, timeout: float) -> list[Any]:
+        if timeout > 0:
+            self.clock.advance(int(timeout * NS_PER_S) + 1)
+        return []
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are none."""
+
+
+def callbacks(loop: SimLoop | AsyncioLoop, seed: int) -> list[tuple[int, int]]:
+    """Callbacks that make and cancel others, many of them at the same instant: the number and the
+    instant of each."""
+    rng, seen, handles = random.Random(seed), [], []
+
+    def called(number: int) -> None:
+        seen.append((number, loop.clock.monotonic_ns()))
+        if len(seen) == 1_500:
+            loop.stop()
+        for _ in range(rng.choice((1, 1, 2, 2))):
+            kind, following = rng.random(), rng.randrange(1_000_000)
+            if kind < 0.2:
+                handles.append(loop.call_soon(called, following))
+            elif kind < 0.9:
+                at_s = round(loop.time() + rng.choice((0, 0.01, 0.1, 0.5, 200, 100_000)), 2)
+                handles.append(loop.call_at(at_s, called, following))
+            else:
+                rng.choice(handles or [loop.call_soon(int)]).cancel()
+        if rng.random() < 0.02:
+            for handle in handles[-300:]:
+                handle.cancel()
+            for at in range(20):
+                loop.call_later(at % 4 / 10, called, at)
+
+    try:
+        for at in range(20):
+            loop.call_later(at % 4 / 10, called, at)
+        loop.run_forever()
+    finally:
+        loop.close()
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_callbacks_run_in_the_order_and_at_the_instants_of_asyncio(seed: int) -> None:
+    found = callbacks(SimLoop(), seed)
+    assert len(found) >= 1_500
+    assert found == callbacks(AsyncioLoop(), seed)
+
+
+def test_timers_that_are_cancelled_leave_the_loop(loop: SimLoop) -> None:
+    """A client that sets a timer for each request and cancels it would fill the memory."""
+
+    async def story() -> None:
+        for _ in range(1_000):
+            loop.call_later(3600, int).cancel()
+            await asyncio.sleep(0)
+
+    loop.run_until_complete(story())
+    assert len(loop._scheduled) <= 200

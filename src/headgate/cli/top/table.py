@@ -152,7 +152,7 @@ def _head(answer: Report, choices: Choices, layout: Layout) -> Iterator[Text]:
         ("headgate top  ", "bold"),
         f"{printable(answer['broker'])}  {instant_text(answer['at'])}  ",
         f"{count_text(answer['subscriptionsTotal'], 'subscription')}, "
-        f"{answer['withBacklog']:,} with messages waiting",
+        f"{answer['withBacklog']:,} with a backlog",
     )  # fmt: skip
     yield title
     by: dict[str, int] = {}

@@ -7,12 +7,14 @@ is not known.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from headgate.base.texts import duration, number, percent
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import CLOSE_SHARE, THROTTLED, Judgement, Verdict
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
+from headgate.flow.quota.outlook import STILL_SHARE
 from headgate.flow.sentences.lost import evicted_text, expired_text, unacknowledged_text
 
 NOTHING_PER_S = 0.05
@@ -24,9 +26,12 @@ UNLOAD: Final = "unload the topic"
 STUCK_SHARE_MIN: Final = 0.5
 """A dispatcher that was stuck for more than this part of the broker's time is the cause."""
 _MOST = 0.5
-_KEEPS_UP = 0.95
+_KEEPS_UP = 1 - STILL_SHARE
 """A consumer that gets this part of what is published keeps up with it."""
+_NEAR_LIMIT = 0.9
+"""A consumer that gets this part of what a limit lets through is about as fast as the limit."""
 _HANGS = "check whether it hangs, fails or never acknowledges"
+_LETS_LITTLE_MORE = "lets hardly more through"
 _SILENT_S_MIN = 30.0
 _SILENT_ACKS_MIN = 5.0
 """A consumer may hang if it acknowledged nothing for this long, in which it would have acknowledged
@@ -229,7 +234,7 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
             f"{number(facts.appended_per_s or 0)} msg/s published; messages waited for "
             f"{percent(1 - judgement.shares[Verdict.NONE])} of the time, and none does any more"
         )
-    stays = facts.backlog > 0 and abs(judgement.growth) <= (1 - _KEEPS_UP) * facts.backlog
+    stays = facts.backlog > 0 and abs(judgement.growth) <= STILL_SHARE * facts.backlog
     if facts.evicted:
         text, advice = _too_late(facts)
     elif facts.acked_per_s is not None and judgement.growth < 0 and not (keeps_pace and stays):
@@ -251,12 +256,18 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text += f",{_since(facts)} now"
     if facts.stopped_by in _STOPPED:
         text += f" ({_STOPPED[facts.stopped_by]})"
+    is_near = not facts.evicted and advice is not _HANGS and _is_near_limit(facts)
     if judgement.bystander and judgement.second is not None:
-        text += f"; {_named_limit(judgement, facts, judgement.second)} is not the cause"
+        limit = _named_limit(judgement, facts, judgement.second)
+        text += f"; {limit} {_LETS_LITTLE_MORE if is_near else 'is not the cause'}"
     elif facts.limit is not None and facts.limit_source and judgement.dimension is None:
         counted = Dimension.BYTES if facts.limit.messages is None else Dimension.MESSAGES
         limit = _limit_and_source(facts.limit, counted, facts.limit_source)
-        text += f"; the limit of {limit} is not what holds it back"
+        text += f"; the limit of {limit} "
+        text += _LETS_LITTLE_MORE if is_near else "is not what holds it back"
+    if is_near:
+        who = "a faster consumer" if _only_one_works(facts) else "faster or more consumers"
+        advice = f"{who} and a higher limit would help together, neither alone"
     return f"{text}; {advice}"
 
 
@@ -287,6 +298,20 @@ def _keeps_pace(facts: Circumstances) -> bool:
     if acked is None or published is None or acked < NOTHING_PER_S:
         return False
     return _KEEPS_UP * published <= acked <= published / _KEEPS_UP
+
+
+def _is_near_limit(facts: Circumstances) -> bool:
+    """Whether a consumer is about as fast as the limit, so that the verdict may change with every
+    gust of load, and neither a faster consumer nor a higher limit helps much alone."""
+    if facts.acked_per_s is None or facts.limit is None or facts.limit_changed:
+        return False
+    through = []
+    messages, size = (facts.limit.per_second(dimension) for dimension in Dimension)
+    if messages is not None and not facts.batches_count_as_one:
+        through.append(messages)
+    if size is not None and facts.bytes_per_message:
+        through.append(size / facts.bytes_per_message)
+    return facts.acked_per_s >= _NEAR_LIMIT * facts.partitions * min(through, default=inf)
 
 
 def _too_late(facts: Circumstances) -> tuple[str, str]:

@@ -105,7 +105,9 @@ def _now(park: ParkSummary, partitions: int) -> str:
     text = _waits(park, partitions)
     if park.messages:
         is_one = park.messages == 1
-        text += f": {park.messages:,} {'message is' if is_one else 'messages are'} parked"
+        text += (
+            f": {park.messages:,} {'message waits' if is_one else 'messages wait'} in the broker"
+        )
         if park.last_goes_s is not None and park.last_goes_s >= SEND_TIMEOUT_S:
             text += (
                 f", the last of which is accepted in {duration(park.last_goes_s)}, while clients"

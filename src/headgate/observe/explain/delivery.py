@@ -31,6 +31,7 @@ from headgate.observe.states.limits import (
     throttled_amounts,
     topic_limit,
 )
+from headgate.observe.states.quotas import breaches_s
 from headgate.policy.current_limits import CurrentDispatchLimits
 
 
@@ -133,6 +134,7 @@ class DeliveryReports:
             permits=sum(consumer.permits for consumer in consumers),
             permits_max=sum(consumer.window for consumer in consumers),
             damage=damage,
+            breaches_s=breaches_s(parts),
         )
         sentence = subscription_damage_sentence(parts) if damage else judged.sentence
         instant = Instant(self._engine.now_ns, self._engine.now_ms)

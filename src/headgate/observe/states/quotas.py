@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from headgate.base.texts import size_text, time_text
 from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.engine.eviction import QuotaSubscription
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.explain.states import QuotaState
@@ -34,6 +36,31 @@ def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
     return states
 
 
+def breaches_s(parts: Sequence[Subscription]) -> tuple[float | None, float | None]:
+    """In how many seconds the backlog of a subscription, given as its parts, fills the quota of
+    each type, indexed by :class:`QuotaType`: 0 while it is full, None if no such breach is
+    expected, or another subscription will cause it."""
+    size, time = (_breach_s(parts, kind) for kind in QuotaType)
+    return size, time
+
+
+def _breach_s(parts: Sequence[Subscription], kind: QuotaType) -> float | None:
+    soonest_s: float | None = None
+    for part in parts:
+        topic_quota = part.topic.quota
+        # Most topics have none, or one that is far from full.
+        left_s = None if topic_quota is None else topic_quota.seconds_to_breach(kind)
+        if topic_quota is None or left_s is None or _holder(topic_quota, kind) is not part:
+            continue
+        soonest_s = left_s if soonest_s is None else min(soonest_s, left_s)
+    return soonest_s
+
+
+def _holder(topic_quota: TopicQuota, kind: QuotaType) -> QuotaSubscription | None:
+    """The subscription whose backlog, or oldest message, a quota measures."""
+    return topic_quota.slowest() if kind is QuotaType.SIZE else topic_quota.oldest()
+
+
 def _used(topic_quota: TopicQuota, kind: QuotaType) -> int:
     """What a quota of this type bounds: bytes of the backlog, or milliseconds of age."""
     return topic_quota.backlog_bytes() if kind is QuotaType.SIZE else max(topic_quota.age_ms(), 0)
@@ -45,8 +72,7 @@ def _state(fullest: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Qu
     is_size = kind is QuotaType.SIZE
     scale = 1 if is_size else MS_PER_S
     used, age_ms = _used(fullest, kind), fullest.age_ms()
-    oldest = fullest.oldest()
-    slowest = fullest.slowest()
+    oldest, slowest = fullest.oldest(), fullest.slowest()
     holder = slowest if is_size else oldest
     exceeded = fullest.is_exceeded(kind)
     left_s, band = fullest.seconds_to_breach(kind), fullest.breach_band(kind)

@@ -20,6 +20,7 @@ from headgate.pipeline.kernels.window_order import is_steady
 from headgate.pipeline.steps.hours import only_minutes
 from headgate.pipeline.steps.intervals import intervals, samples_near, with_earlier_samples
 from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.footers import column_max
 from headgate.pipeline.store.log_changes import SourceChange
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.store.table_store import store_of
@@ -115,9 +116,8 @@ def _rows_of_minutes(
         return None
     since_ns = min(hour * HOUR_NS + needed[hour].start * MINUTE_NS for hour in needed)
     rows = samples_near(read_files(spark, root, BRONZE_SAMPLES, near), needed)
-    begins_ns = store_of(root).column_max(
-        BRONZE_SAMPLES.name, [file.path for file in near], _COUNTING_SINCE
-    )
+    paths = [file.path for file in near]
+    begins_ns = column_max(store_of(root), BRONZE_SAMPLES.name, paths, _COUNTING_SINCE)
     if begins_ns is None or begins_ns >= since_ns:
         earlier = read_files(spark, root, BRONZE_SAMPLES, samples)
         rows = with_earlier_samples(rows, earlier, since_ns)

@@ -196,7 +196,7 @@ def _layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
         **more,
     )
     figure.update_xaxes(zeroline=False, automargin=True, tickformatstops=_TICKS, tickangle=0)
-    figure.update_yaxes(zeroline=False, automargin=True)
+    figure.update_yaxes(zeroline=False, automargin=True, title_standoff=8)
     return figure
 
 

@@ -127,7 +127,8 @@ def selection_of(
 def _count(text: str, usual: int, most: int) -> int:
     if not text:
         return usual
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:9]) <= most:
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not is_number or not 1 <= int(text) <= most:
         raise InputError(f"count {text[:20]!r}: 1 to {most} is allowed")
     return int(text)
 

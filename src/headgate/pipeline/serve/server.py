@@ -12,6 +12,7 @@ import uvicorn
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.base.web_hosts import HostNames, is_loopback
+from headgate.base.web_server import WEB_SERVER
 from headgate.page.app import PREFIX
 from headgate.page.files import history_files
 from headgate.pipeline.options import ServeOptions
@@ -48,13 +49,8 @@ def run_serve(options: ServeOptions, err: TextIO) -> None:
         config = uvicorn.Config(
             app,
             http="h11",  # it bounds heads and trailers; httptools keeps one of any length
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
             log_level="warning",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
+            **WEB_SERVER,
             limit_concurrency=CONNECTIONS_MAX,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=CLOSE_S,

@@ -22,6 +22,7 @@ from headgate.base.clock import SystemClock
 from headgate.base.units import MIB
 from headgate.pipeline.kernels.file_checks import FOOTER_KEY
 from headgate.pipeline.kernels.row_checks import RowChecks
+from headgate.pipeline.store.footers import column_places
 from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
@@ -94,10 +95,23 @@ class TableFiles:
             if len(self._open) > FILES_OPEN_MAX:
                 self._finish(next(iter(self._open)))
         if sum(file.buffered for file in self._open.values()) >= ROWS_BUFFERED_MAX:
-            for open_values, file in list(self._open.items()):
-                file.flush()
-                if file.size_bytes >= self._file_bytes_max:
-                    self._finish(open_values)
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the rows of the files that have most of them, until a quarter of all may be left.
+
+        Otherwise a file of few rows, as that of kind ``batch``, would get a row group each time.
+        The driver reads these, and their footers would be larger than their rows.
+        """
+        left = sum(file.buffered for file in self._open.values())
+        fullest_first = sorted(self._open.items(), key=lambda open_: -open_[1].buffered)
+        for values, file in fullest_first:
+            if left <= ROWS_BUFFERED_MAX // 4:
+                return
+            left -= file.buffered
+            file.flush()
+            if file.size_bytes >= self._file_bytes_max:
+                self._finish(values)
 
     def _parts(self, rows: pa.Table) -> Iterable[tuple[tuple[str, ...], pa.Table]]:
         """The rows of each file."""
@@ -239,7 +253,7 @@ def _statistics(
 ) -> Mapping[str, Any]:
     least: dict[str, Any] = {}
     largest: dict[str, Any] = {}
-    places = {metadata.schema.column(i).name: i for i in range(metadata.num_columns)}
+    places = column_places(metadata)
     # A merged file of an earlier release may lack a column.
     for name in (name for name in names if name in places):
         found = [

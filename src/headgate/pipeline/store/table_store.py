@@ -224,20 +224,6 @@ class TableStore:
         with ThreadPoolExecutor(READ_AT_ONCE) as pool:
             yield from pool.map(read, paths)
 
-    def column_max(self, table: str, paths: Sequence[str], column: str) -> int | None:
-        """The largest value of a column of whole numbers in some files, by their footers; None if
-        one does not tell it."""
-        found: list[int] = []
-        for path in paths:
-            footer = pq.read_metadata(self.path(table, path), filesystem=self.files)
-            place = footer.schema.names.index(column)
-            for group in range(footer.num_row_groups):
-                statistics = footer.row_group(group).column(place).statistics
-                if statistics is None or not statistics.has_min_max:
-                    return None
-                found.append(int(statistics.max))
-        return max(found, default=None)
-
     def dataset(
         self, table: str, paths: Iterable[str], schema: pa.Schema, partition_by: Iterable[str]
     ) -> ds.Dataset:

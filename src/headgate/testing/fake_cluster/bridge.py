@@ -31,7 +31,13 @@ class BrokerTransport:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> RawReply:  # noqa: ARG002
+    def get(
+        self,
+        url: str,
+        headers: Mapping[str, str],  # noqa: ARG002
+        timeout_s: float,  # noqa: ARG002
+        bytes_max: int = 0,  # noqa: ARG002
+    ) -> RawReply:
         where = urlsplit(url)
         if where.path == _VERSION_PATH:
             return RawReply(200, {"content-type": "text/plain"}, VERSION.encode())

@@ -47,7 +47,13 @@ class FakeTransport:
         """Time of the cluster."""
         return self._clock.monotonic_ns() - self._start_ns
 
-    def get(self, url: str, headers: Mapping[str, str], timeout_s: float) -> RawReply:
+    def get(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        bytes_max: int = 0,  # noqa: ARG002
+    ) -> RawReply:
         where, faults = urlsplit(url), self.faults
         call = len(self.sent_at_ns)
         self.sent_at_ns.append(self._clock.monotonic_ns())

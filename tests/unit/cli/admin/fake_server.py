@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -22,8 +22,15 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     reason: str = "Whatever"
 
-    def read(self) -> bytes:
-        return self.body
+    length: int = 0
+    """Bytes that its head announces beyond the body."""
+
+    def read(self, size: int) -> bytes:
+        part, self.left = self.left[:size], self.left[size:]
+        return part
+
+    def __post_init__(self) -> None:
+        self.left = self.body
 
 
 @dataclass
@@ -64,7 +71,8 @@ class FakeServer:
                     raise server.failure
 
             def getresponse(self) -> Reply:
-                return server.replies.pop(0) if len(server.replies) > 1 else server.replies[0]
+                reply = server.replies.pop(0) if len(server.replies) > 1 else server.replies[0]
+                return replace(reply)
 
             def close(self) -> None:
                 """Nothing is open."""

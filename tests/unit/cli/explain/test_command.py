@@ -20,29 +20,23 @@ from headgate.cli.explain import look
 from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
 from headgate.cli.explain.look import LookRequest
 from headgate.cli.group import main
-
-EMPTY = {
-    "at": "2026-11-21T18:18:35.976Z",
-    "broker": "localhost:8080",
-    "subscriptionsTotal": 0,
-    "quotas": [],
-    "publishing": [],
-    "damaged": [],
-    "withBacklog": 0,
-    "subscriptions": [],
-}
+from tests.unit.cli.explain.empty_report import EMPTY
 
 
 class Reply:
     def __init__(self, status: int, body: bytes, location: str | None = None) -> None:
         self.status, self.body, self.location = status, body, location
+        self.left = body
 
     def getheader(self, name: str) -> str | None:
         assert name == "location"
         return self.location
 
-    def read(self) -> bytes:
-        return self.body
+    length = 0
+
+    def read(self, size: int) -> bytes:
+        part, self.left = self.left[:size], self.left[size:]
+        return part
 
 
 class Server:
@@ -73,6 +67,7 @@ class Server:
                     raise server.failure
 
             def getresponse(self) -> Reply:
+                server.reply.left = server.reply.body
                 return server.reply
 
             def close(self) -> None:

@@ -15,17 +15,7 @@ from headgate.cli.explain.errors import ExplainError, NotHeadgateError
 from headgate.cli.explain.printing import first_answer
 from headgate.cli.group import main
 from headgate.cli.live.screen import Freshness
-
-EMPTY = {
-    "at": "2026-11-21T18:18:35.976Z",
-    "broker": "localhost:8080",
-    "subscriptionsTotal": 0,
-    "quotas": [],
-    "publishing": [],
-    "damaged": [],
-    "withBacklog": 0,
-    "subscriptions": [],
-}
+from tests.unit.cli.explain.empty_report import EMPTY
 
 
 class Reply:

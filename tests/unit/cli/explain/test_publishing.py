@@ -72,8 +72,8 @@ def test_what_holds_its_producers_and_who_waits_most(answers: dict[str, Any]) ->
     assert head.startswith("public/default/orders, ")
     assert text == expected("""
         2 producers; 10 msg/s (1.3 KiB/s) published; 11.3 KiB stored
-        2 producers wait for the topic's publish limit of 10 msg/s (topic policy): 209 messages are parked;
-        held for 9 s without a break.
+        2 producers wait for the topic's publish limit of 10 msg/s (topic policy): 209 messages wait in the
+        broker; held for 9 s without a break.
             wait now     209 messages (26 KiB) of 2 producers for topic_rate
             wait most    till-2 (160 messages, the oldest for 9 s), till-1 (49 messages, the oldest for 9 s)
             last minute  15% topic_rate

@@ -36,8 +36,7 @@ def screen(
 def test_a_wide_screen_has_everything() -> None:
     lines = screen(answer(ORDERS, MAIL), 130, 12)
     assert lines[:8] == [
-        "headgate top  localhost:8080  2026-11-21 18:18:35 UTC  2 subscriptions, 2 with messages "
-        "waiting",
+        "headgate top  localhost:8080  2026-11-21 18:18:35 UTC  2 subscriptions, 2 with a backlog",
         "Consumer 1   Topic limit 1",
         "order: most messages",
         "cause                topic  subscription        messages↓    oldest     growth   empty in "

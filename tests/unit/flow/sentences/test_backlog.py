@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -214,6 +215,38 @@ FACTS = Circumstances(
             "CONSUMER: the consumer is the bottleneck; the limit of 9,000 B/s (topic policy) is not"
             " what holds it back; faster or more consumers would help, a higher limit would not.",
         ),
+        # About as fast as the limit: under load the verdict may be either of the two.
+        (
+            _judgement(Verdict.CONSUMER),
+            Circumstances(
+                acked_per_s=455.0,
+                appended_per_s=600.0,
+                limit=RateLimit(500, None),
+                limit_source="topic policy",
+            ),
+            "CONSUMER: the consumer acknowledges only 455 msg/s of 600 msg/s published; the limit"
+            " of 500 msg/s (topic policy) lets hardly more through; faster or more consumers and a"
+            " higher limit would help together, neither alone.",
+        ),
+        (
+            _judgement(
+                Verdict.CONSUMER,
+                Verdict.THROTTLED_TOPIC,
+                bystander=True,
+                dimension=Dimension.BYTES,
+            ),
+            Circumstances(
+                acked_per_s=48.0,
+                appended_per_s=60.0,
+                bytes_per_message=100.0,
+                limit=RateLimit(None, 5_000),
+                limit_source="topic policy",
+                one_at_a_time=True,
+            ),
+            "CONSUMER: the consumer acknowledges only 48 msg/s of 60 msg/s published; the topic"
+            " limit of 5,000 B/s (topic policy) lets hardly more through; a faster consumer and a"
+            " higher limit would help together, neither alone.",
+        ),
         (
             _judgement(Verdict.CONSUMER, Verdict.THROTTLED_BROKER, dimension=Dimension.MESSAGES),
             Circumstances(acked_per_s=99.0, appended_per_s=200.0),
@@ -280,6 +313,24 @@ FACTS = Circumstances(
 )
 def test_sentence(judgement: Judgement, facts: Circumstances, expected: str) -> None:
     assert sentence(judgement, facts) == expected
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"acked_per_s": 449.0},
+        {"partitions": 2},
+        {"batches_count_as_one": True},
+        {"evicted": 7},
+        {"silent_s": 60.0, "backlog": 900},
+        {"limit": RateLimit(None, 500)},  # how large messages are is not known
+    ],
+)
+def test_a_limit_that_is_not_near_is_not_to_be_raised(more: dict[str, Any]) -> None:
+    near = Circumstances(acked_per_s=455.0, limit=RateLimit(500, None), limit_source="topic policy")
+    judgement = _judgement(Verdict.CONSUMER)
+    assert "together" in sentence(judgement, near)
+    assert "together" not in sentence(judgement, replace(near, **more))
 
 
 @pytest.mark.parametrize(

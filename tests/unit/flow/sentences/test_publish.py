@@ -37,11 +37,11 @@ def only(cause: ParkCause, producers: int = 1, messages: int = 1) -> str:
 def test_who_waits_for_which_limit_set_where() -> None:
     assert publish_sentence([TOPIC]) == (
         "2 producers wait for the topic's publish limit of 10 msg/s (topic policy):"
-        " 1,000 messages are parked; held for 98 % of the last minute"
+        " 1,000 messages wait in the broker; held for 98 % of the last minute"
     )
     assert publish_sentence([BROKER]) == (
         "1 producer waits for the broker-wide publish limit of 1,000 B/s (broker setting"
-        " brokerPublisherThrottlingMaxByteRate): 7 messages are parked;"
+        " brokerPublisherThrottlingMaxByteRate): 7 messages wait in the broker;"
         " held for 3 s without a break"
     )
     adaptive = ParkSummary(
@@ -55,7 +55,7 @@ def test_who_waits_for_which_limit_set_where() -> None:
     )
     assert publish_sentence([adaptive]) == (
         "1 producer waits for the adaptive controller's publish limit of 75 msg/s:"
-        " 1 message is parked; held for 5 min without a break"
+        " 1 message waits in the broker; held for 5 min without a break"
     )
 
 
@@ -71,8 +71,9 @@ def test_whose_own_is_too_much_is_not_read_meanwhile(
     producers: int, unread: int, expected: str
 ) -> None:
     held = replace(TOPIC, producers=producers, unread=unread)
-    assert f"1,000 messages are parked; {expected} until half of them are accepted; held for" in (
-        publish_sentence([held])
+    assert (
+        f"1,000 messages wait in the broker; {expected} until half of them are accepted; held for"
+        in (publish_sentence([held]))
     )
 
 
@@ -81,20 +82,20 @@ def test_whose_own_is_too_much_is_not_read_meanwhile(
     [
         (
             ParkCause.TOPIC_RATE,
-            "1 producer waits for the topic's publish limit: 1 message is parked",
-            "2 producers wait for the topic's publish limit: 3 messages are parked",
+            "1 producer waits for the topic's publish limit: 1 message waits in the broker",
+            "2 producers wait for the topic's publish limit: 3 messages wait in the broker",
         ),
         (
             ParkCause.BACKLOG_QUOTA,
-            "1 producer waits for room in the backlog quota: 1 message is parked",
-            "2 producers wait for room in the backlog quota: 3 messages are parked",
+            "1 producer waits for room in the backlog quota: 1 message waits in the broker",
+            "2 producers wait for room in the backlog quota: 3 messages wait in the broker",
         ),
         (
             ParkCause.PENDING_LIMIT,
             "1 producer waits for answers to what it sent before"
-            " (maxPendingPublishRequestsPerConnection): 1 message is parked",
+            " (maxPendingPublishRequestsPerConnection): 1 message waits in the broker",
             "2 producers wait for answers to what they sent before"
-            " (maxPendingPublishRequestsPerConnection): 3 messages are parked",
+            " (maxPendingPublishRequestsPerConnection): 3 messages wait in the broker",
         ),
     ],
 )

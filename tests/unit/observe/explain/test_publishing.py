@@ -78,7 +78,7 @@ async def test_a_topic_that_publishes_more_than_it_may(world: World) -> None:
     assert found["sentence"].startswith(
         "2 producers wait for the topic's publish limit of 10 msg/s (topic policy): 1"
     )
-    assert found["sentence"].endswith(" messages are parked; held for 2 s without a break")
+    assert found["sentence"].endswith(" messages wait in the broker; held for 2 s without a break")
     assert [held["producer"] for held in found["longestWaiting"]] == ["many", "few"]
     most = found["longestWaiting"][0]
     assert (most["topic"], most["cause"]) == (TOPIC, "topic_rate")

@@ -9,6 +9,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.broker.service import Broker
 from headgate.metadata.policies import BacklogQuota, QuotaKind, QuotaPolicyName
+from headgate.observe.states.quotas import breaches_s
 from headgate.observe.stats.fields import StatsOptions
 from headgate.testing import SimConsumer, SimProducer, World
 
@@ -36,14 +37,14 @@ async def begin(world: World, *, size: int = -1, time: int = -1) -> SimProducer:
 
 
 async def with_quota(
-    world: World, policy: QuotaPolicyName, permits: int
+    world: World, policy: QuotaPolicyName, permits: int, limit_bytes: int = 10_000
 ) -> tuple[Broker, SimConsumer, SimProducer]:
-    """A broker, and a topic with a size quota of 10,000 bytes, a consumer and its producer."""
+    """A broker, and a topic with a size quota, a consumer and its producer."""
     broker = await world.start()
     client = await world.connect()
     consumer = await client.subscribe(TOPIC, "billing")
     consumer.flow(permits)
-    await set_quota(broker, "destination_storage", BacklogQuota(policy, 10_000))
+    await set_quota(broker, "destination_storage", BacklogQuota(policy, limit_bytes))
     return broker, consumer, await client.producer(TOPIC)
 
 
@@ -181,6 +182,56 @@ def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
         await asyncio.sleep(61)
         (told,) = (await world.observer.explain_topic(NAME))["quotas"]
         assert "reached" not in told["sentence"]
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_a_backlog_fills_its_quota_or_empties_and_not_both() -> None:
+    """Over the minute it shrank, and for twenty seconds it has grown."""
+
+    async def scenario(world: World) -> None:
+        broker, consumer, producer = await with_quota(
+            world, "producer_request_hold", 300, limit_bytes=400_000
+        )
+        prompt = await (await world.connect()).subscribe(TOPIC, "prompt")
+        prompt.flow(1_000)
+        for _ in range(400):
+            await producer.send(bytes(900))
+            prompt.ack_nowait((await prompt.receive()).position)
+        for _ in range(150):
+            consumer.ack_nowait((await consumer.receive()).position)
+            await asyncio.sleep(0.1)
+        billing, _ = (await world.observer.explain_topic(NAME))["subscriptions"]
+        assert billing["drainsInS"] == pytest.approx(35, abs=5)
+        assert billing["breaksInS"] is billing["breaksQuota"] is None
+        for _ in range(80):
+            await producer.send(bytes(900))
+            prompt.ack_nowait((await prompt.receive()).position)
+            await asyncio.sleep(0.25)
+        report = await world.observer.explain_topic(NAME)
+        (quota,), (billing, other) = report["quotas"], report["subscriptions"]
+        assert billing["growthMessages"] < -20
+        assert billing["drainsInS"] is None
+        assert (billing["breaksInS"], billing["breaksQuota"]) == (quota["secondsToBreach"], "size")
+        assert 15 < quota["secondsToBreach"] < 90
+        # Another subscription of the topic does not fill it.
+        assert (other["subscription"], other["breaksInS"]) == ("prompt", None)
+        assert breaches_s([broker.engine.topics[TOPIC].subscriptions["prompt"]]) == (None, None)
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_a_full_quota_is_told_with_the_backlog_that_fills_it() -> None:
+    async def scenario(world: World) -> None:
+        producer = await begin(world, size=3_000)
+        for _ in range(5):
+            producer.send_nowait(bytes(1_000))
+        await asyncio.sleep(4)
+        (billing,) = (await world.observer.explain_topic(NAME))["subscriptions"]
+        assert (billing["breaksInS"], billing["breaksQuota"]) == (0, "size")
+        assert billing["drainsInS"] is None
 
     with World() as world:
         world.run(scenario(world))

@@ -47,6 +47,7 @@ def test_parameters() -> None:
         ({"count": "501"}, "1 to 500"),
         ({"count": "-1"}, "1 to 500"),
         ({"count": "9" * 5_000}, "1 to 500"),
+        ({"count": "000000009999999"}, "1 to 500"),
         ({"text": "x" * 1_025}, "text is longer"),
     ],
 )

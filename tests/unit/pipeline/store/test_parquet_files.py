@@ -88,3 +88,23 @@ def test_a_large_partition_becomes_files_of_a_bounded_size(
     for _ in range(7):
         files.write(one)
     assert [file.rows for file in files.close()] == [3 * one.num_rows] * 2 + [one.num_rows]
+
+
+def test_a_file_of_few_rows_has_few_row_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver reads the rows of kind batch, with their footers."""
+    monkeypatch.setattr(module, "ROWS_BUFFERED_MAX", 100)
+    player = Broker()
+    rows = [bronze(player.window()) for _ in range(60)]
+    files = TableFiles(str(tmp_path), BRONZE_SAMPLES, "0")
+    for part in rows:
+        files.write(part)
+        assert sum(file.buffered for file in files._open.values()) < 100
+    groups: dict[str, tuple[int, int]] = {}
+    for file in files.close():
+        footer = pq.read_metadata(tmp_path / BRONZE_SAMPLES.name / file.path)
+        groups[dict(file.partition)["kind"]] = (footer.num_rows, footer.num_row_groups)
+    assert sum(count for count, _ in groups.values()) == sum(part.num_rows for part in rows)
+    assert groups["batch"][0] == 60
+    assert 2 * groups["batch"][1] <= groups["subscription"][1]

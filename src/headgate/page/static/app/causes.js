@@ -11,7 +11,7 @@ export const CAUSES = [
   ["SETTLING", "Settling", "it is too early for a verdict"],
 ];
 
-const NAMES = Object.fromEntries(CAUSES.map(([cause, name]) => [cause, name]));
+const NAMES = { unknown: "Not known", ...Object.fromEntries(CAUSES.map(([cause, name]) => [cause, name])) };
 const MEANINGS = Object.fromEntries(CAUSES.map(([cause, , meaning]) => [cause, meaning]));
 
 export function causeName(cause) {
@@ -20,4 +20,30 @@ export function causeName(cause) {
 
 export function causeMeaning(cause) {
   return MEANINGS[cause] ?? "";
+}
+
+// States of the account of time, docs/telemetry.md has their meaning. The words in brackets are those of Pulsar.
+const STATES = {
+  transition: "the cursor or the consumer changes",
+  caught_up: "nothing waits",
+  not_due: "nothing is due yet",
+  awaiting_ack: "consumer has everything, unacknowledged",
+  no_consumer: "no consumer",
+  unacked_limit: "consumer at its limit of unacknowledged messages",
+  no_permits: "consumer's receiver queue full (no permits)",
+  socket_full: "consumer does not read its connection",
+  key_blocked: "consumers of the next keys not ready",
+  throttled_subscription: "subscription limit holds",
+  throttled_topic: "topic limit holds",
+  throttled_broker: "broker limit holds",
+  storage: "broker reads from the disk",
+  dispatching: "broker sends",
+  stuck: "dispatcher stuck",
+};
+const OF_CONSUMERS = { hungry: "consumer has room", busy: "consumer busy" };
+
+// "topic limit holds (messages; consumer has room)".
+export function stateName(state, dimension, consumer) {
+  const more = [dimension, OF_CONSUMERS[consumer] ?? consumer].filter(Boolean).join("; ");
+  return `${STATES[state] ?? state.replaceAll("_", " ")}${more ? ` (${more})` : ""}`;
 }

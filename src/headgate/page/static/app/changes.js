@@ -1,13 +1,11 @@
-// What changed in the last hour: marks on the time axis of the causes, and below them a list in words.
+// What changed in the last hour: marks above the backlog and its causes, and below them a list in words.
 
 import { html } from "../vendor/preact.js";
-import { instant, plural } from "./format.js";
-import { Strip, Table } from "./parts.js";
+import { LineChart } from "./chart.js";
+import { instant } from "./format.js";
+import { Table } from "./parts.js";
 
 const HOUR_MS = 3_600_000;
-const WIDTH = 720;
-const HEIGHT = 18;
-const TIMES = 6;
 const LEVELS = { subscription: "this subscription", topic: "the topic", namespace: "the namespace", broker: "the broker" };
 
 export const clock = (text) => instant(text).slice(11);
@@ -22,30 +20,6 @@ export function Growth({ report }) {
   return growth && html`<p class="notice calm growth">${growth.sentence}.</p>`;
 }
 
-// ``until`` is the end of the hour that a link is about, if it has one.
-function Marks({ changes, growth, endMs, until }) {
-  const x = (at) => (WIDTH * (Number(new Date(at)) - endMs + HOUR_MS)) / HOUR_MS;
-  const label = `${plural(changes.length, "change")} in the hour up to ${clock(new Date(endMs).toISOString())} UTC`;
-  const inHour = (at) => x(at) >= 0 && x(at) <= WIDTH;
-  // The one that is pointed out is drawn last, above others of the same moment.
-  const onTop = changes.filter(({ at }) => inHour(at)).sort((a, b) => isPointedOut(a, growth) - isPointedOut(b, growth));
-  return html`<svg class="marks" role="img" viewBox="0 0 ${WIDTH} ${HEIGHT}" width=${WIDTH} height=${HEIGHT}
-    preserveAspectRatio="none" aria-label=${label}>
-    ${until && inHour(until) && html`<rect class="linked" x="0" y="0" height=${HEIGHT} width=${x(until).toFixed(1)}><title>the time of the link</title></rect>`}
-    ${onTop.map((change) => {
-      const at = x(change.at);
-      const half = isPointedOut(change, growth) ? 7 : 5;
-      return html`<path class=${isPointedOut(change, growth) ? "before" : ""} d=${`M${(at - half).toFixed(1)} ${HEIGHT - 2 * half}h${2 * half}L${at.toFixed(1)} ${HEIGHT}z`}>
-        <title>${`${clock(change.at)}: ${change.sentence}`}</title></path>`;
-    })}
-  </svg>`;
-}
-
-function Axis({ endMs }) {
-  const at = Array.from({ length: TIMES + 1 }, (_, each) => endMs - (1 - each / TIMES) * HOUR_MS);
-  return html`<div class="axis" aria-hidden="true">${at.map((ms) => html`<span>${clock(new Date(ms).toISOString()).slice(0, 5)}</span>`)}</div>`;
-}
-
 function columns(growth) {
   return [
     { head: "At (UTC)", cell: (change) => clock(change.at) },
@@ -57,21 +31,25 @@ function columns(growth) {
   ];
 }
 
-// ``strip`` is the subscription whose causes are shown below the marks, ``only`` one whose changes alone are shown.
+// The backlog and the causes of the hour up to ``at``, with marks of what changed.
+function Hour({ at, strip, changes, growth, inferred, until }) {
+  const { stepS = 60, backlog, verdicts } = strip?.timeline ?? {};
+  // The one that is pointed out is drawn last, above others of the same moment.
+  const marks = [...changes].sort((a, b) => isPointedOut(a, growth) - isPointedOut(b, growth)).map((change) => ({
+    at: change.at, name: `${clock(change.at)} ${change.sentence}`, style: isPointedOut(change, growth) ? "before" : "",
+  }));
+  return html`<${LineChart} start=${Number(new Date(at)) - HOUR_MS} stepS=${stepS} causes=${verdicts} many=${60} marks=${marks}
+    lines=${backlog ? [{ name: `Backlog of ${strip.subscription}`, values: backlog }] : []} inferred=${inferred} shadeTo=${until} />`;
+}
+
+// ``strip`` is the subscription whose backlog is shown, ``only`` one whose changes alone are shown.
 export function Changed({ report, strip, only, inferred, until }) {
   const found = report.changes;
-  const endMs = Number(new Date(report.at));
   const growth = strip?.beforeGrowth;
   const shown = (found?.changes ?? []).filter(({ subscription }) => !only || !subscription || subscription === only);
-  const isShort = found && endMs - Number(new Date(found.completeSince)) < 0.98 * HOUR_MS;
+  const isShort = found && Number(new Date(report.at)) - Number(new Date(found.completeSince)) < 0.98 * HOUR_MS;
   return html`<h2>What changed in the last hour</h2>
-    <div class="hour">
-      ${found && html`<${Marks} changes=${shown} growth=${growth} endMs=${endMs} until=${until} />`}
-      ${strip && html`<${Strip} timeline=${strip.timeline} inferred=${inferred} width=${WIDTH} height="18"
-        label=${`Minutes of the last hour of ${strip.subscription} by cause`} />`}
-      <${Axis} endMs=${endMs} />
-    </div>
-    ${strip && !only && html`<p class="muted">The strip is of ${strip.subscription}, the largest backlog.</p>`}
+    <${Hour} at=${report.at} strip=${strip} changes=${shown} growth=${growth} inferred=${inferred} until=${until} />
     ${found
       ? html`<${Table} columns=${columns(growth)} rows=${[...shown].reverse()} empty="No policy, client or topic changed."
           keyOf=${(change) => `${change.at} ${change.sentence}`} />

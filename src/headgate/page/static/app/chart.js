@@ -1,65 +1,116 @@
-// Lines over time with axes, and below them the strip of causes. SVG without a library: uPlot has 22 of the 60 KiB that a page may load.
+// Lines over time, the strip of causes below them, and marks of instants. A chart fills its column with text of constant size; a
+// pointer or the arrow keys tell the values at an instant. SVG without a library: decision 0107.
 
-import { html } from "../vendor/preact.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { causeName } from "./causes.js";
-import { rate } from "./format.js";
-import { time } from "./past.js";
+import { count, instant } from "./format.js";
+import { Verdict } from "./parts.js";
 
-const WIDTH = 1000;
-const HEIGHT = 220;
-const LEFT = 70;
-const RIGHT = 14;
-const TOP = 12;
+const FLOOR = 146;
 const STRIP = 16;
-const BOTTOM = 24;
+const TOP = 16;
+const LEFT = 52;
+const RIGHT = 20;
 const GRID = 4;
-const TIMES = 6;
+const TICK_WIDTH = 56;
+const TICKS_S = [60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+const MOVES = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -1e9, End: 1e9 };
 
-// A round number at or above a value: 1, 2 or 5 times a power of ten.
+const short = new Intl.NumberFormat("en", { notation: "compact" });
+
+// A round number at or above a value, which GRID divides well.
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value * 0.9999);
+  return [1, 2, 4, 6, 8, 10].map((each) => each * power).find((each) => each >= value * 0.9999);
 }
 
+// The instants of the axis: round ones, as near to each other as their labels fit.
+function ticks(beginMs, seconds, width) {
+  const everyMs = 1000 * (TICKS_S.find((each) => (width * each) / seconds >= TICK_WIDTH) ?? TICKS_S.at(-1));
+  const found = [];
+  for (let ms = Math.ceil(beginMs / everyMs) * everyMs; ms <= beginMs + 1000 * seconds; ms += everyMs) found.push(ms);
+  return found;
+}
+
+// "14:30", at midnight "21 Nov".
+function tickText(ms) {
+  const text = new Date(ms).toUTCString();
+  return text.slice(17, 22) === "00:00" ? text.slice(5, 11) : text.slice(17, 22);
+}
+
+// A value that is not known leaves a gap; one without neighbours is a short line.
 function path(values, x, y) {
-  let text = "";
-  let isDown = false;
-  values.forEach((value, at) => {
-    if (value == null) {
-      isDown = false;
-      return;
-    }
-    text += `${isDown ? "L" : "M"}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-    // A point without neighbours is a short line.
-    if (!isDown && values[at + 1] == null) text += "h1.5";
-    isDown = true;
-  });
-  return text;
+  return values.map((value, at) => value != null
+    && `${values[at - 1] == null ? "M" : "L"}${x(at + 0.5).toFixed(1)} ${y(value).toFixed(1)}${values[at + 1] == null ? "h1" : ""}`).filter(Boolean).join("");
 }
 
-// ``lines`` are {name, values, style}; ``marks`` are {at, name, style}: instants with a vertical line.
-export function LineChart({ start, stepS, lines, causes, unit, marks = [], most }) {
-  const steps = Math.max(1, ...lines.map(({ values }) => values.length));
+// Equal neighbours are one rectangle: a day has 1,440 steps.
+function runs(causes) {
+  const found = [];
+  causes.forEach((cause, at) => {
+    if (at && causes[at - 1] === cause) found.at(-1).end = at + 1;
+    else found.push({ cause, at, end: at + 1 });
+  });
+  return found;
+}
+
+function useWidth() {
+  const box = useRef(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(() => setWidth(box.current.clientWidth));
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  return [box, width];
+}
+
+// ``lines`` are {name, values, style}; ``marks`` are {at, name, style}: instants with a sign above. ``text`` and ``axis`` write a
+// value in words and at the axis, whose end is at least ``most``. What lies before ``shadeTo`` is shaded. Without lines and causes it
+// has ``many`` steps.
+export function LineChart({ start, stepS, lines, causes, many = 1, inferred, marks = [], shadeTo, most = 4, axis = short.format, text = (value) => `${count(value)} messages` }) {
+  const [box, width] = useWidth();
+  const [chosen, choose] = useState(null);
+  const steps = causes?.length || lines[0]?.values.length || many;
   const known = lines.flatMap(({ values }) => values.filter((value) => value != null));
-  const top = roundUp(Math.max(most ?? 0, ...known, 1e-9) || 1);
-  const bottom = HEIGHT - BOTTOM - (causes ? STRIP + 6 : 0);
-  const x = (at) => LEFT + ((WIDTH - LEFT - RIGHT) * at) / steps;
-  const y = (value) => bottom - ((bottom - TOP) * value) / top;
+  const top = roundUp(Math.max(most, ...known));
+  const floor = lines.length ? FLOOR : TOP;
+  const bottom = floor + (causes ? STRIP + 6 : 0);
   const begin = Number(new Date(start));
+  const inner = width - LEFT - RIGHT;
   const stepOf = (at) => (Number(new Date(at)) - begin) / (1000 * stepS);
-  const largest = known.length ? rate(Math.max(...known)) : "not known";
-  const label = `${lines.map(({ name }) => name).join(", ")} from ${time(start)}: at most ${largest} ${unit}`;
-  return html`<div class="scroll chart" tabindex="0"><svg role="img" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-label=${label}><title>${label}</title>
-    ${Array.from({ length: GRID + 1 }, (_, each) => (top * each) / GRID).map((value) => html`
-      <line class="rule" x1=${LEFT} x2=${WIDTH - RIGHT} y1=${y(value)} y2=${y(value)} />
-      <text class="tick end" x=${LEFT - 8} y=${y(value) + 4}>${rate(value)}</text>`)}
-    ${Array.from({ length: TIMES }, (_, each) => (steps * each) / TIMES).map((at) => html`
-      <text class="tick" x=${x(at)} y=${HEIGHT - 6}>${time(begin + at * 1000 * stepS)}</text>`)}
-    ${marks.filter(({ at }) => stepOf(at) >= 0 && stepOf(at) <= steps).map(({ at, name, style }) => html`
-      <line class="mark ${style ?? ""}" x1=${x(stepOf(at))} x2=${x(stepOf(at))} y1=${TOP} y2=${bottom}><title>${name}</title></line>`)}
-    ${lines.map(({ values, style }) => html`<path class="line ${style ?? ""}" d=${path(values, (at) => x(at + 0.5), y)} />`)}
-    ${causes?.map((cause, at) => html`<rect x=${x(at).toFixed(1)} width=${(x(at + 1) - x(at) + 0.3).toFixed(1)} y=${bottom + 6} height=${STRIP}
-      class=${cause ? `f-${cause}` : "f-unknown"}><title>${`${time(begin + at * 1000 * stepS)}: ${cause ? causeName(cause) : "not known"}`}</title></rect>`)}
-  </svg></div>
-  ${lines.length > 1 && html`<ul class="legend">${lines.map(({ name, style }) => html`<li class="key ${style ?? ""}">${name}</li>`)}</ul>`}`;
+  const x = (step) => LEFT + (inner * Math.max(0, Math.min(steps, step))) / steps;
+  const y = (value) => floor - ((floor - TOP) * value) / top;
+  const within = (step) => Math.max(0, Math.min(steps - 1, Math.floor(step)));
+  const at = within(chosen ?? steps);
+  const placed = marks.filter((mark) => stepOf(mark.at) >= 0 && stepOf(mark.at) <= steps);
+  const cause = causes && (causes[at] ?? "unknown");
+  const when = `${instant(new Date(begin + 1000 * stepS * at).toISOString()).slice(0, 16)} UTC`;
+  const said = lines.map(({ name, values }) => `${name}: ${values[at] == null ? "not known" : text(values[at])}`);
+  // What is drawn last is said first: a line has not room for all.
+  const here = placed.filter((mark) => within(stepOf(mark.at)) === at).map(({ name }) => name).reverse();
+  const point = (event) => choose(within(((event.clientX - box.current.getBoundingClientRect().left - LEFT) * steps) / inner));
+  const press = (event) => {
+    if (!MOVES[event.key]) return;
+    event.preventDefault();
+    choose(within(at + MOVES[event.key]));
+  };
+  const leave = () => choose(null);
+  return html`<figure class="scroll chart">
+    <figcaption>${when} ${said.map((each, line) => html`<span class="key ${lines[line].style ?? ""}">${each}</span>`)}
+      ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`}<span class="here">${here.join("; ")}</span></figcaption>
+    <div ref=${box} role="slider" tabindex="0" aria-label="${lines.map(({ name }) => name).join(", ") || "Changes"} over time"
+      aria-valuemin="0" aria-valuemax=${steps - 1} aria-valuenow=${at} aria-valuetext=${[when, ...said, cause && causeName(cause), ...here].filter(Boolean).join("; ")}
+      onKeyDown=${press} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${({ pointerType }) => pointerType === "mouse" && leave()} onBlur=${leave}>
+      ${width > 0 && html`<svg viewBox="0 0 ${width} ${bottom + 24}" aria-hidden="true">
+        ${stepOf(shadeTo) > 0 && html`<rect class="linked" x=${LEFT} y=${TOP} height=${bottom - TOP} width=${x(stepOf(shadeTo)) - LEFT} />`}
+        ${lines.length > 0 && Array.from({ length: GRID + 1 }, (_, each) => (top * each) / GRID).map((value) => html`
+          <path class="rule" d="M${LEFT} ${y(value)}h${inner}" /><text class="end" x=${LEFT - 8} y=${y(value) + 4}>${axis(value)}</text>`)}
+        ${ticks(begin, steps * stepS, inner).map((ms) => html`
+          <path class="rule" d="M${x(stepOf(ms))} ${bottom}v5" /><text class="middle" x=${x(stepOf(ms))} y=${bottom + 19}>${tickText(ms)}</text>`)}
+        ${causes && runs(causes).map((run) => html`<rect class="f-${run.cause ?? "unknown"}" x=${x(run.at)} width=${x(run.end) - x(run.at)} y=${bottom - STRIP} height=${STRIP} />`)}
+        ${placed.map((mark) => html`<path class="mark ${mark.style ?? ""}" d="M${x(stepOf(mark.at))} ${bottom}V11l-5-8h10l-5 8" />`)}
+        ${lines.map(({ values, style }) => html`<path class="line ${style ?? ""}" d=${path(values, x, y)} />`)}
+        ${chosen != null && html`<path class="cursor" d="M${x(at + 0.5)} ${TOP}V${bottom}" />`}
+      </svg>`}</div></figure>`;
 }

@@ -89,7 +89,7 @@ export function topicPath(name) {
 
 // A verdict's sentence without the verdict, for where that stands beside it.
 export function withoutCause(sentence) {
-  const text = sentence.replace(/^[A-Z_]+: /, "");
+  const text = sentence.replace(/^([A-Z_]+|settling): /, "");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

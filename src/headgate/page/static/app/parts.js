@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { address } from "./api.js";
 import { CAUSES, causeMeaning, causeName } from "./causes.js";
-import { UNKNOWN, bytes, count, curlWords, duration, percent, plural, quoted, shortTopic, wholeTopic } from "./format.js";
+import { UNKNOWN, bytes, count, curlWords, duration, percent, plural, quoted, rate, shortTopic, wholeTopic } from "./format.js";
 import { commandHere } from "./clusters.js";
 import { link } from "./state.js";
 
@@ -52,7 +52,7 @@ export function Sparkline({ values, label, width = 110, height = 26 }) {
   });
   const text = `${label}: from ${count(known[0])} to ${count(known.at(-1))}, at most ${count(top)}`;
   return html`<svg class="sparkline" role="img" viewBox="0 0 ${width} ${height}" width=${width}
-    height=${height} aria-label=${text}><title>${text}</title><path d=${path} /></svg>`;
+    height=${height} preserveAspectRatio="none" aria-label=${text}><title>${text}</title><path d=${path} /></svg>`;
 }
 
 // Shares of blame or of time as one bar; ``parts`` are {cause, share}.
@@ -96,7 +96,10 @@ export function Legend() {
     ${CAUSES.filter(([cause]) => cause !== "SETTLING").map(([cause]) => html`
       <li><${Verdict} cause=${cause} /></li>`)}
     <li><span class="verdict c-unknown">Not known</span></li>
-  </ul>`;
+  </ul>
+  <details class="muted meanings"><summary>What the causes mean</summary><ul class="legend">
+    ${CAUSES.map(([cause, , meaning]) => html`<li><${Verdict} cause=${cause} /> ${meaning}</li>`)}
+    <li>A dashed frame: the cause is inferred from counters, not measured.</li></ul></details>`;
 }
 
 // A refused or failed request, and how old the last answer is.
@@ -123,12 +126,17 @@ export function CopyButton({ text, label }) {
 // The same data elsewhere: as JSON, by curl, by headgate's command, in Prometheus.
 export function Elsewhere({ path, command, promql }) {
   const url = address(path);
-  const rows = [["curl", [...curlWords(url), quoted(url)].join(" ")], ["command", commandHere(command)], ["PromQL", promql]];
+  const rows = [["curl", [...curlWords(url), quoted(url)].join(" ")], ["headgate", commandHere(command)], ["PromQL", promql]];
   return html`<details class="elsewhere"><summary>The same as JSON, curl, command${promql ? ", PromQL" : ""}</summary>
     <p><a href=${url} target="_blank" rel="noopener">JSON</a></p>
-    ${rows.filter(([, text]) => text).map(([name, text]) => html`
-      <p><span class="muted">${name}</span> <code>${text}</code> <${CopyButton} text=${text} label=${name} /></p>`)}
+    ${rows.filter(([, text]) => text).map(([name, text]) => html`<${ToCopy} name=${name} text=${text} />`)}
   </details>`;
+}
+
+// A text to copy. A command begins with its name, so the name does not stand before it a second time.
+export function ToCopy({ name, text }) {
+  return html`<p>${!text.startsWith(`${name} `) && html`<span class="muted">${name}</span> `}<code>${text}</code>${" "}
+    <${CopyButton} text=${text} label="the ${name} command" /></p>`;
 }
 
 // A table whose columns are {head, cell, isNumber}. ``keyOf`` names a row; ``detail`` makes a line below
@@ -173,8 +181,13 @@ export function NotSeen({ list }) {
     <ul>${list.map((each) => html`<li key=${each}>${each}</li>`)}</ul></details>`;
 }
 
+// An amount in the unit of a limit, as all sentences have it: "12.5 msg/s", "500,000 B/s", "100 msg per 1 min".
+export function amountText(amount, { dimension, periodS }) {
+  if (amount == null) return UNKNOWN;
+  const text = dimension === "bytes" ? `${count(amount)} B` : `${rate(amount)} msg`;
+  return periodS === 1 ? `${text}/s` : `${text} per ${duration(periodS)}`;
+}
+
 export function limitText(budget) {
-  if (budget.limit == null) return budget.text;
-  const amount = budget.dimension === "bytes" ? bytes(budget.limit) : `${count(budget.limit)} msg`;
-  return budget.periodS === 1 ? `${amount}/s` : `${amount} per ${duration(budget.periodS)}`;
+  return budget.limit == null ? budget.text : amountText(budget.limit, budget);
 }

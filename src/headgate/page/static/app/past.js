@@ -17,7 +17,7 @@ export function time(text, withYear = false) {
   const at = new Date(text);
   if (withYear) return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
   const day = at.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
-  return `${day} ${at.toISOString().slice(11, 16)}`;
+  return `${day} ${at.toISOString().slice(11, 16)}`.replaceAll(" ", "\u00a0");
 }
 
 export function between(start, end) {

@@ -2,7 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../../vendor/preact.js";
 import { address, get, request } from "../api.js";
-import { CopyButton } from "../parts.js";
+import { ToCopy } from "../parts.js";
 import { commandOf, curlOf } from "./requests.js";
 
 function Field({ field, value, onValue }) {
@@ -13,10 +13,6 @@ function Field({ field, value, onValue }) {
   }
   return html`<label>${field.label} <input type="number" name=${field.name} value=${value} step="1" min=${field.min ?? 0}
     required=${Boolean(field.isNeeded)} onInput=${change} /></label>`;
-}
-
-function Command({ name, text }) {
-  return html`<p><span class="muted">${name}</span> <code>${text}</code> <${CopyButton} text=${text} label=${name} /></p>`;
 }
 
 // What is set now fills the fields, so that sending it unread changes nothing.
@@ -74,8 +70,8 @@ export function Dialog({ action, context, mayChange, onClose, onDone }) {
         <section aria-label="Request"><h3>The request</h3>
           <pre class="request">${asked.method} /${asked.path}${asked.body === undefined ? "" : `\n${JSON.stringify(asked.body, null, 1)}`}</pre>
           <details open=${!mayChange}><summary>As a command</summary>
-            <${Command} name="headgate" text=${commandOf(asked, address(""))} />
-            <${Command} name="curl" text=${curlOf(asked, address(asked.path), mayChange)} /></details></section>
+            <${ToCopy} name="headgate" text=${commandOf(asked, address(""))} />
+            <${ToCopy} name="curl" text=${curlOf(asked, address(asked.path), mayChange)} /></details></section>
         ${!mayChange && html`<p class="notice calm">This broker authenticates nobody, so the page changes nothing. Copy one of the two commands.</p>`}
         ${error && html`<p class="notice" role="alert">${error.message}${error.status ? ` (status ${error.status})` : ""}</p>`}`}
       <div class="buttons">

@@ -82,13 +82,13 @@ export function dispatchEffect({ values, reports, causes, isShared, isOwn }) {
 
 export function publishEffect({ values, publishing }) {
   const { messagesPerS, bytesPerS } = publishing;
-  const now = `Producers send ${rate(messagesPerS)} msg/s and ${bytes(bytesPerS)}/s now`;
+  const now = `Producers send ${rate(messagesPerS)} msg/s and ${count(bytesPerS)} B/s now`;
   if (values.change === "remove" || !(given(values.messages) || given(values.bytes))) {
     return [`${now}. Without this limit they may send more, unless the namespace or the broker sets one.`];
   }
   const over = [];
   if (given(values.messages) && messagesPerS > Number(values.messages)) over.push(`${rate(Number(values.messages))} msg/s`);
-  if (given(values.bytes) && bytesPerS > Number(values.bytes)) over.push(`${bytes(Number(values.bytes))}/s`);
+  if (given(values.bytes) && bytesPerS > Number(values.bytes)) over.push(`${count(Number(values.bytes))} B/s`);
   if (over.length) return [`${now}: they would wait, because only ${over.join(" and ")} would be let through.`];
   return [`${now}, so the limit would hold nobody back at once.`];
 }

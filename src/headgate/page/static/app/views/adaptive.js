@@ -6,6 +6,11 @@ import { Elsewhere, Figure, Figures, Freshness, Table, TopicLink } from "../part
 import { useAnswer } from "../state.js";
 
 const COUNT = 100;
+// What each law lets producers send.
+const LAWS = {
+  pressure: "the fuller quota or memory, the less of their natural rate",
+  drain: "what consumers take, and some more while there is room",
+};
 
 function Decisions({ report }) {
   return html`<${Table} rows=${report.decisions} keyOf=${(each) => `${each.at} ${each.topic}`}
@@ -35,7 +40,7 @@ export function Adaptive({ everyS }) {
     ${report?.enabled && html`
       ${report.observeOnly && html`<p class="notice calm">Observe-only: nothing is slowed. These are the decisions that it would carry out.</p>`}
       <${Figures}>
-        <${Figure} name="Law" value=${report.law} />
+        <${Figure} name="Law" value=${report.law} note=${LAWS[report.law]} />
         <${Figure} name="Topics slowed now" value=${count(report.active)} />
         <${Figure} name="Memory pressure" value=${percent(report.memoryPressure)} note=${`${bytes(report.memoryUsedBytes)} of ${bytes(report.memoryLimitBytes)}`} />
         <${Figure} name="Last evaluation" value=${report.lastEvaluation ? report.lastEvaluation.slice(11, 19) : UNKNOWN} note=${report.failures ? `${count(report.failures)} failed` : null} />

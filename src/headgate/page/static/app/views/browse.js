@@ -8,14 +8,16 @@ import { link, setQuery, useAnswer } from "../state.js";
 import { ByName } from "./by_name.js";
 import { Policies, Schema } from "./policies.js";
 
-function Names({ title, path, everyS, to, empty }) {
+function Names({ crumbs, title, path, everyS, to, empty }) {
   const answer = useAnswer(path, everyS);
   const rows = (answer.value ?? []).map((name) => ({ name, ...to(name) }));
-  return html`<div class="title"><h1>${title}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
+  return html`<section class=${answer.isStale ? "is-stale" : ""}>
+    ${crumbs && html`<${Crumbs} of=${crumbs} />`}
+    <div class="title"><h1>${title}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
     <${ByName} error=${answer.error} />
     ${answer.value && html`<${Table} rows=${rows} keyOf=${({ name }) => name} empty=${empty}
       columns=${[{ head: "Name", cell: ({ shown, href }) => html`<a class="name" href=${href}>${shown}</a>` }]} />`}
-    <${Elsewhere} path=${path} />`;
+    <${Elsewhere} path=${path} /></section>`;
 }
 
 function Tenants({ everyS }) {
@@ -24,10 +26,9 @@ function Tenants({ everyS }) {
 }
 
 function Namespaces({ tenant, everyS }) {
-  return html`<${Crumbs} of=${[tenant]} />
-    <${Names} title=${`Namespaces of ${tenant}`} everyS=${everyS} empty="It has no namespace."
-      path=${`admin/v2/namespaces/${encodeURIComponent(tenant)}`}
-      to=${(name) => ({ shown: name.split("/").at(-1), href: link(["browse", ...name.split("/")]) })} />`;
+  return html`<${Names} crumbs=${[tenant]} title=${`Namespaces of ${tenant}`} everyS=${everyS} empty="It has no namespace."
+    path=${`admin/v2/namespaces/${encodeURIComponent(tenant)}`}
+    to=${(name) => ({ shown: name.split("/").at(-1), href: link(["browse", ...name.split("/")]) })} />`;
 }
 
 function Crumbs({ of }) {
@@ -51,17 +52,17 @@ function Namespace({ tenant, namespace, everyS }) {
   const single = (topics.value ?? []).filter((name) => !whole.has(wholeTopic(name)));
   const rows = [...whole].map((name) => ({ name, kind: "partitioned" })).concat(single.map((name) => ({ name, kind: "" })));
   rows.sort((a, b) => (a.name < b.name ? -1 : 1));
-  return html`<${Crumbs} of=${[tenant, namespace]} />
+  return html`<section class=${topics.isStale ? "is-stale" : ""}><${Crumbs} of=${[tenant, namespace]} />
     <div class="title"><h1>${tenant}/${namespace}</h1><${Freshness} answer=${topics} everyS=${everyS} /></div>
-    <h2>Topics</h2>
+    <div class="halves"><div class="half"><h2>Topics</h2>
     <${Table} rows=${rows} keyOf=${({ name }) => name} empty="It has no topic." columns=${[
       { head: "Topic", cell: ({ name, kind }) => html`<a class="name" href=${link(["browse", tenant, namespace, name])}>${shortTopic(name).split("/").slice(2).join("/")}</a>
         ${kind && html`<small class="muted">${kind}</small>`}` },
-    ]} />
-    <h2>Policies of the namespace</h2>
+    ]} /></div>
+    <div class="half"><h2>Policies of the namespace</h2>
     <${Table} rows=${setPolicies(policies.value)} keyOf=${({ name }) => name} empty="No policy is set; the broker's settings hold."
-      columns=${[{ head: "Policy", cell: ({ name }) => name }, { head: "Value", cell: ({ value }) => html`<code>${value}</code>` }]} />
-    <${Elsewhere} path=${base} command=${`headgate admin namespaces policies ${quoted(`${tenant}/${namespace}`)}`} />`;
+      columns=${[{ head: "Policy", cell: ({ name }) => name }, { head: "Value", cell: ({ value }) => html`<code>${value}</code>` }]} /></div></div>
+    <${Elsewhere} path=${base} command=${`headgate admin namespaces policies ${quoted(`${tenant}/${namespace}`)}`} /></section>`;
 }
 
 const SHOWN_BYTES = 2_000;
@@ -101,7 +102,7 @@ function TopicPolicies({ topic, everyS, query }) {
   const explained = useAnswer(`admin/v2/headgate/explain/${topicPath(topic)}`, everyS && Math.max(everyS, 15));
   const { value: report, error } = explained;
   const [, tenant, namespace] = topic.match(/:\/\/([^/]+)\/([^/]+)\//) ?? [];
-  return html`<${Crumbs} of=${[tenant, namespace]} />
+  return html`<section class=${explained.isStale ? "is-stale" : ""}><${Crumbs} of=${[tenant, namespace]} />
     <div class="title"><h1 class="name">${shortTopic(topic)}</h1><${Freshness} answer=${explained} everyS=${everyS} /></div>
     ${error && html`<p class="notice" role="alert">${error.message}</p>`}
     <p><a href=${link(["topic", topic])}>What holds it back</a></p>
@@ -111,7 +112,7 @@ function TopicPolicies({ topic, everyS, query }) {
     <${Schema} topic=${topic} everyS=${everyS} />
     <h2>Messages</h2>
     <${Peek} topic=${topic} subscriptions=${(report?.subscriptions ?? []).map((each) => each.subscription)} query=${query} />
-    <${Elsewhere} path=${`admin/v2/${topicPath(topic)}/stats`} command=${`headgate admin topics stats ${quoted(topic)}`} />`;
+    <${Elsewhere} path=${`admin/v2/${topicPath(topic)}/stats`} command=${`headgate admin topics stats ${quoted(topic)}`} /></section>`;
 }
 
 export function Browse({ parts, query, everyS }) {

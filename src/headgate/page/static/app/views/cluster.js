@@ -50,8 +50,8 @@ function Card({ cluster }) {
       <${Figure} name="Brokers" value=${count(cluster.brokers)} note=${cluster.brokers == null ? "the cluster does not tell" : brokersAway.length ? `${count(brokersAway.length)} of them away` : null} />
       <${Figure} name="Topics" value=${seen(cluster.topics)} note=${cluster.topicsLeftOut ? `${count(cluster.topicsLeftOut)} left out` : null} />
       <${Figure} name="Subscriptions" value=${seen(totals.subscriptions)} />
-      <${Figure} name="With messages waiting" value=${seen(totals.withBacklog)} />
-      <${Figure} name="Messages waiting" value=${seen(totals.backlogMessages)} note=${totals.backlogMessages && totals.backlogBytes != null ? bytes(totals.backlogBytes) : null} />
+      <${Figure} name="With a backlog" value=${seen(totals.withBacklog)} />
+      <${Figure} name="Messages in backlogs" value=${seen(totals.backlogMessages)} note=${totals.backlogMessages && totals.backlogBytes != null ? bytes(totals.backlogBytes) : null} />
       <${Figure} name="Requests" value=${requests.perS == null ? count(null) : `${rate(requests.perS)}/s`} note=${requestsNote(requests)} />
     <//>
     <p class="muted">Of its request budget it uses <${UseBar} use=${requests.perS == null ? null : requests.perS / requests.statedPerS} /></p>

@@ -8,6 +8,7 @@ import { link } from "../state.js";
 import { LineChart } from "../chart.js";
 
 const LENGTHS = [HOUR, 3, 6, 12, DAY];
+const SHOWN = 60;
 const OUTCOMES = {
   within: "came within the band",
   earlier: "came before the band",
@@ -105,11 +106,12 @@ export function Forecast({ parts, query }) {
     <${Controls} query=${query} tables=${answer.tables} lengths=${LENGTHS} />
     ${value && html`
       ${value.sentence && html`<p class="lead">${value.sentence}</p>`}
-      <${LineChart} start=${value.use.start} stepS=${value.use.stepS} unit="of the limit" most=${1}
+      <${LineChart} start=${value.use.start} stepS=${value.use.stepS} most=${1} axis=${percent} text=${percent}
         lines=${[{ name: "Size quota used", values: value.use.size }, { name: "Time quota used", values: value.use.time, style: "second" }]}
         marks=${came.map((at) => ({ at, name: `a quota was reached at ${time(at)}`, style: "breach" }))} />
       <h2>${plural(value.forecasts.length, "forecast")} of a breach</h2>
-      <${Table} columns=${MADE_COLUMNS} rows=${value.forecasts} keyOf=${(each) => each.at} empty="No forecast expected a breach." />`}
+      ${value.forecasts.length > SHOWN && html`<p class="muted">The newest ${SHOWN}; a shorter range has the others.</p>`}
+      <${Table} columns=${MADE_COLUMNS} rows=${[...value.forecasts].reverse().slice(0, SHOWN)} keyOf=${(each) => each.at} empty="No forecast expected a breach." />`}
     <${Elsewhere} path=${answer.path} command=${tableCommand("quota_usage", ` --where ${quoted(`topic=${topic}`)}`)} />
   </section>`;
 }

@@ -4,7 +4,7 @@
 export async function viewsOf({ live, history, views }) {
   const past = history ? (await import("./past.js")).VIEWS : [];
   if (!live) return past;
-  const found = (await import("./live.js")).VIEWS.filter(({ path, name }) => !name || views.includes(path));
-  const clusters = views.includes("cluster") ? (await import("./cluster.js")).VIEWS : [];
-  return [...found, ...clusters, ...past];
+  const more = views.includes("cluster") ? await import("./cluster.js") : await import("./inside.js");
+  const found = [...(await import("./live.js")).VIEWS, ...more.VIEWS].filter(({ path, name }) => !name || views.includes(path));
+  return [...found, ...past];
 }

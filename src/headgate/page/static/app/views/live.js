@@ -1,8 +1,5 @@
 // The views of the present: path in the URL, name in the menu (none: it is reached by links), component.
 
-import { Browse } from "./browse.js";
-import { Adaptive } from "./adaptive.js";
-import { Broker } from "./broker.js";
 import { Limits } from "./limits.js";
 import { Now } from "./now.js";
 import { Storage } from "./storage.js";
@@ -13,9 +10,6 @@ export const VIEWS = [
   { path: "now", name: "Now", view: Now },
   { path: "limits", name: "Limits", view: Limits },
   { path: "storage", name: "Quotas and storage", view: Storage },
-  { path: "adaptive", name: "Adaptive", view: Adaptive },
-  { path: "broker", name: "Broker", view: Broker },
-  { path: "browse", name: "Browse", view: Browse },
   { path: "topic", view: Topic },
   { path: "subscription", view: Subscription },
 ];

@@ -1,8 +1,10 @@
 // The start page: the worst backlogs, whose fault each is, and what would help.
 
-import { html } from "../../vendor/preact.js";
-import { CAUSES } from "../causes.js";
-import { UNKNOWN, bytes, count, duration, growth, plural, shortTopic, topicParts, wholeTopic, withoutCause } from "../format.js";
+import { html, useRef, useState } from "../../vendor/preact.js";
+import { CAUSES, causeName } from "../causes.js";
+import { clock } from "../changes.js";
+import { bytes, count, duration, growth, plural, shortTopic, topicParts, withoutCause } from "../format.js";
+import { nextOrder } from "../order.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotSeen, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { isAgent } from "../server.js";
 import { link, setQuery, useAnswer } from "../state.js";
@@ -42,14 +44,11 @@ export function Evidence({ report }) {
   return html`<small class="evidence">From ${plural(report.looks, "look")}${time}${report.notSeen?.length ? `; not seen: ${report.notSeen.join("; ")}` : ""}</small>`;
 }
 
-function breaches(answer) {
-  const found = new Map();
-  for (const { topic, quota } of answer.quotas ?? []) {
-    const name = wholeTopic(topic);
-    const inS = quota.exceeded ? 0 : quota.secondsToBreach;
-    if (inS != null) found.set(name, Math.min(inS, found.get(name) ?? Infinity));
-  }
-  return found;
+// When this backlog fills a quota; empty if it is not expected to.
+export function breaksText({ breaksInS: seconds, breaksQuota: type }) {
+  if (seconds == null) return "";
+  const quota = type === "time" ? "age quota" : "quota";
+  return seconds ? `${quota} breaks in ${duration(seconds)}` : `${quota} exceeded`;
 }
 
 function matches(report, query) {
@@ -87,52 +86,81 @@ function Totals({ answer, reports }) {
   for (const { verdict } of reports) by.set(verdict, (by.get(verdict) ?? 0) + 1);
   return html`<${Figures}>
     <${Figure} name="Subscriptions" value=${count(answer.subscriptionsTotal)} />
-    <${Figure} name="With messages waiting" value=${count(answer.withBacklog)} />
+    <${Figure} name="With a backlog" value=${count(answer.withBacklog)} note="a message not acknowledged, delivered or not" />
     ${CAUSES.filter(([cause]) => by.get(cause)).map(([cause]) => html`
       <${Figure} key=${cause} name=${html`<${Verdict} cause=${cause} inferred=${isInferred(answer)} />`} value=${html`
         <a href=${link(["now"], { verdict: cause })}>${count(by.get(cause))}</a>`} />`)}
   <//>`;
 }
 
-function columns(breaksIn) {
-  return [
-    {
-      head: "Topic and subscription",
-      cell: (report) => html`<a class="name" href=${link(["topic", report.topic])}>${shortTopic(report.topic)}</a>
-        <a class="name" href=${link(["subscription", report.topic, report.subscription])}>${report.subscription}</a>`,
-    },
-    {
-      head: "Cause",
-      cell: (report) => html`<${Verdict} cause=${report.verdict} inferred=${isInferred(report)} />
-        <small class="muted">${report.confidenceLevel === "settling" ? "" : `${report.confidenceLevel} confidence`}</small>`,
-    },
-    {
-      head: "Last hour",
-      cell: (report) => html`<${Strip} timeline=${report.timeline} inferred=${isInferred(report)} />
-        <${Sparkline} values=${report.timeline?.backlog} label="Backlog over the last hour" width="180" />`,
-    },
-    { head: "Messages", isNumber: true, cell: (report) => count(report.backlogMessages) },
-    { head: "Size", isNumber: true, cell: (report) => bytes(report.backlogBytes) },
-    { head: "Oldest", isNumber: true, cell: (report) => duration(report.oldestAgeS) },
-    { head: "Growth", isNumber: true, cell: (report) => growth(growthPerS(report)) },
-    {
-      head: "Empty / breaks in",
-      isNumber: true,
-      cell: (report) => {
-        const breaks = breaksIn.get(report.topic);
-        return html`<${Drains} report=${report} />
-          ${breaks != null && html`<strong class="alarm">quota ${breaks ? `breaks in ${duration(breaks)}` : "exceeded"}</strong>`}`;
-      },
-    },
-  ];
+const COLUMNS = [
+  {
+    head: "Topic and subscription",
+    cell: (report) => html`<a class="name" href=${link(["topic", report.topic])}>${shortTopic(report.topic)}</a>
+      <a class="name" href=${link(["subscription", report.topic, report.subscription])}>${report.subscription}</a>`,
+  },
+  {
+    head: "Cause",
+    cell: (report) => report.verdict && html`<${Verdict} cause=${report.verdict} inferred=${isInferred(report)} />
+      ${report.second && !report.bystander && html`<small>about equally: ${causeName(report.second)}</small>`}
+      <small class="muted">${report.confidenceLevel === "settling" ? "" : `${report.confidenceLevel} confidence`}</small>`,
+  },
+  {
+    head: "Last hour",
+    cell: (report) => html`<${Strip} timeline=${report.timeline} inferred=${isInferred(report)} />
+      <${Sparkline} values=${report.timeline?.backlog} label="Backlog over the last hour" width="180" />`,
+  },
+  { head: "Messages", isNumber: true, cell: (report) => count(report.backlogMessages) },
+  { head: "Size", isNumber: true, cell: (report) => bytes(report.backlogBytes) },
+  { head: "Oldest", isNumber: true, cell: (report) => duration(report.oldestAgeS) },
+  { head: "Growth", isNumber: true, cell: (report) => growth(growthPerS(report)) },
+  {
+    head: "Empty / breaks in",
+    isNumber: true,
+    cell: (report) => html`<${Drains} report=${report} />${" "}
+      ${report.breaksInS != null && html`<strong class="alarm">${breaksText(report)}</strong>`}`,
+  },
+];
+
+const keyOf = (report) => `${report.topic} ${report.subscription}`;
+
+// What is left of a row whose subscription is not among the backlogs any more: its place and its name.
+function gone({ topic, subscription }) {
+  return { topic, subscription, sentence: "It is not among these backlogs any more." };
+}
+
+// The reports in an order that stays while the pointer or the focus is in the table, the ``box``.
+function useRows(shown, at, query) {
+  const box = useRef(null);
+  const kept = useRef({ order: null, reports: new Map() });
+  const [, valueOf] = SORTS[query.get("sort")] ?? SORTS.backlog;
+  const by = JSON.stringify(["sort", "verdict", "tenant", "text"].map((name) => query.get(name)));
+  const [asked, setAsked] = useState(0);
+  const answered = useRef(0);
+  if (at) {
+    const before = kept.current;
+    const isHeld = Boolean(box.current?.matches(":hover, :focus-within"));
+    const values = shown.map((report) => ({ key: keyOf(report), value: valueOf(report) ?? -Infinity }));
+    const order = nextOrder(before.order, values, { by, at, isHeld, isAsked: answered.current !== asked });
+    answered.current = asked;
+    const found = new Map(shown.map((report) => [keyOf(report), report]));
+    kept.current = { order, reports: new Map(order.keys.map((key) => [key, found.get(key) ?? gone(before.reports.get(key))])) };
+  }
+  const { order, reports } = kept.current;
+  return { box, order, rows: [...reports.values()], sortAgain: () => setAsked(asked + 1) };
+}
+
+function Sorted({ query, order, onAsk }) {
+  const [name] = SORTS[query.get("sort")] ?? SORTS.backlog;
+  return html`<p class="muted">Sorted by ${name} at ${clock(order.at)} UTC${order.isOutdated ? "; the order has changed since" : ""}.${" "}
+    Rows stay where they are while the pointer or the focus is in the table. <button type="button" class="small" onClick=${onAsk}>Sort again</button></p>`;
 }
 
 export function Now({ query, everyS }) {
   const path = `admin/v2/headgate/explain?count=${COUNT}&timeline=true`;
   const answer = useAnswer(path, everyS);
   const all = answer.value?.subscriptions ?? [];
-  const [, order] = SORTS[query.get("sort")] ?? SORTS.backlog;
-  const shown = all.filter((report) => matches(report, query)).sort((a, b) => order(b) - order(a));
+  const { box, rows, order, sortAgain } = useRows(all.filter((report) => matches(report, query)), answer.value?.at, query);
   const storage = answer.value?.storage?.sentence;
   const idle = answer.value ? answer.value.subscriptionsTotal - answer.value.withBacklog : 0;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
@@ -145,13 +173,13 @@ export function Now({ query, everyS }) {
       <${Totals} answer=${answer.value} reports=${all} />
       <${Filters} reports=${all} query=${query} />
       ${isAgent && html`<${ByName} />`}
-      <${Table} columns=${columns(breaches(answer.value))} rows=${shown}
-        keyOf=${(report) => `${report.topic} ${report.subscription}`}
+      ${rows.length > 1 && html`<${Sorted} query=${query} order=${order} onAsk=${sortAgain} />`}
+      <div ref=${box}><${Table} columns=${COLUMNS} rows=${rows} keyOf=${keyOf}
         detail=${(report) => html`${withoutCause(report.sentence)} <${Evidence} report=${report} />`}
-        empty=${all.length ? "No subscription matches the filters." : "Nothing waits: no subscription has a backlog."} />
+        empty=${all.length ? "No subscription matches the filters." : "No subscription has a backlog."} /></div>
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of${" "}
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
-      ${idle > 0 && html`<p class="muted">${plural(idle, "subscription has", "subscriptions have")} no message waiting.</p>`}
+      ${idle > 0 && html`<p class="muted">${plural(idle, "subscription has", "subscriptions have")} no backlog.</p>`}
       <${Publishing} answer=${answer.value} />
       <${NotSeen} list=${answer.value.notSeen} />`}
     <${Legend} />

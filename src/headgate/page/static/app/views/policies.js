@@ -12,7 +12,7 @@ function rateText(rate, kind) {
   const messages = rate[`${kind}ThrottlingRateInMsg`];
   const size = rate[`${kind}ThrottlingRateInByte`];
   if (messages > 0) parts.push(`${count(messages)} msg`);
-  if (size > 0) parts.push(bytes(size));
+  if (size > 0) parts.push(`${count(size)} B`);
   if (!parts.length) return "";
   const period = rate.ratePeriodInSecond > 1 ? ` per ${duration(rate.ratePeriodInSecond)}` : "/s";
   return parts.map((each) => each + period).join(" and ") + (rate.relativeToPublishRate ? ", above the publish rate" : "");

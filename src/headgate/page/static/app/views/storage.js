@@ -8,6 +8,8 @@ import { useAnswer } from "../state.js";
 
 const COUNT = 50;
 
+const when = (text) => html`<time>${instant(text)}</time>`;
+
 function Quotas({ answer }) {
   return html`<h2>Backlog quotas that are exceeded, or will be within a day</h2>
     <${Table} rows=${answer.value?.quotas ?? []} keyOf=${({ topic, quota }) => `${topic} ${quota.type}`}
@@ -42,7 +44,7 @@ function Disk({ report }) {
 // What looks do not tell has no column.
 function columns(isInferred) {
   const topic = { head: "Topic", cell: (each) => html`<${TopicLink} topic=${each.topic} />` };
-  const acked = { head: "Last acknowledged", cell: (each) => each.lastAcked && instant(each.lastAcked) };
+  const acked = { head: "Last acknowledged", cell: (each) => each.lastAcked && when(each.lastAcked) };
   if (isInferred) {
     return [
       topic,
@@ -58,7 +60,7 @@ function columns(isInferred) {
     { head: "Pinned with it", isNumber: true, cell: (each) => bytes(each.pinnedBytes) },
     { head: "Deleting it frees", isNumber: true, cell: (each) => bytes(each.freesBytes) },
     { head: "Kept by", cell: (each) => each.subscription ?? each.cause },
-    { head: "Last publish", cell: (each) => (each.lastPublish ? instant(each.lastPublish) : "not since the start") },
+    { head: "Last publish", cell: (each) => (each.lastPublish ? when(each.lastPublish) : "not since the start") },
     { ...acked, cell: (each) => acked.cell(each) ?? "not since the start" },
   ];
 }

@@ -5,10 +5,11 @@ import { SubscriptionActions } from "../actions/index.js";
 import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, growth, instant, labelValue, percent, plural, quoted, rate, shortTopic, topicPath, withoutCause } from "../format.js";
 import { Incident, LinkedTime, statsPath } from "../incident.js";
-import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Sparkline, Table, Verdict } from "../parts.js";
+import { Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, ShareBar, Table, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
-import { Evidence, growthPerS, isInferred, lossText } from "./now.js";
-import { LimitsTable, statesOf } from "./topic.js";
+import { LimitsTable } from "../limits_table.js";
+import { Evidence, breaksText, growthPerS, isInferred, lossText } from "./now.js";
+import { statesOf } from "./topic.js";
 
 // Whether a consumer would take a message now.
 function consumerState({ blockedConsumerOnUnackedMsgs: isBlocked, availablePermits: permits, headgate }) {
@@ -66,26 +67,26 @@ export function Subscription({ parts, query, everyS }) {
       <${SubscriptionActions} report=${report} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
       <${Incident} report=${answer.value} />
       <${Figures}>
-        <${Figure} name="Messages waiting" value=${count(report.backlogMessages)} note=${report.delayedMessages ? `${count(report.delayedMessages)} not due yet` : null} />
+        <${Figure} name="Messages" value=${count(report.backlogMessages)} note=${["not acknowledged, delivered or not", report.delayedMessages && `${count(report.delayedMessages)} not due yet`].filter(Boolean).join("; ")} />
         <${Figure} name="Size" value=${bytes(report.backlogBytes)} />
         <${Figure} name="Oldest" value=${duration(report.oldestAgeS)} />
         <${Figure} name="Growth" value=${growth(growthPerS(report))} />
         <${Figure} name="Empty in" value=${duration(report.drainsInS)} note=${lossText(report) && `${lossText(report)} in ${duration(report.windowS)}, not consumed`} />
+        ${report.breaksInS != null && html`<${Figure} name="Quota" value=${breaksText(report)} />`}
         <${Figure} name="Delivered, not acknowledged" value=${count(report.unackedMessages)} />
-        <${Figure} name="Permits free" value=${`${count(report.permits)} of ${count(report.permitsMax)}`} />
+        <${Figure} name="Permits free" value=${report.permits == null ? UNKNOWN : `${count(report.permits)} of ${count(report.permitsMax)}`} note="messages that the consumers have asked for and not got" />
         <${OutOfOrder} stats=${stats.value?.subscriptions?.[name]} />
-        <${Figure} name="Confidence" value=${percent(report.confidence)} />
+        <${Figure} name="Confidence" value=${percent(report.confidence)} note="how clearly one cause leads" />
       <//>
       ${withoutLimit(report) && html`<p class="notice calm">${withoutLimit(report)}</p>`}
       <${Changed} report=${answer.value} strip=${report} only=${name} inferred=${isInferred(report)} until=${query.get("until")} />
-      <h2>Its backlog in the last hour</h2>
-      <${Sparkline} values=${report.timeline?.backlog} label="Backlog over the last hour" width="720" height="80" />
       <h2>Where the time went</h2>
       ${[["Last minute", report.minute], ["Last hour", report.hour]].map(([title, window]) => window && html`
         <p class="muted">${title}</p><${ShareBar} parts=${statesOf(window)} />
         <p class="states">${statesOf(window).filter(({ share }) => share > 0.005).map(({ name: state, share, seconds }) => html`
           <span>${state} ${percent(share)} <small class="muted">${duration(seconds)}</small></span>`)}</p>`)}
       <h2>Consumers</h2>
+      <p class="muted">Permits are messages that a consumer has asked for and not got. Without any, its receiver queue is full: it has to work first.</p>
       <${Consumers} stats=${stats.value} name=${name} />
       <h2>Limits of this subscription</h2>
       <${LimitsTable} limits=${report.limits} at=${answer.value.at} empty="No limit of its own; those of its topic and broker apply." />`}

@@ -75,7 +75,7 @@ const RUN_COLUMNS = [
 function Chart({ value }) {
   const { timeline } = value;
   return html`<${LineChart} start=${timeline.start} stepS=${timeline.stepS} lines=${[{ name: "Backlog", values: timeline.backlog }]}
-    causes=${timeline.verdicts} unit="messages" />
+    causes=${timeline.verdicts} inferred=${value.runs.some(({ isInferred }) => isInferred)} />
     <h2>What held it when</h2>
     <${Table} columns=${RUN_COLUMNS} rows=${value.runs} keyOf=${(run) => run.start} detail=${(run) => withoutCause(run.sentence ?? "")}
       empty="No minute of this range has telemetry." />

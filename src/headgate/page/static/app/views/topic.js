@@ -1,83 +1,25 @@
 // One topic: publishing and dispatching side by side, and the limits in force with where they are set.
 
-import { html, useRef } from "../../vendor/preact.js";
+import { html } from "../../vendor/preact.js";
 import { TopicActions } from "../actions/index.js";
+import { stateName } from "../causes.js";
 import { Changed, Growth } from "../changes.js";
 import { UNKNOWN, bytes, count, duration, labelValue, plural, quoted, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
 import { Incident, LinkedTime } from "../incident.js";
-import { BreaksIn, Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict, limitText } from "../parts.js";
+import { LimitsTable } from "../limits_table.js";
+import { BreaksIn, Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict } from "../parts.js";
 import { link, useAnswer } from "../state.js";
 import { Evidence, isInferred } from "./now.js";
-
-const LEVELS = {
-  subscription: "Dispatch, subscription", topic: "Dispatch, topic", broker: "Dispatch, broker",
-  publish_topic: "Publish, topic", publish_broker: "Publish, broker",
-};
 
 export function statesOf(window) {
   return (window?.states ?? []).map(({ state, consumer, dimension, share, seconds, verdict }) => ({
     cause: verdict,
-    name: [state, dimension, consumer].filter(Boolean).join(" ").replaceAll("_", " "),
+    name: stateName(state, dimension, consumer),
     share,
     seconds,
   }));
 }
 
-function Subject({ limit }) {
-  const [topic, subscription] = limit.subject.split(" / ");
-  if (!topic) return limit.broker ? `all topics of ${limit.broker}` : "all topics";
-  const target = subscription ? ["subscription", wholeTopic(topic), subscription] : ["topic", wholeTopic(topic)];
-  return html`<a class="name" href=${link(target)}>${shortTopic(topic)}${subscription ? ` / ${subscription}` : ""}</a>`;
-}
-
-const MEAN_MS = 15_000;
-
-const keyOf = ({ limit, budget }) => `${limit.level} ${limit.subject} ${limit.broker ?? ""} ${budget.dimension}`;
-
-// What was used of each limit since the page looked, at most MEAN_MS ago. A single period says
-// little, since messages pass in groups: the first look, and the first under a new limit, have only it.
-function useOfLimits(rows, at) {
-  const kept = useRef({ at: "", looks: [] });
-  if (at && kept.current.at !== at) {
-    const atMs = Date.parse(at);
-    const budgets = new Map(rows.map((row) => [keyOf(row), row.budget]));
-    const looks = kept.current.looks.filter((look) => look.atMs < atMs && atMs - look.atMs <= MEAN_MS);
-    kept.current = { at, looks: [...looks, { atMs, budgets }] };
-  }
-  const { looks } = kept.current;
-  return (row) => {
-    const { limit, periodS, inWindow, granted } = row.budget;
-    if (!limit || inWindow == null) return null;
-    const isSame = (look) => {
-      const before = look.budgets.get(keyOf(row));
-      return before?.limit === limit && before.granted <= granted;
-    };
-    const first = looks.find(isSame);
-    const seconds = first ? (looks.at(-1).atMs - first.atMs) / 1000 : 0;
-    if (granted == null || seconds < periodS) return inWindow / limit;
-    return ((granted - first.budgets.get(keyOf(row)).granted) * periodS) / seconds / limit;
-  };
-}
-
-// ``limits`` is null if they are not known; ``at`` is the instant of the answer that has them.
-export function LimitsTable({ limits, at, empty, withSubject }) {
-  const rows = (limits ?? []).flatMap((limit) => (limit.budgets ?? []).map((budget) => ({ limit, budget })));
-  const useOf = useOfLimits(rows, at);
-  if (!limits) return html`<${NotKnown} why=${OUTSIDE} />`;
-  return html`<${Table} rows=${rows} empty=${empty} keyOf=${keyOf}
-    columns=${[
-      { head: "Level", cell: ({ limit }) => LEVELS[limit.level] ?? limit.level },
-      ...(withSubject ? [{ head: "Of", cell: ({ limit }) => html`<${Subject} limit=${limit} />` }] : []),
-      { head: "Limit", isNumber: true, cell: ({ budget }) => limitText(budget) },
-      { head: "Used", cell: (row) => html`<${UseBar} use=${useOf(row)} />` },
-      { head: "Waiting", isNumber: true, cell: ({ limit }) => count(limit.waiters) },
-      { head: "Held for", isNumber: true, cell: ({ limit }) => duration(limit.waitingS) },
-      { head: "Set where", cell: ({ budget, limit }) => budget.source || limit.source || UNKNOWN },
-    ]} />`;
-}
-
-// Looks from outside do not tell it; so the page must not say that there is none.
-const OUTSIDE = "the agent has not read the policies of this topic; it reads those of topics with a backlog";
 const OUTSIDE_WAITING = "a cluster does not tell which messages wait in front of a broker";
 
 function Publishing({ publishing, inferred }) {

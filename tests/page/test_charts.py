@@ -1,0 +1,99 @@
+"""Charts fill their column, their text keeps its size, and they tell the values at an instant."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.page.conftest import PHONE, WIDE, OpenPage
+from tests.page.views import subscription_view, topic_view
+
+WIDEST = (1920, 1080)
+
+
+def chart_of(page: Page) -> Locator:
+    """The chart of the view."""
+    return page.get_by_role("slider", name="over time")
+
+
+@pytest.mark.parametrize("size", [WIDEST, WIDE, PHONE], ids=["widest", "wide", "phone"])
+def test_a_chart_fills_its_column_with_text_of_one_size(
+    open_page: OpenPage, size: tuple[int, int]
+) -> None:
+    page = open_page(topic_view("topic-limit"), size)
+    column = page.locator("main section").first.bounding_box()
+    # The figure has a border.
+    drawing = chart_of(page).locator("svg").bounding_box()
+    assert column is not None
+    assert drawing is not None
+    assert column["width"] - drawing["width"] <= 4
+    assert drawing["width"] == pytest.approx(
+        min(size[0], 1800) - (24 if size is PHONE else 40), abs=4
+    )
+    heights = page.eval_on_selector_all(
+        ".chart text", "all => all.map((each) => each.getBoundingClientRect().height)"
+    )
+    assert len(heights) > 6
+    assert all(11 <= height <= 17 for height in heights)
+
+
+@pytest.mark.parametrize("size", [WIDEST, WIDE, PHONE], ids=["widest", "wide", "phone"])
+def test_labels_of_an_axis_do_not_overlap(open_page: OpenPage, size: tuple[int, int]) -> None:
+    page = open_page(topic_view("topic-limit"), size)
+    chart_of(page).locator("svg").wait_for()
+    boxes = page.eval_on_selector_all(
+        ".chart text.middle",
+        "all => all.map((each) => each.getBoundingClientRect()).map((at) => [at.left, at.right])",
+    )
+    assert len(boxes) >= 3
+    assert all(right + 4 < left for (_, right), (left, _) in itertools.pairwise(boxes))
+    assert boxes[-1][1] <= size[0]
+
+
+def test_a_chart_follows_the_width_of_the_window(open_page: OpenPage) -> None:
+    page = open_page(topic_view("topic-limit"), WIDE)
+    drawing = chart_of(page).locator("svg")
+    expect(drawing).to_have_attribute("viewBox", re.compile(r"^0 0 1238 "))
+    page.set_viewport_size({"width": 800, "height": 900})
+    expect(drawing).to_have_attribute("viewBox", re.compile(r"^0 0 758 "))
+
+
+def test_arrow_keys_tell_the_values_of_a_minute(open_page: OpenPage) -> None:
+    page = open_page(f"{subscription_view('slow-consumer', 'orders')}?paused=1")
+    chart = chart_of(page)
+    said = page.locator(".chart figcaption")
+    expect(said).to_contain_text(re.compile(r"UTC.*Backlog of orders: 1,\d{3} messages"))
+    expect(said.locator(".verdict")).to_have_text("Consumer")
+    last = int(chart.get_attribute("aria-valuenow") or "")
+    assert last == int(chart.get_attribute("aria-valuemax") or "")
+    chart.focus()
+    chart.press("Home")
+    expect(said).to_contain_text("Backlog of orders: not known")
+    expect(said.locator(".verdict")).to_have_text("Not known")
+    expect(chart).to_have_attribute("aria-valuenow", "0")
+    chart.press("End")
+    chart.press("ArrowLeft")
+    expect(chart).to_have_attribute("aria-valuenow", str(last - 1))
+    chart.press("PageDown")
+    expect(chart).to_have_attribute("aria-valuenow", str(last - 11))
+    expect(page.locator(".chart .cursor")).to_have_count(1)
+    chart.blur()
+    expect(chart).to_have_attribute("aria-valuenow", str(last))
+    expect(page.locator(".chart .cursor")).to_have_count(0)
+
+
+def test_a_pointer_tells_what_changed_at_a_minute(open_page: OpenPage) -> None:
+    page = open_page(f"{topic_view('topic-limit')}?paused=1")
+    said = page.locator(".chart figcaption")
+    expect(said).not_to_contain_text("the dispatch limit")
+    chart_of(page).scroll_into_view_if_needed()
+    mark = page.locator(".chart .mark.before").bounding_box()
+    assert mark is not None
+    page.mouse.move(mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2)
+    expect(said).to_contain_text("the dispatch limit of the topic was set to 15 msg/s")
+    expect(chart_of(page)).to_have_attribute("aria-valuetext", re.compile("dispatch limit"))
+    page.mouse.move(5, 5)
+    expect(said).not_to_contain_text("the dispatch limit")

@@ -1,0 +1,35 @@
+"""On paper a view has its tables and charts, and nothing to press."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.page.conftest import OpenPage
+from tests.page.views import subscription_view, topic_view
+
+A4 = (718, 1000)
+"""What a browser leaves of a page of A4 between its margins, in CSS pixels."""
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "now",
+        "limits",
+        "broker",
+        topic_view("topic-limit"),
+        subscription_view("topic-limit", "billing"),
+    ],
+)
+def test_a_view_fits_paper(open_page: OpenPage, view: str) -> None:
+    page = open_page(f"{view}?paused=1", A4)
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation")).to_be_hidden()
+    expect(page.locator("main button:visible")).to_have_count(0)
+    expect(page.locator("thead").first).to_be_visible()
+    wide = page.eval_on_selector_all(
+        ".scroll", "all => all.filter((each) => each.scrollWidth > each.clientWidth).length"
+    )
+    assert wide == 0
+    assert page.evaluate("document.scrollingElement.scrollWidth") <= A4[0]
