@@ -145,10 +145,10 @@ class PolicyPlans:
             RefusalError: as :meth:`plan_topic_policies`; 412 if there are too many.
         """
         rates = dict(self._staged_policies(topic).dispatch_rate_by_subscription)
-        rates.pop(subscription, None)
+        is_new = rates.pop(subscription, None) is None
         if rate is not None:
             rates[subscription] = rate
-            if len(rates) > SUBSCRIPTION_RATES_MAX:
+            if is_new and len(rates) > SUBSCRIPTION_RATES_MAX:
                 raise not_allowed(
                     f"{SUBSCRIPTION_RATES_MAX} subscriptions of topic {topic} have dispatch rates "
                     "of their own: more are not allowed"
