@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import PARTITION_SUFFIX, TopicName, parse_topic
 from headgate.broker.keyed_mutex import KeyedMutex
+from headgate.broker.subscription_properties import copied_properties
 from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
@@ -29,7 +31,11 @@ from headgate.storage.metadata_writer import MetadataWriter
 logger = logging.getLogger("headgate.topics")
 
 SLICE_PARTITIONS = 8
-"""Partitions that are loaded in one slice."""
+"""Most partitions that are loaded in one slice."""
+
+SLICE_ITEMS = 2_048
+"""Subscriptions and properties of them after which a slice ends: a partition gets those of all
+others when it is loaded."""
 
 
 class PartitionSubscriptions:
@@ -74,9 +80,12 @@ class PartitionSubscriptions:
         if row is None or not row.lacks_subscriptions:
             return
         made = []
-        for name, properties in self._subscriptions_of_others(topic.name.base).items():
+        partitioned = self._catalog.partitioned(topic.name.base.full)
+        count = 0 if partitioned is None else partitioned.partitions
+        for name, of_others in self._subscriptions_of_others(topic.name.base).items():
             if name in topic.subscriptions:
                 continue
+            properties = copied_properties(of_others, count)
             acks = AckSet(topic.log.first - 1)
             try:
                 cursor_id = self._log.create_cursor(topic.log.number, name, acks, properties)
@@ -127,10 +136,9 @@ class PartitionSubscriptions:
 
     async def _complete_alone(self, base: TopicName) -> None:
         while rows := [row for row in self._partitions(base) if row.lacks_subscriptions]:
-            for start in range(0, len(rows), SLICE_PARTITIONS):
-                with self.loading_many():
-                    for row in rows[start : start + SLICE_PARTITIONS]:
-                        self._load(parse_topic(row.name))
+            left = deque(rows)
+            while left:
+                self._load_some(left)
                 await asyncio.sleep(0)
             await self._when_durable()
             change = self._catalog.plan_subscriptions_complete(row.number for row in rows)
@@ -138,6 +146,16 @@ class PartitionSubscriptions:
                 await self._writer.when_earlier_done()  # they are being deleted
             else:
                 await self._writer.commit(change)
+
+    def _load_some(self, left: deque[TopicRow]) -> None:
+        """Load the first partitions that are ``left``, as many as one slice may."""
+        partitions_count = items_count = 0
+        with self.loading_many():
+            while left and partitions_count < SLICE_PARTITIONS and items_count < SLICE_ITEMS:
+                topic = self._load(parse_topic(left.popleft().name))
+                partitions_count += 1
+                if topic is not None:
+                    items_count += sum(1 + len(s.properties) for s in topic.subscriptions.values())
 
     def _complete_soon(self, base: TopicName) -> None:
         if base.full in self._tasks:

@@ -263,6 +263,7 @@ class Broker:
             self.count_limits,
             self.work,
             self.registry.note_use,
+            self.registry.partitions,
         )
 
     def _make_policy_updates(self) -> PolicyUpdates:

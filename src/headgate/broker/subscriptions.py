@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import InputError, StorageError
+from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, check_new_subscription
-from headgate.base.units import KIB, NS_PER_S
+from headgate.base.units import NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.keyed_mutex import KeyedMutex
+from headgate.broker.subscription_properties import check_properties
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.engine import Engine
 from headgate.engine.errors import (
@@ -33,9 +34,6 @@ from headgate.storage.committer import NO_ROOM_REASON, Committer
 from headgate.storage.managed_logs import ManagedLogs
 
 T = TypeVar("T")
-
-PROPERTIES_CHARACTERS_MAX = 64 * KIB
-"""Most characters of a subscription's properties, which stay in memory."""
 
 READER_RETURN_NS = 60 * NS_PER_S
 """A seek disconnects a reader. If the reader does not reconnect within this time, its subscription
@@ -54,10 +52,12 @@ class Subscriptions:
         count_limits: CountLimits,
         scheduler: WorkScheduler,
         note_use: Callable[[TopicName, str], Awaitable[None]],
+        partitions: Callable[[TopicName], int],
     ) -> None:
         """``partition_ready`` returns when a new partition has the subscriptions of the others;
         before that none of its subscriptions is deleted. ``note_use`` stores that a subscription is
-        used."""
+        used. ``partitions`` returns how many a topic has; 0 if it is not partitioned."""
+        self._partitions = partitions
         self._scheduler = scheduler
         self._engine = engine
         self._logs = logs
@@ -110,7 +110,7 @@ class Subscriptions:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
             check_new_subscription(name)
-            _check_properties(properties)
+            self._check_properties(topic, properties)
             await self._note_use(topic.name, name)
             log, managed = topic.log, self._logs.of(topic)
             held = await managed.index.load(log, (at_ordinal,))
@@ -240,7 +240,7 @@ class Subscriptions:
                 raise NotAllowedError(f"Subscription {subscription.name} is non-durable")
             if subscription.damage:
                 raise DamagedError(str(topic.name), subscription.damage)
-            _check_properties(properties)
+            self._check_properties(topic, properties)
             managed = self._logs.of(topic)
             managed.log.restate_cursor(subscription.cursor_id, properties)
             subscription.properties = dict(properties)
@@ -279,6 +279,10 @@ class Subscriptions:
     ) -> T:
         return await self._mutex.run_alone((topic.log.number, name), work)
 
+    def _check_properties(self, topic: Topic, properties: Mapping[str, str]) -> None:
+        if properties:
+            check_properties(properties, self._partitions(topic.name.base))
+
     def _expect_reader(self, subscription: Subscription) -> None:
         """Remove a reader's subscription after a seek, unless the reader reconnects within
         :data:`READER_RETURN_NS`."""
@@ -314,12 +318,3 @@ async def _when_stored(committer: Committer, done: str) -> None:
             raise
         text = f"{done}, which is not stored yet: {error}. It is stored once the disk takes it"
         raise StorageError(f"{text}, unless power fails before", retryable=True) from error
-
-
-def _check_properties(properties: Mapping[str, str]) -> None:
-    size = sum(len(key) + len(value) for key, value in properties.items())
-    if size > PROPERTIES_CHARACTERS_MAX:
-        raise InputError(
-            f"The properties of a subscription have {size} characters: "
-            f"{PROPERTIES_CHARACTERS_MAX} are allowed"
-        )

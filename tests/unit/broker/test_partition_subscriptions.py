@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from headgate.base.ack_set import AckSet
-from headgate.base.errors import StorageError
+from headgate.base.errors import InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import LATEST
 from headgate.base.units import NS_PER_MS
 from headgate.base.work_units import SLICE_UNITS, SUBSCRIPTION_REMOVED
+from headgate.broker.partition_subscriptions import SLICE_ITEMS, SLICE_PARTITIONS
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
+from headgate.metadata.errors import RefusalError
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.test_registry import NAME, create_partitioned, soon
@@ -27,9 +31,12 @@ async def grow(world: World, count: int) -> None:
     await facade.commit(plan(NAME, count, now_ms=world.wall_ms()))
 
 
-async def subscribe(world: World, part: TopicName, name: str = "s") -> None:
+async def subscribe(
+    world: World, part: TopicName, name: str = "s", properties: dict[str, str] | None = None
+) -> None:
     facade = AdminFacade(world.broker, world.observer)
-    await facade.create_subscription(part, name, AtPosition(LATEST), {"of": name})
+    at = AtPosition(LATEST)
+    await facade.create_subscription(part, name, at, properties or {"of": name})
 
 
 def part(index: int) -> TopicName:
@@ -221,3 +228,49 @@ async def test_no_deletion_is_undone_by_a_mark_that_stayed(world: World) -> None
     world.crash()
     await world.start()
     assert "s" not in live(world, 1).subscriptions
+
+
+@played()
+async def test_long_properties_are_not_multiplied_by_the_partitions(world: World) -> None:
+    """A request of a role that may consume took a gigabyte, and one that adds partitions, too."""
+    long = {"k": "v" * 60_000}
+    await create_partitioned(world, 2)
+    await subscribe(world, part(0), "long", long)
+    await subscribe(world, part(0), "short", {"k": "v"})
+    await grow(world, 200)
+    for index in (2, 199):
+        subscriptions = live(world, index).subscriptions
+        assert subscriptions["long"].properties == {}
+        assert subscriptions["short"].properties == {"k": "v"}
+    assert live(world, 0).subscriptions["long"].properties == long  # what is there is left alone
+    with pytest.raises(InputError, match="of a topic with 200 partitions"):
+        await subscribe(world, part(1), "more", long)
+    facade = AdminFacade(world.broker, world.observer)
+    with pytest.raises(RefusalError, match="of a topic with 200 partitions"):
+        await facade.set_subscription_properties(part(2), "long", long)
+
+
+@played()
+async def test_partitions_that_get_much_are_loaded_one_by_one(world: World) -> None:
+    await create_partitioned(world, 1)
+    crowd = {f"{number}": "" for number in range(200)}
+    for number in range(SLICE_ITEMS // 200 + 1):
+        await subscribe(world, part(0), f"s{number}", crowd)
+    loaded, subscriptions = (
+        world.broker.engine.topics,
+        world.broker.registry.partition_subscriptions,
+    )
+    in_a_slice: list[int] = []
+    own_loading_many = subscriptions.loading_many
+
+    @contextmanager
+    def loading_many() -> Iterator[None]:
+        before = len(loaded)
+        with own_loading_many():
+            yield
+        in_a_slice.append(len(loaded) - before)
+
+    subscriptions.loading_many = loading_many  # type: ignore[method-assign]
+    await grow(world, 1 + SLICE_PARTITIONS)
+    assert in_a_slice == [1] * SLICE_PARTITIONS
+    assert len(live(world, SLICE_PARTITIONS).subscriptions) == SLICE_ITEMS // 200 + 1
