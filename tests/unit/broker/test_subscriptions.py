@@ -371,6 +371,22 @@ def test_a_subscription_without_properties_takes_those_of_a_consumer(world: Worl
     world.run(story())
 
 
+def test_a_consumer_that_brings_too_many_properties_is_refused(world: World) -> None:
+    async def story() -> None:
+        topic = await topic_with(world, 1)
+        client = await world.connect()
+        await (await client.subscribe(T, "present")).close()
+        crowd = {f"{number}": "" for number in range(300)}
+        for name in ("present", "new"):
+            with pytest.raises(RefusedError, match="65536 are allowed"):
+                await client.subscribe(T, name, properties=crowd)
+        assert topic.subscriptions["present"].properties == {}
+        assert "new" not in topic.subscriptions
+        await client.subscribe(T, "present")
+
+    world.run(story())
+
+
 @pytest.mark.parametrize("name", [".", "..", "a/../.."])
 def test_a_name_that_a_url_resolves_is_not_created(world: World, name: str) -> None:
     """Who may consume could otherwise name one so that its deletion, by a browser or through a
