@@ -79,7 +79,6 @@ class PartitionSubscriptions:
         row = self._catalog.topic(topic.name.full)
         if row is None or not row.lacks_subscriptions:
             return
-        made = []
         partitioned = self._catalog.partitioned(topic.name.base.full)
         count = 0 if partitioned is None else partitioned.partitions
         for name, of_others in self._subscriptions_of_others(topic.name.base).items():
@@ -92,13 +91,6 @@ class PartitionSubscriptions:
             except StorageError:
                 break  # The log stores nothing until a restart, which tries again.
             topic.add_subscription(name, acks, cursor_id=cursor_id, properties=dict(properties))
-            made.append(name)
-        if made:
-            logger.info(
-                "%s gets the subscriptions of the other partitions: %s",
-                topic.name,
-                ", ".join(sorted(made)),
-            )
         self._complete_soon(topic.name.base)
 
     def applied(self, change: Change) -> None:
@@ -136,9 +128,9 @@ class PartitionSubscriptions:
 
     async def _complete_alone(self, base: TopicName) -> None:
         while rows := [row for row in self._partitions(base) if row.lacks_subscriptions]:
-            left = deque(rows)
+            left, items_count = deque(rows), 0
             while left:
-                self._load_some(left)
+                items_count += self._load_some(left)
                 await asyncio.sleep(0)
             await self._when_durable()
             change = self._catalog.plan_subscriptions_complete(row.number for row in rows)
@@ -146,9 +138,16 @@ class PartitionSubscriptions:
                 await self._writer.when_earlier_done()  # they are being deleted
             else:
                 await self._writer.commit(change)
+                if items_count:  # one line, without their names: there may be very many
+                    logger.info(
+                        "partitions that %s got, with the subscriptions of the others: %d",
+                        base,
+                        len(rows),
+                    )
 
-    def _load_some(self, left: deque[TopicRow]) -> None:
-        """Load the first partitions that are ``left``, as many as one slice may."""
+    def _load_some(self, left: deque[TopicRow]) -> int:
+        """Load the first partitions that are ``left``, as many as one slice may. Returns how many
+        subscriptions and properties they have."""
         partitions_count = items_count = 0
         with self.loading_many():
             while left and partitions_count < SLICE_PARTITIONS and items_count < SLICE_ITEMS:
@@ -156,6 +155,7 @@ class PartitionSubscriptions:
                 partitions_count += 1
                 if topic is not None:
                     items_count += sum(1 + len(s.properties) for s in topic.subscriptions.values())
+        return items_count
 
     def _complete_soon(self, base: TopicName) -> None:
         if base.full in self._tasks:
