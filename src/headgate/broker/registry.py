@@ -96,6 +96,9 @@ class TopicRegistry:
         )
         self._mutex = KeyedMutex()
         """Held by base name while a topic is unloaded or deleted."""
+        self._used: dict[str, set[str]] = {}
+        """Subscriptions by topic whose use waits to be stored."""
+        self._uses_stored = KeyedMutex()
 
     def is_system(self, name: TopicName) -> bool:
         """Whether it is the broker's own topic, which has no limits and to which only the broker
@@ -220,14 +223,20 @@ class TopicRegistry:
             used.idle_since_ms = self._engine.log_ms
         if not self._catalog.is_idle_subscription(topic.full, subscription):
             return
+        self._used.setdefault(topic.full, set()).add(subscription)
         try:
-            await self._writer.commit(
-                self._catalog.plan_subscription_used(topic.full, subscription)
-            )
+            await self._uses_stored.run_alone(topic.full, lambda: self._store_uses(topic.full))
         except StorageError as error:  # consumers go on without the disk
             logger.warning(
                 "the use of subscription %s of %s is not stored: %s", subscription, topic, error
             )
+
+    async def _store_uses(self, topic: str) -> None:
+        """Store the uses that wait, in one change: each writes the times of all subscriptions of
+        the topic, which may be megabytes."""
+        used = self._used.pop(topic, None)
+        if used:  # else a change before this one had them
+            await self._writer.commit(self._catalog.plan_subscriptions_used(topic, used))
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
         log = self._logs.register(row.number, row.log).log

@@ -113,7 +113,7 @@ class Catalog(OwnRows):
         self.plan_schema = schemas.plan_schema
         self.plan_delete_schema = schemas.plan_delete_schema
         self.plan_idle_subscriptions = topics.plan_idle_subscriptions
-        self.plan_subscription_used = topics.plan_subscription_used
+        self.plan_subscriptions_used = topics.plan_subscriptions_used
         policies = PolicyPlans(self._state)
         self.plan_namespace_policies = policies.plan_namespace_policies
         self.plan_namespace_quota = policies.plan_namespace_quota

@@ -225,11 +225,12 @@ class TopicPlans:
             ]
         )
 
-    def plan_subscription_used(self, topic: str, subscription: str) -> Change:
-        """Forget since when a subscription of a topic, by full name, has no consumer."""
+    def plan_subscriptions_used(self, topic: str, subscriptions: Iterable[str]) -> Change:
+        """Forget since when subscriptions of a topic, by full name, have no consumer."""
         row = cast(IdleSubscriptionsRow | None, self._state.staged(Kind.IDLE_SUBSCRIPTIONS, topic))
         since_ms = {} if row is None else dict(row.since_ms)
-        since_ms.pop(subscription, None)
+        for subscription in subscriptions:
+            since_ms.pop(subscription, None)
         return self.plan_idle_subscriptions({topic: IdleSubscriptionsRow(since_ms)})
 
     def _check_topic_count(self, new: list[TopicName]) -> None:

@@ -11,6 +11,8 @@ from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
+from headgate.metadata.rows import Kind
+from headgate.metadata.state import Change
 from headgate.testing import SimClient, World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -69,6 +71,34 @@ async def test_restarts_do_not_make_it_look_used(world: World) -> None:
     await asyncio.sleep(20 * 60)
     assert names(world) == {"other"}
     assert list(world.broker.catalog.idle_subscriptions(TOPIC).since_ms) == ["other"]
+
+
+@played(limit_s=10_000)
+async def test_crowds_of_used_ones_are_stored_together(world: World) -> None:
+    """Each use was a change of its own, which wrote the times of all: megabytes for thousands."""
+    client = await world.connect()
+    await client.producer(TOPIC)
+    crowd = [f"s{number}" for number in range(60)]
+    for name in crowd:
+        await (await client.subscribe(TOPIC, name)).close()
+    await set_time(world, 60)
+    await asyncio.sleep(11 * 60)
+    assert set(world.broker.catalog.idle_subscriptions(TOPIC).since_ms) == set(crowd)
+    writer = world.broker.writer
+    own_commit, count = writer.commit, 0
+
+    async def commit(change: Change) -> None:
+        nonlocal count
+        count += any(row.kind is Kind.IDLE_SUBSCRIPTIONS for row in change.rows)
+        await own_commit(change)
+
+    writer.commit = commit  # type: ignore[method-assign]
+    await asyncio.gather(*(client.subscribe(TOPIC, name) for name in crowd))
+    assert 1 <= count <= 3
+    assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+    world.crash()
+    await world.start()
+    assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
 
 
 @played(limit_s=10_000)
