@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
 from headgate.base.errors import StorageError, broken
+from headgate.base.units import MIB
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.store import MetadataStore
+from headgate.metadata.store import MetadataStore, Write
 from headgate.storage.lanes import Lane
+
+CHANGES_TOGETHER: Final = 32
+"""Most changes of one transaction, each of which takes effect on the loop then."""
+
+WRITES_TOGETHER: Final = 256
+BYTES_TOGETHER: Final = MIB
+"""A transaction that has so much gets no further change."""
 
 
 class OutcomeUnknownError(StorageError):
@@ -22,8 +33,25 @@ class OutcomeUnknownError(StorageError):
         )
 
 
+@dataclass(slots=True, eq=False)
+class _Queued:
+    """A change that waits for its transaction, or has had it."""
+
+    writes: list[Write]
+    generation: int
+    is_settled: bool = False
+    error: StorageError | None = None
+
+    def settle(self, error: StorageError | None = None) -> None:
+        self.writes = []
+        self.is_settled, self.error = True, error
+
+
 class MetadataWriter:
     """Commits the catalog's planned changes on the metadata lane.
+
+    Changes that wait share a transaction: each takes a sync of the disk, and one client with
+    hundreds of changes would hold up those of all others for seconds.
 
     A change depends on those planned before it. So if one cannot be committed, the writer refuses
     all changes queued behind it, and the catalog abandons them together.
@@ -45,6 +73,8 @@ class MetadataWriter:
         self._lane = lane
         self._loop = loop
         self._on_applied = on_applied
+        self._queue: deque[_Queued] = deque()
+        """Changes without a transaction, in order. The loop adds, the lane takes away."""
         self._generation = 0
         self._failed_generation = -1
         self.failed: OutcomeUnknownError | None = None
@@ -72,21 +102,14 @@ class MetadataWriter:
         """
         future: asyncio.Future[None] = self._loop.create_future()
         generation = self._generation
-        writes = change.writes
+        queued = _Queued(change.writes, generation)
+        self._queue.append(queued)
 
         def work() -> None:
-            if self._failed_generation >= generation:
-                raise StorageError("an earlier metadata change was not stored", retryable=True)
-            if self.failed is not None:
-                raise StorageError(str(self.failed), retryable=False)
-            try:
-                self._store.commit(writes)
-            except BaseException as error:
-                self._failed_generation = generation
-                if isinstance(error, StorageError) and error.retryable:
-                    raise
-                self.failed = OutcomeUnknownError(str(error))
-                raise self.failed from error
+            if not queued.is_settled:
+                self._store_next()
+            if queued.error is not None:
+                raise queued.error
 
         def done(_: object, error: BaseException | None) -> None:
             if error is None:
@@ -107,3 +130,54 @@ class MetadataWriter:
         self._lane.submit(work, done)
         # A client that disconnects must not cancel a change that has begun.
         await asyncio.shield(future)
+
+    def _store_next(self) -> None:
+        """On the lane: store the first change of the queue, and those behind it that fit, in one
+        transaction."""
+        first = self._queue.popleft()
+        if self._failed_generation >= first.generation:
+            first.settle(StorageError("an earlier metadata change was not stored", retryable=True))
+            return
+        if self.failed is not None:
+            first.settle(StorageError(str(self.failed), retryable=False))
+            return
+        group, writes = [first], _by_row(first)
+        size_bytes = _bytes_of(writes)
+        while self._queue and len(group) < CHANGES_TOGETHER:
+            following = self._queue[0]
+            more = _by_row(following)
+            size_bytes += _bytes_of(more) - _bytes_of(
+                {row: writes[row] for row in more.keys() & writes.keys()}
+            )
+            if (
+                following.generation != first.generation
+                or len(writes) + len(more) > WRITES_TOGETHER
+                or size_bytes > BYTES_TOGETHER
+            ):
+                break
+            group.append(self._queue.popleft())
+            writes |= more  # of a row that changes several times the last value is written
+        error = self._store_writes([*writes.values()], first.generation)
+        for queued in group:
+            queued.settle(error)
+
+    def _store_writes(self, writes: list[Write], generation: int) -> StorageError | None:
+        """Commit ``writes``; returns why they are not stored, or not known to be."""
+        try:
+            self._store.commit(writes)
+        except BaseException as error:
+            self._failed_generation = generation
+            if isinstance(error, StorageError) and error.retryable:
+                return error
+            self.failed = OutcomeUnknownError(str(error))
+            self.failed.__cause__ = error
+            return self.failed
+        return None
+
+
+def _by_row(queued: _Queued) -> dict[tuple[str, str], Write]:
+    return {(write.kind, write.key): write for write in queued.writes}
+
+
+def _bytes_of(writes: dict[tuple[str, str], Write]) -> int:
+    return sum(len(write.value or b"") for write in writes.values())
