@@ -165,6 +165,13 @@ def test_what_a_role_may_not_do_has_no_button(open_page: OpenPage, unchanged: Sc
     expect(page.locator(".actions button")).to_have_text(["Skip messages…", "Clear the backlog…"])
 
 
+def test_a_dialog_that_does_not_load_says_so(open_page: OpenPage, scene: Scene) -> None:
+    page = open_page(VIEW, own_context=True)
+    page.route("**/dialog.js", lambda route: route.abort())
+    page.get_by_role("button", name="Clear the backlog").click()
+    expect(page.get_by_role("alert")).to_contain_text("The dialog could not be loaded")
+
+
 def test_without_authentication_it_only_shows_commands(open_page: OpenPage, scene: Scene) -> None:
     page = open_page(VIEW)
     expect(page.locator(".reader")).to_have_text("read-only")
@@ -315,7 +322,7 @@ BROKER_LIMIT = {"level": "broker", "text": "24 msg/s", "source": SETTING}
         ({"change": "remove"}, report(TOPIC_LIMIT), "shown 50 msg/s and 20 msg/s come in, so the"),
         ({"change": "remove"}, report(TOPIC_LIMIT, provenAckPerS=10), "grow by about 10"),
         ({"change": "remove"}, report(TOPIC_LIMIT, **UNTRIED), "had no chance to show"),
-        ({"messages": "40"}, report(TOPIC_LIMIT, **UNTRIED), "if its consumers keep up, which"),
+        ({"messages": "40"}, report(TOPIC_LIMIT, **UNTRIED), "50 s, if its consumers keep up"),
         ({"messages": "40"}, report("CONSUMER"), "the consumer acknowledges 10 msg/s and 20"),
         ({"messages": "40"}, report("BROKER"), "the broker itself is slow"),
         ({"messages": "40"}, report("NO_CONSUMER"), "no consumer is connected"),
@@ -389,6 +396,9 @@ def test_the_effect_of_a_limit_of_each_subscription(call: Callable[..., Any]) ->
         "s: the consumer acknowledges 402 msg/s and 600 msg/s come in, so the backlog would grow by"
         " about 198 msg/s."
     )
+    four = {**about, "reports": [{**slow, "partitions": 4}]}
+    last = call("actions/effects.js", "dispatchEffect", four)[-1]
+    assert last.startswith("Each of 4 partitions has this limit for itself")
     # The topic's limit holds both, so a higher one of each changes nothing.
     about |= {"reports": two(), "limits": [in_force("topic", 80)], "only": "search"}
     (said,) = call("actions/effects.js", "dispatchEffect", about)

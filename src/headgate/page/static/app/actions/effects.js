@@ -106,9 +106,9 @@ function ofSubscription(report, found) {
   if (isSteady) return `${why}the backlog would stay about as it is`;
   if (net < 0) return `${why}the backlog would grow by about ${rate(-net)} msg/s`;
   const isShown = report.provenAckPerS != null || report.verdict === "CONSUMER";
-  return `${isShown ? "" : "if its consumers keep up, which they had no chance to show yet: "}${why}${report.backlogMessages
-    ? `the backlog of ${count(report.backlogMessages)} would shrink by about ${rate(net)} msg/s and be gone in ${duration(report.backlogMessages / net)}`
-    : "no backlog would build up"}`;
+  if (!report.backlogMessages) return `${why}no backlog would build up`;
+  return `${why}the backlog of ${count(report.backlogMessages)} would shrink by about ${rate(net)} msg/s and be gone in ${duration(report.backlogMessages / net)}${
+    isShown ? "" : ", if its consumers keep up: they had no chance to show their rate yet"}`;
 }
 
 // Of a dispatch limit. ``reports`` are those of all subscriptions of the topic, ``limits`` the topic's.
@@ -128,6 +128,8 @@ export function dispatchEffect({ values, reports, limits, level, only }) {
   if (level === "topic" && !isRemoved(values) && rates.length > 1) {
     said.push(`${plural(rates.length, "subscription")} share this limit; what one does not need goes to the others.`);
   }
+  const partitions = reports[0]?.partitions;
+  if (partitions && !isRemoved(values)) said.push(`Each of ${plural(partitions, "partition")} has this limit for itself; they are taken to have equal shares.`);
   if (isRemoved(values)) said.push("If the namespace or the broker sets such a limit, that one holds then.");
   return said;
 }

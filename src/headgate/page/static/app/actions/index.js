@@ -17,7 +17,7 @@ function Buttons({ actions, context, onDone }) {
   if (!shown.length || context.report.evidence === "inferred") return null;
   return html`<p class="actions" role="group" aria-label="Actions"><span class="muted">${isOpen ? "Show the command for" : "Change"}</span>
       ${shown.map((action) => html`<button type="button" key=${action.id} onClick=${() => show(action)}>${action.name}…</button>`)}</p>
-    ${open && !open.Dialog && html`<p class="notice" role="alert">The dialog could not be loaded. Try again.</p>`}
+    ${open && !open.Dialog && html`<p class="notice" role="alert">The dialog could not be loaded. Reload the page.</p>`}
     ${open?.Dialog && html`<${open.Dialog} action=${open.action} context=${context} mayChange=${!isOpen} onClose=${() => setOpen(null)} onDone=${onDone} />`}`;
 }
 
