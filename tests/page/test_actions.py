@@ -438,12 +438,14 @@ def test_the_effect_of_a_publish_limit_on_producers_that_are_held(
     parked = {"cause": cause, "producers": 1, "minuteS": 60, "limit": {"text": "23,000 B/s"}}
     publishing = {"messagesPerS": 101, "bytesPerS": 23_000, "parked": [parked]}
     about = {"values": values, "publishing": publishing}
-    said = call("actions/effects.js", "publishEffect", about)
-    assert said[0] == (
+    (said,) = call("actions/effects.js", "publishEffect", about)
+    assert said.startswith(end)
+    assert call("actions/effects.js", "heldProducers", publishing)["sentence"] == (
         "Producers send 101 msg/s and 23,000 B/s now and are held"
         f" ({cause.replace('_', ' ')}, 23,000 B/s): what they would send is not known."
     )
-    assert said[1].startswith(end)
+    parked["minuteS"] = 1
+    assert call("actions/effects.js", "heldProducers", publishing) is None
 
 
 def test_the_effects_of_other_actions(call: Callable[..., Any]) -> None:

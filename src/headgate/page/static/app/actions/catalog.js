@@ -76,6 +76,7 @@ export const TOPIC_ACTIONS = [
       { name: "bytes", label: "Bytes per second (empty: no limit)", kind: "number", when: isSet },
     ],
     inForce: ({ report }) => inForceValues(report.publishing.limits, "publish_topic"),
+    elsewhere: ({ report }) => effects.heldProducers(report.publishing),
     currentPath: ({ topic }) => `admin/v2/${topicPath(topic)}/publishRate`,
     currentValues: (found) => found && { messages: text(found.publishThrottlingRateInMsg), bytes: text(found.publishThrottlingRateInByte) },
     effect: ({ values, report }) => effects.publishEffect({ values, publishing: report.publishing }),

@@ -33,7 +33,7 @@ function useCurrent(action, context, values, setValues) {
   }, [path, choice]);
 }
 
-// Another limit that binds, before anything is entered.
+// What else holds messages back, before anything is entered.
 function Elsewhere({ found }) {
   if (!found) return null;
   const words = ["brokers", "update-dynamic-config", "--config", found.setting, "--value", "N"];

@@ -146,18 +146,26 @@ export function boundElsewhere({ reports, level }) {
   };
 }
 
-// What holds producers back now; a wait that is over within seconds does not count.
+const sentNow = ({ messagesPerS, bytesPerS }) => `Producers send ${rate(messagesPerS)} msg/s and ${count(bytesPerS)} B/s now`;
+
+// A wait that is over within seconds does not count.
 const HELD_S_MIN = 6;
+
+// What holds producers back now, which is to say before a number is entered.
+export function heldProducers(publishing) {
+  const held = publishing.parked?.find(({ minuteS, producers }) => producers && minuteS >= HELD_S_MIN);
+  if (!held) return null;
+  const why = `${held.cause.replaceAll("_", " ")}${held.limit ? `, ${held.limit.text}` : ""}`;
+  return { sentence: `${sentNow(publishing)} and are held (${why}): what they would send is not known.`, isOwn: held.cause === "topic_rate" };
+}
 
 export function publishEffect({ values, publishing }) {
   const { messagesPerS, bytesPerS } = publishing;
-  const now = `Producers send ${rate(messagesPerS)} msg/s and ${count(bytesPerS)} B/s now`;
-  const held = publishing.parked?.find(({ minuteS, producers }) => producers && minuteS >= HELD_S_MIN);
-  const isOwn = held?.cause === "topic_rate";
-  const said = held && `${now} and are held (${held.cause.replaceAll("_", " ")}${held.limit ? `, ${held.limit.text}` : ""}): what they would send is not known.`;
+  const now = sentNow(publishing);
+  const held = heldProducers(publishing);
   if (isRemoved(values)) {
-    return held && !isOwn ? [said, "What holds them stays."]
-      : [said ?? `${now}.`, "Without this limit they may send more, unless the namespace or the broker sets one."];
+    return [held && !held.isOwn ? "What holds them stays."
+      : `${held ? "" : `${now}. `}Without this limit they may send more, unless the namespace or the broker sets one.`];
   }
   const caps = [];
   if (given(values.messages)) caps.push([messagesPerS, Number(values.messages), `${rate(Number(values.messages))} msg/s`]);
@@ -165,8 +173,8 @@ export function publishEffect({ values, publishing }) {
   const over = caps.filter(([is, cap]) => is > cap);
   const texts = (list) => list.map(([, , text]) => text).join(" and ");
   if (held) {
-    return [said, over.length ? `Only ${texts(over)} would be let through.`
-      : isOwn ? `Up to ${texts(caps)} would be let through.` : "This limit changes nothing as long as that holds them."];
+    return [over.length ? `Only ${texts(over)} would be let through.`
+      : held.isOwn ? `Up to ${texts(caps)} would be let through.` : "This limit changes nothing as long as that holds them."];
   }
   if (over.length) return [`${now}: they would wait, because only ${texts(over)} would be let through.`];
   return [`${now}, so the limit would hold nobody back at once.`];
