@@ -113,12 +113,14 @@ class LookChanges:
         """Two looks at one topic that follow each other."""
         gap_ns = after.at_ns - before.at_ns + (SURVEY_AGE_NS if before.is_survey else 0)
         known = {each.name: each for each in before.subscriptions}
+        came = _only_came(known, after.subscriptions)
         for kind, subscription, clause in (
             *_topic_clauses(before, after),
             *_subscription_clauses(known, after.subscriptions),
         ):
             level = "subscription" if subscription else "topic"
-            self._add(after.topic, after.at_ns, gap_ns, kind, level, clause, subscription)
+            relieves = kind == CONSUMERS and subscription in came
+            self._add(after.topic, after.at_ns, gap_ns, kind, level, clause, subscription, relieves)
 
     def note_limits(self, before: LimitsLook, after: LimitsLook) -> None:
         """The limits of a topic were read twice. Where not the same could be read, they cannot be
@@ -152,10 +154,14 @@ class LookChanges:
         level: str,
         clause: str,
         subscription: str,
+        relieves: bool = False,
     ) -> None:
         text = f"{clause}, within {time_text(gap_ns / NS_PER_S)} before this look"
         name = subscription[:SUBSCRIPTION_MAX]
-        change = LookChange(at_ns // NS_PER_MS, kind, level, text, name, gap_ms=gap_ns // NS_PER_MS)
+        change = LookChange(
+            at_ns // NS_PER_MS, kind, level, text, name,
+            relieves=relieves, gap_ms=gap_ns // NS_PER_MS,
+        )  # fmt: skip
         self.log.add(topic, change)
 
     def of_topic(self, topics: Sequence[InferredTopic], instant: Instant) -> TopicLookChanges:
@@ -206,6 +212,16 @@ def _subscription_clauses(
         if old.is_durable:
             shown = printable(name[:SUBSCRIPTION_MAX])
             yield SUBSCRIPTION, name, f"subscription {shown} was deleted"
+
+
+def _only_came(before: dict[str, SubscriptionLook], after: Iterable[SubscriptionLook]) -> set[str]:
+    """The subscriptions all of whose consumers before are there still."""
+    return {
+        look.name
+        for look in after
+        if (old := before.get(look.name)) is not None
+        and {*map(_key, old.consumers)} <= {*map(_key, look.consumers)}
+    }
 
 
 def _key(consumer: ConsumerLook) -> tuple[str, str, str]:
