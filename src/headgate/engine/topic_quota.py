@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from headgate.base.names import TopicName
+from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S
 from headgate.engine.cursor_order import SCANNED_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
@@ -32,6 +33,7 @@ from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
     RELEASE_PERCENT,
     Approach,
+    Held,
     Quota,
     QuotaPolicy,
     Quotas,
@@ -304,13 +306,15 @@ class TopicQuota:
                 self._approaches[kind] = None
             return
         now_ns = self.topic.engine.now_ns
+        # Who publishes slower does not make the oldest message younger.
+        held = _held(self.topic.publishing) if kind is QuotaType.SIZE else Held.NOT
         if self._approaches is None:
             self._approaches = [None, None]
         approach = self._approaches[kind]
         if approach is None:
             self._approaches[kind] = Approach(level, now_ns)
         else:
-            approach.observe(level, now_ns)
+            approach.observe(level, now_ns, held)
 
     # -- the law ---------------------------------------------------------------------------
 
@@ -572,3 +576,15 @@ def _done_bytes(subscription: QuotaSubscription) -> int:
 
 def _mark_delete(subscription: QuotaSubscription) -> int:
     return subscription.acks.mark_delete
+
+
+def _held(publishing: TopicPublishing) -> Held:
+    """What slows the producers of a topic now, other than its quota."""
+    if publishing.adaptive_limit is not None:
+        return Held.CONTROLLER
+    parking = publishing.parking
+    if parking is None:
+        return Held.NOT
+    limits = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE)
+    is_limited = any(parking.since_ns(cause) is not None for cause in limits)
+    return Held.LIMIT if is_limited else Held.NOT

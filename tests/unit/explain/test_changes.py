@@ -91,8 +91,8 @@ def test_what_does_not_come_before_is_left_out() -> None:
         assert told is not None
         assert (told.kind, told.changed_at) == (None, None)
         assert told.sentence == (
-            "The backlog began at 12:24:25 UTC; no change that explains it is known in the 10 minutes"
-            " before"
+            "The backlog began at 12:24:25 UTC; no change that explains it is known in the 10"
+            " minutes before"
         )
     # A round of the history takes a second, and a growth is noted by the round after.
     assert (found(replace(LIMIT, at_ms=BEGAN_MS + 2_000)) or told).kind == POLICY
