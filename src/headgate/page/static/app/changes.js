@@ -45,7 +45,7 @@ function Hour({ at, strip, changes, growth, inferred, until }) {
     at: change.at, name: `${clock(change.at)} ${change.sentence}`, style: isPointedOut(change, growth) ? "before" : "",
   }));
   return html`<${LineChart} start=${Number(new Date(at)) - HOUR_MS} stepS=${stepS} causes=${verdicts} many=${60} marks=${marks}
-    lines=${backlog ? [{ name: `Backlog of ${strip.subscription}`, values: backlog }] : []} inferred=${inferred} shadeTo=${until} />`;
+    lines=${backlog ? [{ name: `Backlog of ${strip.subscription}`, values: backlog }] : []} inferred=${inferred} shadeTo=${until} atEnd />`;
 }
 
 // ``strip`` is the subscription whose backlog is shown, ``only`` one whose changes alone are shown.
