@@ -33,11 +33,11 @@ from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
     RELEASE_PERCENT,
     Approach,
-    Held,
     Quota,
     QuotaPolicy,
     Quotas,
     QuotaType,
+    SlowedBy,
     age_exceeded,
     age_ms,
     age_released,
@@ -307,14 +307,15 @@ class TopicQuota:
             return
         now_ns = self.topic.engine.now_ns
         # Who publishes slower does not make the oldest message younger.
-        held = _held(self.topic.publishing) if kind is QuotaType.SIZE else Held.NOT
+        is_size = kind is QuotaType.SIZE
+        slowed_by = _slowed_by(self.topic.publishing) if is_size else SlowedBy.NOTHING
         if self._approaches is None:
             self._approaches = [None, None]
         approach = self._approaches[kind]
         if approach is None:
             self._approaches[kind] = Approach(level, now_ns)
         else:
-            approach.observe(level, now_ns, held)
+            approach.observe(level, now_ns, slowed_by)
 
     # -- the law ---------------------------------------------------------------------------
 
@@ -578,13 +579,13 @@ def _mark_delete(subscription: QuotaSubscription) -> int:
     return subscription.acks.mark_delete
 
 
-def _held(publishing: TopicPublishing) -> Held:
+def _slowed_by(publishing: TopicPublishing) -> SlowedBy:
     """What slows the producers of a topic now, other than its quota."""
     if publishing.adaptive_limit is not None:
-        return Held.CONTROLLER
+        return SlowedBy.CONTROLLER
     parking = publishing.parking
     if parking is None:
-        return Held.NOT
+        return SlowedBy.NOTHING
     limits = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE)
     is_limited = any(parking.since_ns(cause) is not None for cause in limits)
-    return Held.LIMIT if is_limited else Held.NOT
+    return SlowedBy.LIMIT if is_limited else SlowedBy.NOTHING

@@ -209,7 +209,10 @@ def before_growth(
     """
     growing_since = iso_time(began_ms)
     if started_ms is not None and began_ms < started_ms:
-        sentence = older_sentence(_clock(growing_since), _clock(iso_time(started_ms)))
+        started = iso_time(started_ms)
+        is_same_day = growing_since[:10] == started[:10]
+        since = _clock(growing_since) if is_same_day else growing_since[:19].replace("T", " ")
+        sentence = older_sentence(since, _clock(started))
         return BeforeGrowth(
             growing_since=growing_since, changed_at=None, kind=None, sentence=sentence
         )

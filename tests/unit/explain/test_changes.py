@@ -116,6 +116,9 @@ def test_a_backlog_that_is_older_than_the_start_of_the_broker_is_said_to_be() ->
     much_later_ms = BEGAN_MS + 3_000_000
     older = found(start, started_ms=much_later_ms, complete_since_ms=much_later_ms)
     assert "older than this start of the broker (13:14:25)" in (older or told).sentence
+    next_day_ms = BEGAN_MS + 86_400_000
+    older = found(start, started_ms=next_day_ms, complete_since_ms=next_day_ms)
+    assert "began at 2026-11-28 12:24:25 UTC; it is older" in (older or told).sentence
     before = replace(start, at_ms=BEGAN_MS - 1)
     told = found(before, started_ms=before.at_ms, complete_since_ms=before.at_ms)
     assert (told and told.kind) == BROKER

@@ -54,10 +54,10 @@ class QuotaType(IntEnum):
         return ("destination_storage", "message_age")[self]
 
 
-class Held(IntEnum):
+class SlowedBy(IntEnum):
     """What slows the producers that make a level rise."""
 
-    NOT = 0
+    NOTHING = 0
     LIMIT = 1
     """A publish limit."""
     CONTROLLER = 2
@@ -194,13 +194,20 @@ class Approach:
     """How fast a level approaches its limit: a smoothed speed from samples at any times."""
 
     __slots__ = (
-        "_at_ns", "_band", "_held", "_held_ns", "_level", "_rose_ns", "_since_ns", "_speed",
+        "_at_ns",
+        "_band",
+        "_level",
+        "_rose_ns",
+        "_since_ns",
+        "_slowed_by",
+        "_slowed_ns",
+        "_speed",
     )  # fmt: skip
 
     def __init__(self, level: float, now_ns: int) -> None:
         """Begin at ``level``, in any unit."""
         self._band = PaceBand(level, now_ns)
-        self._held, self._held_ns = Held.NOT, now_ns
+        self._slowed_by, self._slowed_ns = SlowedBy.NOTHING, now_ns
         self._begin(level, now_ns)
 
     def _begin(self, level: float, now_ns: int) -> None:
@@ -208,10 +215,10 @@ class Approach:
         self._at_ns = self._since_ns = self._rose_ns = now_ns
         self._speed = 0.0
 
-    def observe(self, level: float, now_ns: int, held: Held = Held.NOT) -> None:
+    def observe(self, level: float, now_ns: int, slowed_by: SlowedBy = SlowedBy.NOTHING) -> None:
         """Take a sample of the level. At first the speed is the mean over all samples; later each
-        sample weighs its part of :data:`APPROACH_NS`. What held the producers counts for as long:
-        at single samples none may wait.
+        sample weighs its part of :data:`APPROACH_NS`. What slowed the producers counts for as
+        long: at single samples none may wait.
 
         A smoothed speed never fades to 0. So the speed is 0 after :data:`STANDSTILL_NS` without a
         rise, and the observation starts over when the level falls to half.
@@ -219,8 +226,8 @@ class Approach:
         elapsed_ns = now_ns - self._at_ns
         if elapsed_ns <= 0:
             return
-        if held >= self._held or now_ns - self._held_ns >= APPROACH_NS:
-            self._held, self._held_ns = held, now_ns
+        if slowed_by >= self._slowed_by or now_ns - self._slowed_ns >= APPROACH_NS:
+            self._slowed_by, self._slowed_ns = slowed_by, now_ns
         if 2 * level < self._level:
             self._band = PaceBand(level, now_ns)
             self._begin(level, now_ns)
@@ -243,7 +250,7 @@ class Approach:
         it has reached it.
 
         None if the level does not approach the limit: it stands still or falls, was observed too
-        briefly, or would need more than :data:`BREACH_S_MAX`. While something holds the producers,
+        briefly, or would need more than :data:`BREACH_S_MAX`. While something slows the producers,
         a speed within the noise of the last minutes is a standstill
         (:meth:`PaceBand.keeps_rising`).
         """
@@ -251,8 +258,10 @@ class Approach:
             return 0.0
         if self._at_ns - self._since_ns < APPROACH_NS_MIN or self._speed <= 0.0:
             return None
-        is_controlled = self._held is Held.CONTROLLER
-        if self._held and not self._band.keeps_rising(self._speed, is_controlled=is_controlled):
+        is_controlled = self._slowed_by is SlowedBy.CONTROLLER
+        if self._slowed_by and not self._band.keeps_rising(
+            self._speed, is_controlled=is_controlled
+        ):
             return None
         seconds = (limit - level) / self._speed
         return None if seconds > BREACH_S_MAX else seconds
