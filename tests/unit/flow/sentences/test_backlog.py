@@ -53,9 +53,9 @@ FACTS = Circumstances(
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
             FACTS,
             "THROTTLED_TOPIC: the topic limit of 50 msg/s (namespace policy acme/ns) held 2 waiting"
-            " subscriptions for the last 12 min; the consumer had room for 97 % of the time (940 of 1,000"
-            " permits are free); 300 msg/s are published and each of the 2 subscriptions needs them,"
-            " so raise it above 600 msg/s.",
+            " subscriptions for the last 12 min; the consumer had room for 97 % of the time (940 of"
+            " 1,000 permits are free); 300 msg/s are published and each of the 2 subscriptions"
+            " needs them, so raise it above 600 msg/s.",
         ),
         (
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.BYTES),
@@ -78,8 +78,8 @@ FACTS = Circumstances(
                 waiting_subscriptions=1,
             ),
             "THROTTLED_TOPIC: the topic limit of 5 msg/s (topic policy) on each of 3 partitions"
-            " held this subscription for at least the last 59 min; 20 msg/s are published to a partition on"
-            " average, so raise it above that.",
+            " held this subscription for at least the last 59 min; 20 msg/s are published to a"
+            " partition on average, so raise it above that.",
         ),
         (
             _judgement(Verdict.THROTTLED_SUBSCRIPTION, dimension=Dimension.BYTES),

@@ -56,7 +56,7 @@ export function duration(seconds) {
 }
 
 export function percent(share) {
-  return share == null ? UNKNOWN : `${Math.round(100 * share)} %`;
+  return share == null ? UNKNOWN : `${Math.round(100 * share)}\u00a0%`;
 }
 
 // "persistent://a/b/c" in its parts.
@@ -89,7 +89,7 @@ export function topicPath(name) {
 
 // A verdict's sentence without the verdict, for where that stands beside it.
 export function withoutCause(sentence) {
-  const text = sentence.replace(/^([A-Z_]+|settling): /, "");
+  const text = sentence.replace(/^([A-Z_]+|settling): /, "").replace(/ %/g, "\u00a0%");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
