@@ -63,6 +63,8 @@ NOT_ALONE = {
     "waiter told": "what the waiting request does then is its own command",
     "topic limit resolved": "a part of a resolved topic",
     "topic trimmed": "bench recycling has it",
+    "topic loaded": "a part of a client's first command about it; bench restart has it",
+    "topic dropped": "the metadata, the log and the disk have parts in a deletion",
     "consumer ranked": "its hashes are a part of a SUBSCRIBE; bench crowd has that",
     "subscription looked at": "as the history's unchanged ones",
 }

@@ -27,6 +27,9 @@ from headgate.metadata.errors import RefusalError
 OWNED = frozenset({"subscriptions", "perPartition"})
 """Members of a report that may have very many items."""
 
+PARTS_PER_PAUSE: Final = 64
+"""Reports on partitions in which names are hidden without a pause."""
+
 ANOTHER: Final = "another topic"
 ANOTHER_TENANTS: Final = "another topic of another tenant"
 """Instead of the names of topics that the client may not see."""
@@ -92,6 +95,10 @@ async def explain_topic(call: Call) -> Reply:
         roles_of=_levels_of_roles(call, topic),
     )
     hide_others(call, topic, report)
+    for number, part in enumerate(report["perPartition"] or ()):
+        if number % PARTS_PER_PAUSE == 0:
+            await call.facade.give_way()
+        hide_others(call, topic, part)
     return await answer_emptied(call, report, OWNED)
 
 
@@ -112,8 +119,8 @@ def _levels_of_roles(call: Call, topic: TopicName) -> frozenset[str]:
 
 
 def hide_others(call: Call, topic: TopicName, report: dict[str, Any]) -> None:
-    """Hide the names of other topics in a report, unless the client may have them explained, too:
-    they wait for the same limit of the broker."""
+    """Hide the names of other topics in a report, but for its parts, unless the client may have
+    them explained, too: they wait for the same limit of the broker."""
     for limit in report["limits"]:
         for waiter in limit["longestWaiting"]:
             name = waiter["topic"]
@@ -122,8 +129,6 @@ def hide_others(call: Call, topic: TopicName, report: dict[str, Any]) -> None:
                 is_near = tenant == topic.namespace.tenant
                 waiter["topic"] = ANOTHER if is_near else ANOTHER_TENANTS
                 waiter["subscription"] = ""
-    for part in report["perPartition"] or ():
-        hide_others(call, topic, part)
 
 
 _TOPICS = Query(

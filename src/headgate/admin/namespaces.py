@@ -39,7 +39,7 @@ from headgate.metadata.policies import (
     Persistence,
     PublishRate,
     Retention,
-    SubscriptionTypeName,
+    SubscriptionTypes,
 )
 from headgate.metadata.rows import Bundles, NamespaceRow
 
@@ -99,7 +99,7 @@ class PoliciesBody(Struct):
     auto_subscription_creation: AutoSubscriptionCreation | None = msgspec.field(
         default=None, name="autoSubscriptionCreationOverride"
     )
-    subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
+    subscription_types_enabled: SubscriptionTypes | None = None
     persistence: Persistence | None = None
     encryption_required: bool = False
     allowed_topic_property_keys_for_metrics: tuple[str, ...] | None = None

@@ -3,7 +3,7 @@ allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from functools import partial
 from typing import Any, Final, Literal, TypeVar, get_args
 
@@ -48,6 +48,10 @@ Grants = dict[str, list[Action]]
 _Asked = list[Action | Literal["packages"]]
 _Value = TypeVar("_Value")
 
+
+NEW_GRANTS_MAX: Final = 2_000
+"""Most roles, topics and subscriptions in the grants of a new namespace, all together: they are one
+change, which is checked and applied without a pause. Single requests may add more."""
 
 GRANT_BYTES: Final = 512
 """About what the grants on a topic or subscription take in an answer in the making."""
@@ -268,12 +272,20 @@ def new_grants(
     """The grants of a new namespace, as its plan takes them.
 
     Raises:
-        RefusalError: 412 for packages, a topic of another namespace, or the name of a subscription
-            that is not allowed.
+        RefusalError: 412 for packages, a topic of another namespace, the name of a subscription
+            that is not allowed, or too many grants.
     """
     asked = policies or AuthPolicies()
     topics = asked.destination_auth or {}
     only = asked.subscription_auth_roles or {}
+    lists: tuple[Sized, ...] = (
+        asked.namespace_auth or {}, topics, only, *topics.values(), *only.values(),
+    )  # fmt: skip
+    if (count := sum(map(len, lists))) > NEW_GRANTS_MAX:
+        raise not_allowed(
+            f"The grants of a new namespace have {count} roles, topics and subscriptions: "
+            f"{NEW_GRANTS_MAX} are allowed, and more by further requests"
+        )
     roles = _role_actions(asked.namespace_auth or {})
     return {
         "grants": NamespaceGrants(roles=roles, subscription_auth_mode=mode or "None"),

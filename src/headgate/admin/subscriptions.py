@@ -92,11 +92,12 @@ async def create_subscription(call: Call) -> Reply:
         await call.facade.create_subscription(part, name, at, properties)
 
     await _on_all(call, parts, create_on, harmless=409)
-    while added := [part for part in existing_parts(call) if part not in parts]:
+    known = set(parts)  # a topic may have thousands
+    while added := [part for part in existing_parts(call) if part not in known]:
         # The topic got more partitions meanwhile: they may have joined too early for this one.
         for part in added:
             await _create_if_missing(create_on(part))
-        parts += added
+        known.update(added)
     return NO_CONTENT
 
 

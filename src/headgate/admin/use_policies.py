@@ -22,7 +22,7 @@ from headgate.metadata.policies import (
     AutoTopicCreation,
     JavaInt,
     Persistence,
-    SubscriptionTypeName,
+    SubscriptionTypes,
     TopicType,
 )
 
@@ -88,7 +88,7 @@ async def get_types(call: Call) -> Reply:
 
 _NS_READ, _NS_WRITE = Operation.NAMESPACE_POLICY_READ, Operation.NAMESPACE_POLICY_WRITE
 _READ, _WRITE = Operation.TOPIC_POLICY_READ, Operation.TOPIC_POLICY_WRITE
-_TYPE_LIST: Any = tuple[SubscriptionTypeName, ...]
+_TYPE_LIST: Any = SubscriptionTypes
 
 _OF_NAMESPACE: Final = (
     ("autoTopicCreation", AutoTopicCreationBody, PolicyHandlers(

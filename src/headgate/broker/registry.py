@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
@@ -18,6 +18,8 @@ from headgate.base.work_units import (
     SLICE_UNITS,
     SUBSCRIPTION_LOOKED_AT,
     SUBSCRIPTION_REMOVED,
+    TOPIC_DROPPED,
+    TOPIC_LOADED,
 )
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.partition_subscriptions import PartitionSubscriptions
@@ -37,6 +39,8 @@ from headgate.storage.metadata_writer import MetadataWriter, OutcomeUnknownError
 logger = logging.getLogger("headgate.topics")
 
 T = TypeVar("T")
+
+_LOADED_AT_ONCE: Final = SLICE_UNITS // TOPIC_LOADED
 
 CREATE_TRIES = 3
 """How often the registry creates a topic again that is deleted as soon as it exists."""
@@ -322,10 +326,19 @@ class TopicRegistry:
         """
 
         async def work() -> None:
+            await self._load_partitions(name)
             if not unless():
                 await self._delete(name, force=force, keeps_grants=keeps_grants)
 
         await self._mutex.run_alone(name.base.full, work)
+
+    async def _load_partitions(self, name: TopicName) -> None:
+        """Load the partitions of a topic, which may be thousands, a few in each iteration of the
+        loop: a deletion fences all of them at once."""
+        for index in range(self.partitions(name)):
+            if index % _LOADED_AT_ONCE == _LOADED_AT_ONCE - 1:
+                await self._scheduler.give_way(_LOADED_AT_ONCE * TOPIC_LOADED, JobClass.ADMIN)
+            self.get(name.partition_name(index))
 
     async def _delete(self, name: TopicName, *, force: bool, keeps_grants: bool) -> None:
         count = self.partitions(name)
@@ -357,10 +370,17 @@ class TopicRegistry:
             if topic is not None:
                 topic.fence()  # a client may have loaded it meanwhile
                 self._engine.release_name(topic)  # it may be created again from now on
-        for row, topic in zip(deleted, dropped, strict=True):
-            if topic is not None:
-                await self._drop(topic)
-            self._logs.drop_topic(row.number, row.log)
+
+        def drop() -> Steps:
+            for row, topic in zip(deleted, dropped, strict=True):
+                if topic is not None:
+                    yield from self._drop(topic)
+                self._logs.drop_topic(row.number, row.log)
+                yield TOPIC_DROPPED
+
+        subscriptions_count = sum(len(topic.subscriptions) for topic in dropped if topic)
+        units = TOPIC_DROPPED * len(deleted) + SUBSCRIPTION_REMOVED * subscriptions_count
+        await self._work("dropping topics", units, drop())
 
     async def _fence(self, topics: list[Topic]) -> None:
         """Refuse new clients of topics, and disconnect the present ones."""
@@ -396,17 +416,12 @@ class TopicRegistry:
         self._engine.unload_topic(topic)
         await self._work("unloading a topic", SUBSCRIPTION_LOOKED_AT * count, release())
 
-    async def _drop(self, topic: Topic) -> None:
-        """Drop a deleted topic from memory."""
-
-        def steps() -> Steps:
-            for name in list(topic.subscriptions):
-                if name in topic.subscriptions:
-                    topic.remove_subscription(name)
-                yield SUBSCRIPTION_REMOVED
-
-        units = SUBSCRIPTION_REMOVED * len(topic.subscriptions)
-        await self._work("dropping a topic", units, steps())
+    def _drop(self, topic: Topic) -> Steps:
+        """Drop a deleted topic from memory, but for the log."""
+        for name in list(topic.subscriptions):
+            if name in topic.subscriptions:
+                topic.remove_subscription(name)
+            yield SUBSCRIPTION_REMOVED
         self._engine.unload_topic(topic, deleted=True)
 
     async def _work(self, name: str, units: int, steps: Steps) -> None:

@@ -239,7 +239,8 @@ class Broker:
         telemetry = self._telemetry_topic
         if self.logs.telemetry is not None:
             self.catalog.keep_in(telemetry, TELEMETRY_LOG)
-        self.catalog.limit_topics(lambda: self.settings.maxTopicsPerNamespace, [telemetry.full])
+        self.catalog.limit_topics(self.policies.counts.topics_of_namespace, [telemetry.full])
+        self.catalog.limit_namespaces(lambda: self.settings.maxNamespacesPerTenant)
         return TopicRegistry(
             self.engine,
             self.logs,

@@ -90,6 +90,7 @@ class Catalog(OwnRows):
         """The same by the name that has the schema."""
         self._count_schemas()
         tenants = TenantPlans(self._state, cluster)
+        self.limit_namespaces = tenants.limit_namespaces
         self.plan_first_boot = tenants.plan_first_boot
         self.plan_create_tenant = tenants.plan_create_tenant
         self.plan_update_tenant = tenants.plan_update_tenant

@@ -105,8 +105,9 @@ class GrantPlans:
                 many.
         """
         staged_namespace(self._state, name)
-        wanted = tuple(sorted({check_role(role) for role in roles}))
-        _check_count(wanted, f"subscription {subscription} of namespace {name}")
+        distinct = set(roles)
+        _check_count(distinct, f"subscription {subscription} of namespace {name}")
+        wanted = tuple(sorted(map(check_role, distinct)))
         row = SubscriptionGrants(roles=wanted) if wanted else None
         key = subscription_key(name, subscription)
         if row is not None:

@@ -218,6 +218,9 @@ SubscriptionTypeName = Literal["Exclusive", "Shared", "Failover", "Key_Shared"]
 
 SUBSCRIPTION_TYPES: tuple[SubscriptionTypeName, ...] = get_args(SubscriptionTypeName)
 
+SubscriptionTypes = Annotated[tuple[SubscriptionTypeName, ...], Meta(max_length=4)]
+"""A policy as clients send it, which names each type once at most."""
+
 
 class Persistence(Struct, frozen=True, rename="camel"):
     """How entries are stored. The log keeps one copy of each and stores acknowledgements at once,

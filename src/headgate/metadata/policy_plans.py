@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 import msgspec
 
@@ -37,6 +37,9 @@ from headgate.metadata.policies import (
 from headgate.metadata.rows import Kind
 from headgate.metadata.staged_rows import own_name, staged_namespace, topic_exists
 from headgate.metadata.state import Change, RowState
+
+SUBSCRIPTION_RATES_MAX: Final = 1_000
+"""Most subscriptions of a topic with dispatch rates of their own. A change of one writes all."""
 
 
 class PolicyPlans:
@@ -139,12 +142,17 @@ class PolicyPlans:
         """Set or remove the dispatch rate of one subscription (which need not exist yet).
 
         Raises:
-            RefusalError: as :meth:`plan_topic_policies`.
+            RefusalError: as :meth:`plan_topic_policies`; 412 if there are too many.
         """
         rates = dict(self._staged_policies(topic).dispatch_rate_by_subscription)
-        rates.pop(subscription, None)
+        is_new = rates.pop(subscription, None) is None
         if rate is not None:
             rates[subscription] = rate
+            if is_new and len(rates) > SUBSCRIPTION_RATES_MAX:
+                raise not_allowed(
+                    f"{SUBSCRIPTION_RATES_MAX} subscriptions of topic {topic} have dispatch rates "
+                    "of their own: more are not allowed"
+                )
         return self.plan_topic_policies(topic, dispatch_rate_by_subscription=rates)
 
     def _staged_policies(self, topic: TopicName) -> TopicPolicies:

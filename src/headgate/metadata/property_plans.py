@@ -64,9 +64,18 @@ def _changed(
 ) -> dict[str, str]:
     kept = {} if removed is None else {k: v for k, v in present.items() if k not in removed}
     changed = {**kept, **added}
-    size_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in changed.items())
-    if added and size_bytes > PROPERTIES_BYTES_MAX:
+    return checked_properties(changed) if added else changed
+
+
+def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """``properties`` if a namespace or topic may have them.
+
+    Raises:
+        RefusalError: 412 if there are too many bytes.
+    """
+    size_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in properties.items())
+    if size_bytes > PROPERTIES_BYTES_MAX:
         raise not_allowed(
             f"The properties would have {size_bytes} bytes: {PROPERTIES_BYTES_MAX} are allowed"
         )
-    return changed
+    return dict(properties)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -23,6 +23,7 @@ from headgate.metadata.grants import (
     TopicGrants,
 )
 from headgate.metadata.policies import NamespacePolicies
+from headgate.metadata.property_plans import checked_properties
 from headgate.metadata.rows import Bundles, ClusterRow, Kind, NamespaceRow, TenantRow
 from headgate.metadata.schema_plans import schemas_of_namespace
 from headgate.metadata.staged_rows import NO_PROPERTIES, RowValues, staged_namespace
@@ -41,6 +42,11 @@ class TenantPlans:
     def __init__(self, state: RowState, cluster: str) -> None:
         self._state = state
         self._cluster = cluster
+        self._namespaces_max: Callable[[], int] = lambda: 0
+
+    def limit_namespaces(self, namespaces_max: Callable[[], int]) -> None:
+        """Limit the namespaces of each tenant to ``namespaces_max()``; 0 or less is no limit."""
+        self._namespaces_max = namespaces_max
 
     def plan_first_boot(self, *, system_namespaces: Iterable[NamespaceName] = ()) -> Change | None:
         """Create what every broker has: its cluster, ``public/default``, Pulsar's system tenant.
@@ -112,19 +118,23 @@ class TenantPlans:
 
         Raises:
             RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy, 412 for
-                a quota that its retention does not cover, or a role that is not allowed.
+                a quota that its retention does not cover, a role that is not allowed, for too
+                many bytes of properties, or if the tenant has too many namespaces.
         """
         if self._state.staged(Kind.TENANT, name.tenant) is None:
             raise not_found("Tenant does not exist")
         if self._state.staged(Kind.NAMESPACE, str(name)) is not None:
             raise conflict("Namespace already exists")
+        count_max = self._namespaces_max()
+        if 0 < count_max <= self._state.staged_count(Kind.NAMESPACE, name.tenant):
+            raise not_allowed(f"Exceed the maximum number of namespace in tenant :{name.tenant}")
         row = self._new_namespace(bundles)
         if policies is not None:
             check_retention(policies.retention)
             check_expiry(msgspec.structs.asdict(policies), NAMESPACE_TTL_REFUSED)
             check_quotas_fit(policies.backlog_quotas, policies.retention, NAMESPACE_QUOTA_TOO_LARGE)
             row = msgspec.structs.replace(row, policies=policies)
-        row = msgspec.structs.replace(row, properties=dict(properties))
+        row = msgspec.structs.replace(row, properties=checked_properties(properties))
         more = new_grants(name, grants, topic_grants, subscription_grants)
         return self._state.stage([(Kind.NAMESPACE, str(name), row), *more])
 

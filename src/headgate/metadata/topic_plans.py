@@ -11,6 +11,7 @@ from headgate.base.names import TopicName
 from headgate.metadata.checks import check_partition_count, check_partition_name
 from headgate.metadata.errors import TooManyTopicsError, conflict, not_allowed, not_found
 from headgate.metadata.own_rows import TOPIC_NUMBER, TopicNumbers
+from headgate.metadata.property_plans import checked_properties
 from headgate.metadata.rows import (
     CounterRow,
     IdleSubscriptionsRow,
@@ -44,16 +45,19 @@ class TopicPlans:
         self._topic_by_number = topic_by_number
         self._log_by_name: dict[str, str] = {}
         """Logs of topics to be created with these names; all others are in the main log."""
-        self._topics_max: Callable[[], int] = lambda: 0
+        self._topics_max: Callable[[int | None], int] = lambda policy: policy or 0
         self._exempt: Collection[str] = ()
 
     def keep_in(self, topic: TopicName, log: str) -> None:
         """Create a topic of this name in a log other than the main one from now on."""
         self._log_by_name[topic.full] = log
 
-    def limit_topics(self, topics_max: Callable[[], int], exempt: Collection[str]) -> None:
-        """Limit the topics of each namespace whose policies set no limit to ``topics_max()``; 0 is
-        no limit. The topics that ``exempt`` names do not count."""
+    def limit_topics(
+        self, topics_max: Callable[[int | None], int], exempt: Collection[str]
+    ) -> None:
+        """Limit the topics of each namespace to ``topics_max(policy)``, where ``policy`` is the
+        limit that its policies set, if any; 0 is no limit. The topics that ``exempt`` names do not
+        count."""
         self._topics_max = topics_max
         self._exempt = exempt
 
@@ -64,7 +68,8 @@ class TopicPlans:
 
         Raises:
             RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
-                its partitioned topic does not have, or if the namespace has too many topics.
+                its partitioned topic does not have, for too many bytes of properties, or if the
+                namespace has too many topics.
         """
         staged_open_namespace(self._state, topic.namespace)
         base = None
@@ -128,7 +133,8 @@ class TopicPlans:
 
         Raises:
             RefusalError: 404 without its namespace, 406 for the count, 409 if it exists, 412 if
-                it is named like a partition, or if the namespace has too many topics.
+                it is named like a partition, for too many bytes of properties, or if the namespace
+                has too many topics.
         """
         if topic.partition >= 0:
             raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
@@ -136,7 +142,9 @@ class TopicPlans:
         staged_open_namespace(self._state, topic.namespace)
         if topic_exists(self._state, topic.full):
             raise conflict("This topic already exists")
-        row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
+        row = PartitionedRow(
+            partitions=partitions, created_ms=now_ms, properties=checked_properties(properties)
+        )
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         self._check_topic_count(missing)
@@ -234,9 +242,8 @@ class TopicPlans:
         if not counted:
             return
         state, parent = self._state, parent_of(Kind.TOPIC, counted[0].full)
-        count_max = staged_namespace(state, counted[0].namespace).policies.max_topics_per_namespace
-        if count_max is None:
-            count_max = self._topics_max()
+        policies = staged_namespace(state, counted[0].namespace).policies
+        count_max = self._topics_max(policies.max_topics_per_namespace)
         if count_max <= 0:
             return
         exempt = sum(
@@ -264,7 +271,7 @@ class TopicPlans:
                 name=name.full,
                 number=self._numbers.assign(),
                 created_ms=now_ms,
-                properties=dict(properties),
+                properties=checked_properties(properties),
                 lacks_subscriptions=lacks_subscriptions,
                 log=self._log_by_name.get(name.full, ""),
             )

@@ -7,7 +7,7 @@ from typing import Literal, cast
 
 from headgate.base.names import TopicName
 from headgate.metadata.catalog import Catalog
-from headgate.metadata.policies import COUNT_NAMES, CountField
+from headgate.metadata.policies import COUNT_NAMES, TOPICS_MAX, CountField
 from headgate.policy.settings import Settings
 
 
@@ -30,7 +30,8 @@ class CountTable:
 
     def of_topic(self, topic: TopicName, field: CountField) -> int:
         """One limit of a topic or partition: its topic policy, else its namespace policy, else the
-        broker's setting. 0 is no limit."""
+        broker's setting, which also bounds the policies unless they may raise it. 0 is no limit.
+        """
         if topic.full in self._system_topics:
             return 0
         catalog = self._catalog
@@ -40,5 +41,18 @@ class CountTable:
         ):
             count_max = cast(int | None, getattr(policies, field))
             if count_max is not None:
-                return count_max
+                return self._of_policy(count_max, COUNT_NAMES[field])
         return cast(int, getattr(self._settings, COUNT_NAMES[field]))
+
+    def topics_of_namespace(self, policy: int | None) -> int:
+        """The most topics of a namespace with this policy; 0 or less is no limit."""
+        if policy is None:
+            return self._settings.maxTopicsPerNamespace
+        return self._of_policy(policy, COUNT_NAMES[TOPICS_MAX])
+
+    def _of_policy(self, policy: int, name: str) -> int:
+        """The limit in force where a policy sets one, and the broker's setting ``name``, too."""
+        if self._settings.headgatePoliciesRaiseCounts:
+            return policy
+        setting = cast(int, getattr(self._settings, name))
+        return min((count for count in (policy, setting) if count > 0), default=0)

@@ -147,6 +147,15 @@ class Settings(SubscriptionSettings):
     brokerMaxConnectionsPerIp: int = count_setting(
         "Connections that the broker accepts from one IP address; 0 and -1 are no limit.",
     )
+    maxNamespacesPerTenant: int = count_setting(
+        "Namespaces of each tenant; 0 and -1 are no limit.",
+    )
+    headgatePoliciesRaiseCounts: bool = setting(
+        True,
+        "Policies of namespaces and topics may set higher limits on numbers (of topics, "
+        "subscriptions, clients and unacknowledged messages) than the broker's settings, or none. "
+        "If false, they can only set lower ones: for tenants whose administrators are strangers.",
+    )
     maxTopicsPerNamespace: int = count_setting(
         "Topics of each namespace without a policy; each partition is one, system topics do not "
         "count. 0 and -1 are no limit.",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.admin.permissions import GRANT_BYTES
+from headgate.admin.permissions import GRANT_BYTES, NEW_GRANTS_MAX
 from headgate.base.identity import SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
 from headgate.metadata.rows import TenantRow
@@ -127,6 +127,21 @@ def test_bad_grants_create_no_namespace(api: Ask, policies: Any, text: str) -> N
     assert answer.status == 412
     assert text in answer.reason
     assert api("GET", "/admin/v2/namespaces/public/ns").status == 404
+
+
+def test_the_grants_of_a_new_namespace_are_bounded_all_together(api: Ask) -> None:
+    """They are one change: 60,000 subscriptions in a body of 0.9 MB held the loop for 0.4 s."""
+    ns, third = "/admin/v2/namespaces/public/ns", NEW_GRANTS_MAX // 3
+    asked = {
+        "namespace_auth": {f"r{number}": ["produce"] for number in range(third)},
+        "subscription_auth_roles": {f"s{number}": ["r"] for number in range(third)},
+    }
+    assert api("PUT", ns, {"auth_policies": asked}).status == 204
+    assert api("DELETE", ns).status == 204
+    asked["destination_auth"] = {"persistent://public/ns/t": asked["namespace_auth"]}  # type: ignore[assignment]
+    answer = api("PUT", ns, {"auth_policies": asked})
+    assert (answer.status, f"{NEW_GRANTS_MAX} are allowed" in answer.reason) == (412, True)
+    assert api("GET", ns).status == 404
 
 
 @pytest.fixture

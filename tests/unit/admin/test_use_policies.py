@@ -55,6 +55,15 @@ def test_what_go_sends_for_no_automatic_creation(api: Ask) -> None:
     )  # fmt: skip
 
 
+def test_a_list_of_types_names_each_once_at_most(api: Ask, topic: str) -> None:
+    """Each SUBSCRIBE looks through it: 100,000 of them were a policy."""
+    ns = "/admin/v2/namespaces/public/ns"
+    for path in (f"{N}/subscriptionTypesEnabled", f"{topic}/subscriptionTypesEnabled"):
+        assert api("POST", path, ["Shared"] * 5).status == 400
+        assert api("POST", path, ["Shared", "Failover", "Exclusive", "Key_Shared"]).status == 204
+    assert api("PUT", ns, {"subscription_types_enabled": ["Shared"] * 5}).status == 400
+
+
 def test_types_of_subscriptions(api: Ask, topic: str) -> None:
     assert api("GET", f"{N}/subscriptionTypesEnabled").json() == []
     assert api("GET", f"{topic}/subscriptionTypesEnabled").status == 204

@@ -54,6 +54,30 @@ def test_one_key_is_worked_on_in_order_and_keys_are_independent() -> None:
     play(story)
 
 
+def test_a_caller_goes_on_before_those_that_waited_for_its_work() -> None:
+    """Else a client's second SUBSCRIBE joined before its first one was given up."""
+
+    async def story(work: KeyedMutex) -> None:
+        done: list[str] = []
+
+        async def first() -> None:
+            await work.run_alone("a", job([], "first"))
+            done.append("first")
+
+        async def second() -> None:
+            await work.when_idle("a")
+            done.append("second")
+
+        async def third() -> None:
+            await work.run_alone("a", job([], "third"))
+            done.append("third")
+
+        await asyncio.gather(first(), second(), third())
+        assert done == ["first", "second", "third"]
+
+    play(story)
+
+
 def test_work_goes_on_when_its_caller_is_cancelled() -> None:
     async def story(work: KeyedMutex) -> None:
         done: list[str] = []

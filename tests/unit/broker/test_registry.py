@@ -10,7 +10,13 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS, SUBSCRIPTION_REMOVED
+from headgate.base.work_units import (
+    CLIENT_CLOSED,
+    SLICE_UNITS,
+    SUBSCRIPTION_REMOVED,
+    TOPIC_DROPPED,
+    TOPIC_LOADED,
+)
 from headgate.broker.registry import TopicNotFoundError
 from headgate.flow.account.account import Cell
 from headgate.ledger import CursorState
@@ -352,6 +358,32 @@ async def test_a_topic_with_many_subscriptions_is_deleted_in_slices(world: World
     again = await broker.registry.create(topic.name)
     assert again is not topic
     assert not again.subscriptions
+
+
+@played()
+async def test_many_partitions_are_deleted_in_slices(world: World) -> None:
+    """4,096 held the loop for 0.3 s: they were loaded at once, and dropped at once."""
+    broker, count = world.broker, 20 * SLICE_UNITS // TOPIC_DROPPED
+    await create_partitioned(world, count)
+    live, begin_turn = broker.engine.by_number, broker.begin_turn
+    last, loaded_most, dropped_most = len(live), 0, 0
+
+    def begun() -> None:
+        nonlocal last, loaded_most, dropped_most
+        loaded_most = max(loaded_most, len(live) - last)
+        dropped_most = max(dropped_most, last - len(live))
+        last = len(live)
+        begin_turn()
+
+    broker.begin_turn = begun  # type: ignore[method-assign]
+    broker.work._begin_turn = begun
+    before = last
+    await broker.registry.delete(NAME, force=False)
+    begun()
+    assert last == before
+    assert 0 < loaded_most <= SLICE_UNITS // TOPIC_LOADED + 1
+    assert 0 < dropped_most <= SLICE_UNITS // TOPIC_DROPPED + 1
+    assert not broker.registry.exists(NAME)
 
 
 @played()

@@ -57,6 +57,22 @@ def test_rates_of_single_subscriptions(broker: Broker) -> None:
     assert rates == {"b": DispatchRate(2)}
 
 
+def test_a_bounded_number_of_subscriptions_has_rates(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change writes all of them."""
+    monkeypatch.setattr("headgate.metadata.policy_plans.SUBSCRIPTION_RATES_MAX", 2)
+    catalog = broker.catalog
+    broker.do(catalog.plan_create_topic(T, now_ms=1))
+    for name in ("a", "b", "a"):
+        broker.do(catalog.plan_subscription_rate(T, name, DispatchRate(1)))
+    with pytest.raises(RefusalError, match="more are not allowed") as caught:
+        catalog.plan_subscription_rate(T, "c", DispatchRate(1))
+    assert caught.value.status == 412
+    broker.do(catalog.plan_subscription_rate(T, "a", None))
+    broker.do(catalog.plan_subscription_rate(T, "c", DispatchRate(1)))
+
+
 MIB = 1 << 20
 
 

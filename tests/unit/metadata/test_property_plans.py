@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.names import NamespaceName
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.property_plans import PROPERTIES_BYTES_MAX
 from tests.unit.metadata.catalog_rig import NS, PT, Broker, T, refused
@@ -47,4 +48,17 @@ def test_what_is_refused(broker: Broker) -> None:
         broker.catalog.plan_topic_properties(T, {"b": "x" * PROPERTIES_BYTES_MAX})
     assert caught.value.status == 412
     broker.do(broker.catalog.plan_topic_properties(T, {"a": "2"}))
+    assert broker.catalog.in_flight_count == 0
+
+
+def test_a_new_namespace_or_topic_has_no_more_properties_than_others(broker: Broker) -> None:
+    catalog, many = broker.catalog, {"b": "x" * PROPERTIES_BYTES_MAX}
+    for plan in (
+        lambda: catalog.plan_create_namespace(NamespaceName("public", "new"), properties=many),
+        lambda: catalog.plan_create_topic(T, now_ms=1, properties=many),
+        lambda: catalog.plan_create_partitioned(PT, 2, now_ms=1, properties=many),
+    ):
+        with pytest.raises(RefusalError, match="65536 are allowed") as caught:
+            plan()
+        assert caught.value.status == 412
     assert broker.catalog.in_flight_count == 0

@@ -85,6 +85,18 @@ def test_namespaces_are_created_with_policies_and_deleted_when_empty(broker: Bro
         broker.catalog.plan_create_topic(topic, now_ms=1)
 
 
+def test_a_tenant_has_no_more_namespaces_than_the_setting_says(catalog: Catalog) -> None:
+    """Pulsar's text; what is planned counts, too."""
+    limit = 2
+    catalog.limit_namespaces(lambda: limit)
+    catalog.plan_create_namespace(NamespaceName("public", "second"))
+    with pytest.raises(RefusalError) as caught:
+        catalog.plan_create_namespace(NamespaceName("public", "third"))
+    assert refused(caught) == (412, "Exceed the maximum number of namespace in tenant :public")
+    limit = -1
+    catalog.plan_create_namespace(NamespaceName("public", "third"))
+
+
 MIB = 1 << 20
 
 

@@ -13,7 +13,7 @@ SYSTEM = parse_topic("persistent://public/default/system")
 
 
 def limit(broker: Broker, setting: int) -> None:
-    broker.catalog.limit_topics(lambda: setting, [SYSTEM.full])
+    broker.catalog.limit_topics(lambda policy: setting if policy is None else policy, [SYSTEM.full])
 
 
 def create(broker: Broker, *names: str) -> None:

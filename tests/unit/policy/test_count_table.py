@@ -36,3 +36,23 @@ def test_a_partition_has_the_limits_of_its_topic_and_a_system_topic_none() -> No
     partition = PARTITIONED.partition_name(1)
     assert rig.resolver.applied_count(partition, "max_producers_per_topic") == 3
     assert rig.resolver.applied_count(SYSTEM, "max_producers_per_topic") == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "setting", "found"),
+    [(7, 9, 7), (9, 7, 7), (0, 7, 7), (7, 0, 7), (7, -1, 7), (0, 0, 0)],
+)
+def test_policies_do_not_raise_the_setting_if_they_may_not(
+    policy: int, setting: int, found: int
+) -> None:
+    rig = Rig()
+    rig.settings.set("maxSubscriptionsPerTopic", str(setting))
+    rig.settings.set("maxTopicsPerNamespace", str(setting))
+    rig.make(rig.catalog.plan_topic_policies(NAME, max_subscriptions_per_topic=policy))
+    counts = rig.resolver.counts
+    assert counts.of_topic(NAME, "max_subscriptions_per_topic") == policy
+    assert counts.topics_of_namespace(policy) == policy
+    rig.settings.set("headgatePoliciesRaiseCounts", "false")
+    assert counts.of_topic(NAME, "max_subscriptions_per_topic") == found
+    assert counts.topics_of_namespace(policy) == found
+    assert counts.topics_of_namespace(None) == setting

@@ -79,6 +79,7 @@ DYNAMIC = {
     "maxConsumersPerSubscription",
     "maxConsumersPerTopic",
     "maxPendingPublishRequestsPerConnection",
+    "maxNamespacesPerTenant",
     "maxProducersPerTopic",
     "maxPublishRatePerTopicInBytes",
     "maxPublishRatePerTopicInMessages",

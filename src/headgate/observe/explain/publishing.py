@@ -64,7 +64,10 @@ class PublishingReports:
 
     def report(self, topics: Sequence[Topic]) -> Sliced[Publishing]:
         """The publishing side of a topic, given as its partitions."""
-        rates = [topic.current_rates() for topic in topics]
+        rates = []
+        for topic in topics:
+            rates.append(topic.current_rates())
+            yield
         last_ms = max((topic.publishing.last_publish_ms for topic in topics), default=0)
         waiting: list[WaitingProducer] = []
         for topic in topics:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from headgate.base.names import TopicName, parse_topic
+from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
+from headgate.broker.slices import SLICE_YIELDS
+from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.sentences.publish import NOTHING_HOLDS
 from headgate.metadata.policies import BacklogQuota, PublishRate
@@ -167,3 +172,30 @@ async def test_topics_whose_connections_are_not_read_are_listed(world: World) ->
     (held,) = (await world.observer.explain_top(10))["publishing"]
     assert (held["causes"], held["messages"]) == (["memory"], 0)
     assert "the connection of 1 producer is not read" in held["sentence"]
+
+
+@played()
+async def test_the_rates_of_many_partitions_are_asked_a_few_at_a_time(world: World) -> None:
+    """Those of 4,096 partitions held the loop for 65 ms."""
+    broker, count, asked, most = world.broker, 100, 0, 0
+    begin_turn, rates = broker.begin_turn, Topic.current_rates
+    plan = broker.catalog.plan_create_partitioned(NAME, count, now_ms=world.wall_ms())
+    await broker.writer.commit(plan)
+
+    def counted(topic: Topic) -> tuple[float, ...]:
+        nonlocal asked
+        asked += 1
+        return rates(topic)
+
+    def begun() -> None:
+        nonlocal asked, most
+        most, asked = max(most, asked), 0
+        begin_turn()
+
+    broker.begin_turn = begun  # type: ignore[method-assign]
+    broker.work._begin_turn = begun
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Topic, "current_rates", counted)
+        await side(world)
+        begun()
+    assert 0 < most <= 2 * SLICE_YIELDS * SLICE_UNITS // PIECE_UNITS < count
