@@ -75,7 +75,7 @@ def test_a_limit_has_its_headroom(
 def test_what_one_period_used_is_not_taken_for_a_mean(open_page: OpenPage) -> None:
     """A period may be full below a limit that holds nothing: no bar, and no headroom."""
     page = limits_page(open_page, limit(budgets=[budget(inWindow=100, granted=500)]))
-    expect(cell(page, "Used")).to_have_text("known from the next look on")
+    expect(cell(page, "Used")).to_have_text("not measured yet")
     expect(cell(page, "Used").locator("svg")).to_have_count(0)
     expect(cell(page, "Headroom")).to_have_text("—")
 

@@ -33,12 +33,13 @@ function Subject({ limit }) {
 }
 
 const MEAN_MS = 15_000;
+const SECONDS_MIN = 4;
 
 const keyOf = ({ limit, budget }) => `${limit.level} ${limit.subject} ${limit.broker ?? ""} ${budget.dimension}`;
 
 // How much of a limit is used in one period, as a mean: over what the page saw, or over a period that is longer. ``looks`` are
 // {atMs, values: budgets by key}, the newest last. A short period alone says little, since messages pass in groups: it may be
-// full below a limit that holds nothing. So the first look, and the first under a new limit, tell nothing. Null if it is not known.
+// full below a limit that holds nothing. So the first looks, and the first under a new limit, tell nothing. Null if it is not known.
 export function usedOf(row, looks) {
   const { limit, periodS, inWindow, granted } = row.budget;
   if (!limit || inWindow == null) return null;
@@ -50,7 +51,7 @@ export function usedOf(row, looks) {
     return before?.limit === limit && before.granted <= granted;
   });
   const seconds = first ? (looks.at(-1).atMs - first.atMs) / 1000 : 0;
-  return seconds < periodS ? null : ((granted - first.values.get(key).granted) * periodS) / seconds;
+  return seconds < Math.max(periodS, SECONDS_MIN) ? null : ((granted - first.values.get(key).granted) * periodS) / seconds;
 }
 
 // What a limit leaves: never below zero, and null where it is not known what is used.
@@ -70,7 +71,7 @@ export function useLooks(at, values) {
 }
 
 function Used({ budget, used }) {
-  if (used == null) return html`<span class="muted">${budget.limit && budget.inWindow != null ? "known from the next look on" : UNKNOWN}</span>`;
+  if (used == null) return html`<span class="muted">${budget.limit && budget.inWindow != null ? "not measured yet" : UNKNOWN}</span>`;
   return html`<${UseBar} use=${used / budget.limit} />${" "}
     <small class="muted">${amountText(used, budget)}</small>`;
 }

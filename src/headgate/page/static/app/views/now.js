@@ -153,7 +153,7 @@ function useRows(shown, at, query) {
 function Sorted({ query, order, onAsk }) {
   const [name] = SORTS[query.get("sort")] ?? SORTS.backlog;
   return html`<p class="muted">Sorted by ${name} at ${clock(order.at)} UTC${order.isOutdated ? "; the order has changed since" : ""}.${" "}
-    Rows stay where they are while the pointer or the focus is in the table, and until one has clearly overtaken another. <button type="button" class="small" onClick=${onAsk}>Sort again</button></p>`;
+    Rows stay while the pointer or the focus is in the table, and until one has clearly overtaken another. <button type="button" class="small" onClick=${onAsk}>Sort again</button></p>`;
 }
 
 export function Now({ query, everyS }) {
