@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from tests.page.conftest import OpenPage
-from tests.page.views import subscription_view
+from tests.page.views import subscription_view, topic_view
 
 USED = """async ([seconds]) => {
   const { usedOf } = await import(new URL("app/limits_table.js", document.baseURI));
@@ -63,6 +63,24 @@ def test_each_cause_of_the_legend_is_explained(open_page: OpenPage) -> None:
 
 
 def test_no_line_breaks_before_a_percent_sign(open_page: OpenPage) -> None:
-    page = open_page("now")
-    sentence = page.locator(".detail", has_text="The topic limit").first
-    assert "100\N{NO-BREAK SPACE}% of the time" in (sentence.text_content() or "")
+    unbroken = "100\N{NO-BREAK SPACE}% of the time"
+    sentence = open_page("now").locator(".detail", has_text="The topic limit").first
+    assert unbroken in (sentence.text_content() or "")
+    lead = open_page(topic_view("topic-limit")).locator(".lead")
+    assert unbroken in (lead.text_content() or "")
+
+
+def test_a_backlog_says_that_its_producers_are_held(open_page: OpenPage) -> None:
+    """A consumer that keeps pace with producers that are slowed looks well otherwise."""
+    page = open_page("now?paused=1", own_context=True)
+
+    def held(route: Route) -> None:
+        answer: dict[str, Any] = route.fetch().json()
+        topic = next(each["topic"] for each in answer["subscriptions"])
+        answer["publishing"] = [{"topic": topic, "sentence": "2 producers wait"}]
+        route.fulfill(json=answer)
+
+    page.route("**/headgate/explain?*", held)
+    page.reload()
+    expect(page.locator(".detail").first).to_contain_text("Publishing: 2 producers wait")
+    expect(page.locator(".detail", has_text="Publishing:")).to_have_count(1)

@@ -87,9 +87,14 @@ export function topicPath(name) {
   return [domain, tenant, namespace, local].map(encodeURIComponent).join("/");
 }
 
+// A sentence whose lines do not break before a percent sign.
+export function unbroken(sentence) {
+  return sentence.replace(/ %/g, "\u00a0%");
+}
+
 // A verdict's sentence without the verdict, for where that stands beside it.
 export function withoutCause(sentence) {
-  const text = sentence.replace(/^([A-Z_]+|settling): /, "").replace(/ %/g, "\u00a0%");
+  const text = unbroken(sentence.replace(/^([A-Z_]+|settling): /, ""));
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
