@@ -64,7 +64,7 @@ export function Subscription({ parts, query, everyS }) {
       <${LinkedTime} report=${answer.value} until=${query.get("until")} />
       <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)} <${Evidence} report=${report} /></p>
       <${Growth} report=${report} />
-      <${SubscriptionActions} report=${report} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
+      <${SubscriptionActions} report=${report} whole=${answer.value} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
       <${Incident} report=${answer.value} />
       <${Figures}>
         <${Figure} name="Messages" value=${count(report.backlogMessages)} note=${["not acknowledged, delivered or not", report.delayedMessages && `${count(report.delayedMessages)} not due yet`].filter(Boolean).join("; ")} />
