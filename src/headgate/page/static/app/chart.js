@@ -101,7 +101,7 @@ export function LineChart({ start, stepS, lines, causes, many = 1, inferred, mar
   const leave = () => choose(null);
   return html`<figure class="scroll chart">
     <figcaption>${when} ${said.map((each, line) => html`<span class="key ${lines[line].style ?? ""}">${each}</span>`)}
-      ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`}<span class="here">${here.join("; ")}</span></figcaption>
+      ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`}${placed.length > 0 && html`<span class="here">${here.join("; ")}</span>`}</figcaption>
     <div ref=${box} role="slider" tabindex="0" aria-label="${lines.map(({ name }) => name).join(", ") || "Changes"} over time"
       aria-valuemin="0" aria-valuemax=${steps - 1} aria-valuenow=${at} aria-valuetext=${[when, ...said, cause && causeName(cause), ...here].filter(Boolean).join("; ")}
       onKeyDown=${press} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${({ pointerType }) => pointerType === "mouse" && leave()} onBlur=${leave}>
