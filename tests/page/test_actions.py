@@ -32,6 +32,8 @@ TOPIC = f"persistent://public/default/{LIMITED.topic}"
 BASE = f"/admin/v2/persistent/public/default/{LIMITED.topic}"
 VIEW = subscription_view(LIMITED.topic, "orders")
 KEPT = "[localStorage.length, sessionStorage.length, document.cookie, location.href]"
+BELOW_ITS_FOOTER = """box => box.getBoundingClientRect().top + box.clientTop + box.clientHeight
+  - box.querySelector(".buttons").getBoundingClientRect().bottom"""
 CHANGES = ("POST", "PUT", "DELETE")
 
 
@@ -111,9 +113,12 @@ def test_a_limit_is_raised_and_the_backlog_goes(open_page: OpenPage, secured: Sc
     page = signed_in(open_page, secured)
     page.get_by_role("button", name="Dispatch limit").click()
     box = page.get_by_role("dialog")
+    # What is in force, though it is not a policy of the subscription.
+    expect(box.get_by_label("Messages per period")).to_have_value("10")
     box.get_by_label("Messages per period").fill("")
     expect(box.get_by_role("region", name="Effect")).to_contain_text("Nothing yet: enter messages")
     expect(box.get_by_role("button", name="Send this request")).to_be_disabled()
+    expect(box.get_by_role("region", name="Request")).to_have_count(0)
     box.get_by_label("Messages per period").fill("12")
     expect(box).to_contain_text("the limit lets 12 msg/s through and")
     box.get_by_label("Messages per period").fill("60")
@@ -160,6 +165,13 @@ def test_what_a_role_may_not_do_has_no_button(open_page: OpenPage, unchanged: Sc
     expect(page.locator(".actions button")).to_have_text(["Skip messages…", "Clear the backlog…"])
 
 
+def test_a_dialog_that_does_not_load_says_so(open_page: OpenPage, scene: Scene) -> None:
+    page = open_page(VIEW, own_context=True)
+    page.route("**/dialog.js", lambda route: route.abort())
+    page.get_by_role("button", name="Clear the backlog").click()
+    expect(page.get_by_role("alert")).to_contain_text("The dialog could not be loaded")
+
+
 def test_without_authentication_it_only_shows_commands(open_page: OpenPage, scene: Scene) -> None:
     page = open_page(VIEW)
     expect(page.locator(".reader")).to_have_text("read-only")
@@ -186,6 +198,7 @@ def test_each_dialog_can_be_read(
             expect(box.get_by_role("button", name="Send this request")).to_be_visible()
             page.screenshot(path=artifacts / f"action-{kind}-{number}-{size[0]}-{scheme}.png")
             assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+            assert abs(box.evaluate(BELOW_ITS_FOOTER)) < 1
             page.keyboard.press("Escape")
             expect(page.get_by_role("dialog")).to_have_count(0)
 
@@ -274,39 +287,165 @@ def test_credentials_and_names(call: Callable[..., Any]) -> None:
 
 
 TOPIC_LIMIT = "THROTTLED_TOPIC"
+UNTRIED = {"provenAckPerS": None}
 
 
-def report(verdict: str, **more: Any) -> dict[str, Any]:
+def in_force(level: str, messages: int, source: str = "topic policy") -> dict[str, Any]:
+    text = f"{messages} msg/s"
+    budget = {"dimension": "messages", "limit": messages, "periodS": 1, "text": text}
+    return {"level": level, "source": source, "budgets": [budget]}
+
+
+def report(verdict: str, published: float = 20, acked: float = 10, **more: Any) -> dict[str, Any]:
     return {
         "subscription": "s", "verdict": verdict, "backlogMessages": 1_000, "backlogBytes": 10_000,
-        "provenAckPerS": 50, "minute": {"appendedPerS": 20}, "limits": [],
+        "provenAckPerS": 50, "minute": {"appendedPerS": published, "ackedPerS": acked},
+        "limits": [], "consumers": 1,
         "limit": {"level": "topic", "text": "10 msg/s", "source": "topic policy"}, **more,
     }  # fmt: skip
+
+
+SETTING = "broker setting dispatchThrottlingRateInMsg"
+BROKER_LIMIT = {"level": "broker", "text": "24 msg/s", "source": SETTING}
 
 
 @pytest.mark.parametrize(
     ("values", "found", "sentence"),
     [
         ({"messages": "15"}, report(TOPIC_LIMIT), "grow by about 5 msg/s"),
+        ({"messages": "20"}, report(TOPIC_LIMIT), "stay about as it is"),
         ({"messages": "40"}, report(TOPIC_LIMIT), "by about 20 msg/s and be gone in 50 s"),
         ({"messages": "400", "periodS": "10"}, report(TOPIC_LIMIT), "gone in 50 s"),
         ({"bytes": "400"}, report(TOPIC_LIMIT), "gone in 50 s"),
         ({"messages": "20", "relative": "yes"}, report(TOPIC_LIMIT), "gone in 50 s"),
-        ({"change": "remove"}, report(TOPIC_LIMIT), "shrink by about 30 msg/s"),
-        ({"change": "remove"}, report(TOPIC_LIMIT, provenAckPerS=10), "still grow by about 10"),
-        ({"change": "remove"}, report(TOPIC_LIMIT, provenAckPerS=None), "had no chance to show"),
-        ({"messages": "40"}, report("CONSUMER"), "its consumers are the bottleneck"),
+        ({"messages": "10"}, report(TOPIC_LIMIT, partitions=4), "gone in 50 s"),
+        ({"change": "remove"}, report(TOPIC_LIMIT), "shown 50 msg/s and 20 msg/s come in, so the"),
+        ({"change": "remove"}, report(TOPIC_LIMIT, provenAckPerS=10), "grow by about 10"),
+        ({"change": "remove"}, report(TOPIC_LIMIT, **UNTRIED), "had no chance to show"),
+        ({"messages": "40"}, report(TOPIC_LIMIT, **UNTRIED), "50 s, if its consumers keep up"),
+        ({"messages": "40"}, report("CONSUMER"), "the consumer acknowledges 10 msg/s and 20"),
+        ({"messages": "40"}, report("BROKER"), "the broker itself is slow"),
         ({"messages": "40"}, report("NO_CONSUMER"), "no consumer is connected"),
-        ({"messages": "40"}, report("THROTTLED_BROKER"), "this one alone changes little"),
+        ({"messages": "40"}, report("THROTTLED_BROKER", acked=8, limit=BROKER_LIMIT),
+         f"the broker limit of 24 msg/s ({SETTING}) leaves it 8 msg/s and 20 msg/s come in"),
+        ({"messages": "40"}, report("THROTTLED_SUBSCRIPTION", limits=[in_force("subscription", 9)]),
+         "the subscription limit of 9 msg/s (topic policy) leaves it 9 msg/s"),
         ({"messages": "40"}, report("NONE"), "nothing holds it now"),
+        ({"messages": "15"}, report("NONE"), "the limit lets 15 msg/s through and 20 msg/s come"),
         ({"bytes": "40"}, report("NONE", backlogBytes=0), "the effect is not known"),
     ],
 )  # fmt: skip
 def test_the_effect_of_a_dispatch_limit(
     call: Callable[..., Any], values: dict[str, str], found: dict[str, Any], sentence: str
 ) -> None:
-    about = {"values": values, "reports": [found], "causes": [TOPIC_LIMIT], "isShared": True}
+    about = {"values": values, "reports": [found], "level": "topic"}
     assert sentence in call("actions/effects.js", "dispatchEffect", about)[0]
+
+
+@pytest.mark.parametrize(
+    ("total", "needs", "shares"),
+    [
+        (80, [100, 100], [40, 40]), (250, [500, 100, 10], [140, 100, 10]), (9, [], []),
+        (300, [100, 100], [100, 100]), (30, [0, 1e9], [0, 30]),
+    ],
+)  # fmt: skip
+def test_a_shared_limit_is_shared_by_need(
+    call: Callable[..., Any], total: float, needs: list[float], shares: list[float]
+) -> None:
+    assert call("actions/effects.js", "fairShares", total, needs) == shares
+
+
+def two(**search: Any) -> list[dict[str, Any]]:
+    """Two subscriptions of one topic, both held by its limit of 80/s."""
+    reports = report(TOPIC_LIMIT, 100, 40, subscription="reports", **UNTRIED)
+    return [reports, {**reports, "subscription": "search", **search}]
+
+
+@pytest.mark.parametrize(
+    ("limit", "others", "ends"),
+    [
+        ("80", {}, ["grow by about 60 msg/s", "grow by about 60 msg/s"]),
+        ("250", {}, ["shrink by about 25 msg/s and be gone in 40 s"] * 2),
+        # The consumer that takes 30/s leaves the rest to the other.
+        ("250", {"verdict": "CONSUMER", "minute": {"appendedPerS": 100, "ackedPerS": 30}},
+         ["shrink by about 120 msg/s", "acknowledges 30 msg/s and 100 msg/s come in"]),
+        ("250", {"limits": [in_force("subscription", 50)]},
+         ["its share of this limit is 200 msg/s", "grow by about 50 msg/s"]),
+        # Without a backlog it needs what is published; without a consumer nothing.
+        ("250", {"verdict": "NONE"}, ["shrink by about 50 msg/s", "nothing holds it now"]),
+        ("250", {"verdict": "NO_CONSUMER"}, ["shrink by about 150 msg/s", "no consumer"]),
+        ("50", {"relative": "yes"}, ["shrink by about 25 msg/s"] * 2),
+    ],
+)  # fmt: skip
+def test_the_effect_of_a_limit_that_subscriptions_share(
+    call: Callable[..., Any], limit: str, others: dict[str, Any], ends: list[str]
+) -> None:
+    about = {
+        "values": {"messages": limit, "relative": others.get("relative")}, "reports": two(**others),
+        "level": "topic", "limits": [in_force("topic", 80)],
+    }  # fmt: skip
+    said = call("actions/effects.js", "dispatchEffect", about)
+    assert [end in each for end, each in zip(ends, said, strict=False)] == [True, True], said
+
+
+def test_the_effect_of_a_limit_of_each_subscription(call: Callable[..., Any]) -> None:
+    slow = report("CONSUMER", 600, 402, provenAckPerS=402, limits=[in_force("subscription", 500)])
+    about = {"values": {"messages": "500"}, "reports": [slow], "level": "subscription"}
+    (said,) = call("actions/effects.js", "dispatchEffect", about)
+    assert said == (
+        "s: the consumer acknowledges 402 msg/s and 600 msg/s come in, so the backlog would grow by"
+        " about 198 msg/s."
+    )
+    four = {**about, "reports": [{**slow, "partitions": 4}]}
+    last = call("actions/effects.js", "dispatchEffect", four)[-1]
+    assert last.startswith("Each of 4 partitions has this limit for itself")
+    # The topic's limit holds both, so a higher one of each changes nothing.
+    about |= {"reports": two(), "limits": [in_force("topic", 80)], "only": "search"}
+    (said,) = call("actions/effects.js", "dispatchEffect", about)
+    assert said.startswith("search: the topic limit of 80 msg/s (topic policy) leaves it 40 msg/s")
+    about["values"] = {"messages": "10"}
+    (said,) = call("actions/effects.js", "dispatchEffect", about)
+    assert said.startswith("search: the limit lets 10 msg/s through and 100 msg/s come in")
+
+
+def test_another_limit_that_binds_is_said_before_a_number_is(call: Callable[..., Any]) -> None:
+    held = report("THROTTLED_BROKER", limit=BROKER_LIMIT)
+    found = call("actions/effects.js", "boundElsewhere", {"reports": [held], "level": "topic"})
+    assert found == {
+        "sentence": f"The broker limit of 24 msg/s ({SETTING}) holds s, so this limit alone changes"
+        " little.",
+        "setting": "dispatchThrottlingRateInMsg",
+    }
+    about = {"reports": two(), "level": "subscription"}
+    found = call("actions/effects.js", "boundElsewhere", about)
+    assert (found["sentence"][:25], found.get("setting")) == ("The topic limit of 10 msg", None)
+    assert call("actions/effects.js", "boundElsewhere", {**about, "level": "topic"}) is None
+
+
+@pytest.mark.parametrize(
+    ("cause", "values", "end"),
+    [
+        ("adaptive", {"messages": "200"}, "This limit changes nothing as long as that holds them."),
+        ("adaptive", {"messages": "50"}, "Only 50 msg/s would be let through."),
+        ("adaptive", {"change": "remove"}, "What holds them stays."),
+        ("topic_rate", {"messages": "200"}, "Up to 200 msg/s would be let through."),
+        ("topic_rate", {"change": "remove"}, "Without this limit they may send more, unless"),
+    ],
+)
+def test_the_effect_of_a_publish_limit_on_producers_that_are_held(
+    call: Callable[..., Any], cause: str, values: dict[str, str], end: str
+) -> None:
+    parked = {"cause": cause, "producers": 1, "minuteS": 60, "limit": {"text": "23,000 B/s"}}
+    publishing = {"messagesPerS": 101, "bytesPerS": 23_000, "parked": [parked]}
+    about = {"values": values, "publishing": publishing}
+    (said,) = call("actions/effects.js", "publishEffect", about)
+    assert said.startswith(end)
+    assert call("actions/effects.js", "heldProducers", publishing)["sentence"] == (
+        "Producers send 101 msg/s and 23,000 B/s now and are held"
+        f" ({cause.replace('_', ' ')}, 23,000 B/s): what they would send is not known."
+    )
+    parked["minuteS"] = 1
+    assert call("actions/effects.js", "heldProducers", publishing) is None
 
 
 def test_the_effects_of_other_actions(call: Callable[..., Any]) -> None:

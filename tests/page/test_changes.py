@@ -14,6 +14,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.page.conftest import OpenPage
 from tests.page.views import subscription_view, topic_view
 
+PLACE = re.compile("(before|as) the backlog began")
 LIMITED = "the dispatch limit of the topic was set to 15 msg/s"
 
 
@@ -31,8 +32,9 @@ def test_the_change_before_the_growth_is_pointed_out(open_page: OpenPage) -> Non
         re.compile(f"^The backlog began at .* {LIMITED}")
     )
     row = changed(page).filter(has_text=LIMITED)
-    expect(row).to_contain_text("before the backlog began")
-    assert page.get_by_text("before the backlog began").count() == 1
+    # It came in the second in which the backlog began, or within the round of the history after it.
+    expect(row).to_contain_text(PLACE)
+    assert page.get_by_text(PLACE).count() == 1
     expect(page.locator(".chart .mark.before")).to_have_count(1)
     expect(page.locator(".chart .mark")).to_have_count(changed(page).count())
 

@@ -85,6 +85,20 @@ def test_arrow_keys_tell_the_values_of_a_minute(open_page: OpenPage) -> None:
     expect(page.locator(".chart .cursor")).to_have_count(0)
 
 
+def test_the_backlog_of_now_stands_at_the_end_of_the_hour(open_page: OpenPage) -> None:
+    """A step has the backlog of its end: in its middle, the line would be early by half a step."""
+    page = open_page(f"{subscription_view('slow-consumer', 'orders')}?paused=1")
+    right = "all => Math.max(...all.map((each) => each.getBBox().x + each.getBBox().width))"
+    page.locator(".chart .line").first.wait_for(state="attached")
+    end = page.eval_on_selector_all(".chart path.rule", right)
+    assert page.eval_on_selector_all(".chart path.line", right) == pytest.approx(end, abs=1.5)
+    said = page.locator(".chart figcaption").inner_text()
+    step = re.search(r"(\d\d):(\d\d):(\d\d) to (\d\d):(\d\d):(\d\d) UTC", said)
+    assert step is not None
+    hours, minutes, seconds = (int(step[at + 3]) - int(step[at]) for at in (1, 2, 3))
+    assert (3_600 * hours + 60 * minutes + seconds) % 86_400 == 60
+
+
 def test_a_pointer_tells_what_changed_at_a_minute(open_page: OpenPage) -> None:
     page = open_page(f"{topic_view('topic-limit')}?paused=1")
     said = page.locator(".chart figcaption")

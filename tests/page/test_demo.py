@@ -16,7 +16,7 @@ from tests.page.scene import Scene
 from tests.page.test_each_view import CAUSES
 from tests.page.views import subscription_view, topic_view
 
-NAMES = CAUSES | {"THROTTLED_BROKER": "Broker limit", "NONE": "No backlog"}
+NAMES = CAUSES | {"THROTTLED_BROKER": "Broker limit", "NONE": "Keeps up"}
 
 
 @pytest.fixture(scope="module", params=clusters(SCENES))

@@ -73,8 +73,17 @@ def test_a_limit_has_its_headroom(
 
 
 def test_what_one_period_used_is_not_taken_for_a_mean(open_page: OpenPage) -> None:
-    page = limits_page(open_page, limit(budgets=[budget(granted=500)]))
-    expect(cell(page, "Used")).to_have_text("30 % 30 msg/s, this period alone")
+    """A period may be full below a limit that holds nothing: no bar, and no headroom."""
+    page = limits_page(open_page, limit(budgets=[budget(inWindow=100, granted=500)]))
+    expect(cell(page, "Used")).to_have_text("not measured yet")
+    expect(cell(page, "Used").locator("svg")).to_have_count(0)
+    expect(cell(page, "Headroom")).to_have_text("—")
+
+
+def test_what_a_long_period_used_is_a_mean(open_page: OpenPage) -> None:
+    page = limits_page(open_page, limit(budgets=[budget(granted=500, periodS=60.0)]))
+    expect(cell(page, "Used")).to_have_text("30 % 30 msg per 1 min")
+    expect(cell(page, "Headroom")).to_have_text("70 msg per 1 min")
 
 
 def test_a_limit_names_those_that_wait(open_page: OpenPage) -> None:
@@ -111,7 +120,7 @@ def test_a_name_that_the_reader_may_not_see_is_no_link(open_page: OpenPage) -> N
     [
         (limit(), "none"),
         (limit(waiters=None), "—"),
-        (limit("subscription", subject=f"{TOPIC} / s", waiters=1), "it waits"),
+        (limit("subscription", subject=f"{TOPIC} / s", waiters=1), "this subscription"),
         (limit("publish_topic", waiters=1), "1 producer"),
         (limit("publish_broker", waiters=12), "12 producers"),
         # An agent may know how many, and not who.

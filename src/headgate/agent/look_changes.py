@@ -113,12 +113,12 @@ class LookChanges:
         """Two looks at one topic that follow each other."""
         gap_ns = after.at_ns - before.at_ns + (SURVEY_AGE_NS if before.is_survey else 0)
         known = {each.name: each for each in before.subscriptions}
-        for kind, subscription, clause in (
+        for kind, subscription, clause, relieves in (
             *_topic_clauses(before, after),
             *_subscription_clauses(known, after.subscriptions),
         ):
             level = "subscription" if subscription else "topic"
-            self._add(after.topic, after.at_ns, gap_ns, kind, level, clause, subscription)
+            self._add(after.topic, after.at_ns, gap_ns, kind, level, clause, subscription, relieves)
 
     def note_limits(self, before: LimitsLook, after: LimitsLook) -> None:
         """The limits of a topic were read twice. Where not the same could be read, they cannot be
@@ -152,10 +152,14 @@ class LookChanges:
         level: str,
         clause: str,
         subscription: str,
+        relieves: bool = False,
     ) -> None:
         text = f"{clause}, within {time_text(gap_ns / NS_PER_S)} before this look"
         name = subscription[:SUBSCRIPTION_MAX]
-        change = LookChange(at_ns // NS_PER_MS, kind, level, text, name, gap_ms=gap_ns // NS_PER_MS)
+        change = LookChange(
+            at_ns // NS_PER_MS, kind, level, text, name,
+            relieves=relieves, gap_ms=gap_ns // NS_PER_MS,
+        )  # fmt: skip
         self.log.add(topic, change)
 
     def of_topic(self, topics: Sequence[InferredTopic], instant: Instant) -> TopicLookChanges:
@@ -175,23 +179,24 @@ class LookChanges:
         )
 
 
-def _topic_clauses(before: TopicLook, after: TopicLook) -> Iterator[tuple[str, str, str]]:
+def _topic_clauses(before: TopicLook, after: TopicLook) -> Iterator[tuple[str, str, str, bool]]:
     if before.owner and after.owner and before.owner != after.owner:
         owners = (
             f"{printable(after.owner[:NAME_MAX])} instead of {printable(before.owner[:NAME_MAX])}"
         )
-        yield TOPIC, "", f"another broker loaded the topic: {owners}"
+        yield TOPIC, "", f"another broker loaded the topic: {owners}", False
     elif (
         before.published is not None
         and after.published is not None
         and after.published < before.published
     ):
-        yield TOPIC, "", "the topic was unloaded and loaded again"
+        yield TOPIC, "", "the topic was unloaded and loaded again", False
 
 
 def _subscription_clauses(
     before: dict[str, SubscriptionLook], after: Iterable[SubscriptionLook]
-) -> Iterator[tuple[str, str, str]]:
+) -> Iterator[tuple[str, str, str, bool]]:
+    """Kind, subscription, clause, and whether it can only make a backlog smaller."""
     left = dict(before)
     for look in after:
         old = left.pop(look.name, None)
@@ -199,13 +204,15 @@ def _subscription_clauses(
             continue
         shown = printable(look.name[:SUBSCRIPTION_MAX])
         if old is None:
-            yield SUBSCRIPTION, look.name, f"subscription {shown} was created"
+            yield SUBSCRIPTION, look.name, f"subscription {shown} was created", False
         elif not _are_same(old.consumers, look.consumers):
-            yield CONSUMERS, look.name, _consumers_clause(shown, old.consumers, look.consumers)
+            clause = _consumers_clause(shown, old.consumers, look.consumers)
+            have_only_come = {*map(_key, old.consumers)} <= {*map(_key, look.consumers)}
+            yield CONSUMERS, look.name, clause, have_only_come
     for name, old in left.items():
         if old.is_durable:
             shown = printable(name[:SUBSCRIPTION_MAX])
-            yield SUBSCRIPTION, name, f"subscription {shown} was deleted"
+            yield SUBSCRIPTION, name, f"subscription {shown} was deleted", False
 
 
 def _key(consumer: ConsumerLook) -> tuple[str, str, str]:

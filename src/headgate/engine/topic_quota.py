@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from headgate.base.names import TopicName
+from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S
 from headgate.engine.cursor_order import SCANNED_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
@@ -36,6 +37,7 @@ from headgate.flow.quota.backlog_quota import (
     QuotaPolicy,
     Quotas,
     QuotaType,
+    SlowedBy,
     age_exceeded,
     age_ms,
     age_released,
@@ -304,13 +306,16 @@ class TopicQuota:
                 self._approaches[kind] = None
             return
         now_ns = self.topic.engine.now_ns
+        # Who publishes slower does not make the oldest message younger.
+        is_size = kind is QuotaType.SIZE
+        slowed_by = _slowed_by(self.topic.publishing) if is_size else SlowedBy.NOTHING
         if self._approaches is None:
             self._approaches = [None, None]
         approach = self._approaches[kind]
         if approach is None:
             self._approaches[kind] = Approach(level, now_ns)
         else:
-            approach.observe(level, now_ns)
+            approach.observe(level, now_ns, slowed_by)
 
     # -- the law ---------------------------------------------------------------------------
 
@@ -572,3 +577,15 @@ def _done_bytes(subscription: QuotaSubscription) -> int:
 
 def _mark_delete(subscription: QuotaSubscription) -> int:
     return subscription.acks.mark_delete
+
+
+def _slowed_by(publishing: TopicPublishing) -> SlowedBy:
+    """What slows the producers of a topic now, other than its quota."""
+    if publishing.adaptive_limit is not None:
+        return SlowedBy.CONTROLLER
+    parking = publishing.parking
+    if parking is None:
+        return SlowedBy.NOTHING
+    limits = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE)
+    is_limited = any(parking.since_ns(cause) is not None for cause in limits)
+    return SlowedBy.LIMIT if is_limited else SlowedBy.NOTHING

@@ -12,7 +12,12 @@ from msgspec import Struct
 from headgate.base.instants import iso_time
 from headgate.base.units import MS_PER_S, NS_PER_MINUTE, NS_PER_MS, S_PER_MINUTE
 from headgate.explain.points import Point
-from headgate.flow.sentences.changes import by_role, growth_sentence, messages_clause
+from headgate.flow.sentences.changes import (
+    by_role,
+    growth_sentence,
+    messages_clause,
+    older_sentence,
+)
 
 POLICY: Final = "policy"
 SETTING: Final = "setting"
@@ -34,8 +39,8 @@ SOUGHT_S: Final = 10 * S_PER_MINUTE
 """A change so long before a backlog grew may have been the reason."""
 
 LATE_MS: Final = 3 * MS_PER_S
-"""The history notes a growth up to a round late, and the begin is the last instant without one: a
-change may seem to come after the growth that it causes."""
+"""The begin is the last instant at which there was no backlog, and the history looks once in a
+round: the change that makes the backlog grow may come so long after that instant."""
 
 APART_NS: Final = 5 * NS_PER_MINUTE
 """Messages that are taken again after so long a pause are another change."""
@@ -81,6 +86,11 @@ class Change(Protocol):
     def role(self) -> str:
         """Who made it; empty if that is not known."""
 
+    @property
+    def relieves(self) -> bool:
+        """Whether it can only make a backlog smaller: consumers that came, or producers that
+        left."""
+
     def clause(self, *, with_values: bool = True) -> str:
         """What it is, as a clause without the role. Without values it says that a policy or setting
         was changed, and not to what."""
@@ -98,6 +108,8 @@ class PlainChange:
     role: str = ""
     text_without_values: str = ""
     """For readers who may not see the values in ``text``; empty if everybody may."""
+    relieves: bool = False
+    """Whether it can only make a backlog smaller."""
 
     def clause(self, *, with_values: bool = True) -> str:
         """What it is, as a clause without the role."""
@@ -142,7 +154,8 @@ class BeforeGrowth(Struct, frozen=True, kw_only=True, rename="camel"):
     growing_since: str
     changed_at: str | None
     """When the newest change before that was made, of those that fit the verdict if there are any;
-    null if none is known in the ten minutes before."""
+    up to three seconds after it: in that time the backlog was noticed. Null if none that may be the
+    reason is known in the ten minutes before, or the backlog is older than the broker's start."""
     kind: str | None
     sentence: str
 
@@ -183,13 +196,26 @@ def before_growth(
     complete_since_ms: int,
     roles_of: Collection[str],
     late_ms: int = LATE_MS,
+    started_ms: int | None = None,
 ) -> BeforeGrowth | None:
     """The change that came before the backlog of a subscription grew, which began at ``began_ms``.
     Its role and values are named if it was made at one of the levels ``roles_of``. A change up to
-    ``late_ms`` after the begin may have come before it.
+    ``late_ms`` after the begin may be the reason, too; a start of the broker is not. What can only
+    make a backlog smaller is no reason.
 
-    None if it began before all changes are known, so that the one before it may be missing.
+    A backlog that began before ``started_ms``, a start of the broker in the known time, is older
+    than what is known of changes. None if it began before all changes are known for another reason,
+    so that the one before it may be missing.
     """
+    growing_since = iso_time(began_ms)
+    if started_ms is not None and began_ms < started_ms:
+        started = iso_time(started_ms)
+        is_same_day = growing_since[:10] == started[:10]
+        since = _clock(growing_since) if is_same_day else growing_since[:19].replace("T", " ")
+        sentence = older_sentence(since, _clock(started))
+        return BeforeGrowth(
+            growing_since=growing_since, changed_at=None, kind=None, sentence=sentence
+        )
     if began_ms + late_ms < complete_since_ms:
         return None
     since_ms = began_ms - SOUGHT_S * MS_PER_S
@@ -197,8 +223,9 @@ def before_growth(
         each
         for each in changes
         if each.kind in _REASONS
+        and not each.relieves
         and each.subscription in ("", subscription)
-        and since_ms <= each.at_ms <= began_ms + late_ms
+        and since_ms <= each.at_ms <= began_ms + (0 if each.kind == BROKER else late_ms)
     ]
     first = _MOST_LIKELY.get(verdict, ())
     fitting = [each for each in found if each.kind in first]
@@ -208,10 +235,10 @@ def before_growth(
         clause = _clause_of(newest, roles_of)
     at = "" if newest is None else iso_time(newest.at_ms)
     return BeforeGrowth(
-        growing_since=iso_time(began_ms),
+        growing_since=growing_since,
         changed_at=at or None,
         kind=None if newest is None else newest.kind,
-        sentence=growth_sentence(_clock(iso_time(began_ms)), clause, _clock(at), SOUGHT_S),
+        sentence=growth_sentence(_clock(growing_since), clause, _clock(at), SOUGHT_S),
     )
 
 

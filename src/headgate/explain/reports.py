@@ -463,7 +463,8 @@ class FillingReport(Struct, frozen=True, kw_only=True, rename="camel"):
     filling: str
     """``filling`` (the disk is full at a known time), ``steady`` (as much is freed as is written),
     ``not_filling`` (it does not grow, or is not full within a week), ``full`` (messages wait now)
-    or ``unknown`` (the growth was not measured for two minutes)."""
+    or ``unknown`` (the growth was not measured for two minutes, or for twelve
+    while it is not steady)."""
     full_in_s: float | None
     """Seconds until published messages wait for room; 0 while they do; null without a forecast."""
     full_at: str | None

@@ -111,8 +111,8 @@ class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
     exceeded: bool
     """Whether the quota stops producers now."""
     seconds_to_breach: float | None
-    """At the smoothed present rate of growth; null while the backlog does not approach the
-    limit."""
+    """At the smoothed present rate of growth; null while the backlog does not approach the limit,
+    or adaptive throttling or a publish limit holds a size at its level."""
     seconds_to_breach_earliest: float | None = None
     """At the fastest of the paces of now, of the last minutes and of the last hour, and a margin
     for how much they change; null as ``secondsToBreach``, in the first minute, and while the limit

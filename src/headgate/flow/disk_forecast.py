@@ -17,6 +17,10 @@ than all before in the hour, by more than an eighth of the amplitude, the growth
 highest sample between 20 and 40 minutes ago. If it is not, there is no forecast: the disk was as
 full already. Once there is a forecast, any new highest sample in the last twenty minutes keeps it,
 so that it does not come and go at the edge.
+
+A start that writes files looks like growth. Until the first two minutes are no longer in the window
+of ten, growth counts only if both halves of the known time show it, the slower at least half as
+fast as the other, or if the disk would be full before that.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ PEAKS_NS: Final = 20 * S_PER_MINUTE * NS_PER_S
 LONG_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
 SPAN_NS_MIN: Final = 2 * S_PER_MINUTE * NS_PER_S
 """The shortest time from which there is a forecast."""
+STEADY_SHARE: Final = 0.5
+"""Growth is steady if one half of the time has at least this part of the speed of the other."""
 FULL_IN_S_MAX: Final = 7.0 * S_PER_DAY
 """Nothing is forecast beyond; an existing forecast stays up to twice that."""
 SOON_S: Final = 4.0 * 60 * S_PER_MINUTE
@@ -110,7 +116,8 @@ class DiskForecast:
     filling: Filling = Filling.UNKNOWN
     at_ns: int = 0
     known_in_s: float | None = None
-    """While unknown: the time after which it is known; None without a sample."""
+    """While unknown: the time after which it is known at the latest, or steady growth may be; None
+    without a sample."""
     full_in_s: float | None = None
     """Seconds from ``at_ns`` until SENDs wait; None without a forecast."""
     growth: Growth | None = None
@@ -149,6 +156,9 @@ def disk_forecast(samples: Sequence[DiskSample], previous: DiskForecast) -> Disk
         is_growing, growth = slow is not None, slow or growth
     if is_growing:
         full_in_s = max(last.room_bytes, 0) / growth.total_per_s
+        unseen_s = (SPAN_NS_MIN + SHORT_NS - span_ns) / NS_PER_S
+        if 0 < unseen_s < full_in_s and not _is_steady(samples):
+            return DiskForecast(at_ns=last.at_ns, known_in_s=unseen_s)
         if full_in_s <= FULL_IN_S_MAX * (2 if was_filling else 1):
             return DiskForecast(
                 Filling.FILLING, last.at_ns, None, full_in_s, growth, amplitude_bytes
@@ -156,6 +166,19 @@ def disk_forecast(samples: Sequence[DiskSample], previous: DiskForecast) -> Disk
     is_sawtooth = not is_growing and amplitude_bytes > 0 and _swing(samples) > amplitude_bytes // 2
     filling = Filling.STEADY if is_sawtooth else Filling.NOT_FILLING
     return DiskForecast(filling, last.at_ns, growth=growth, amplitude_bytes=amplitude_bytes)
+
+
+def _is_steady(samples: Sequence[DiskSample]) -> bool:
+    """Whether the used bytes grow in both halves of the samples' time, about as fast."""
+    first, last = samples[0], samples[-1]
+    middle = _since(samples, (first.at_ns + last.at_ns) // 2)
+    if middle is first:
+        return True  # the file system did not answer meanwhile
+    speeds = [
+        (end.used_bytes - begin.used_bytes) / (end.at_ns - begin.at_ns)
+        for begin, end in ((first, middle), (middle, last))
+    ]
+    return 0 < STEADY_SHARE * max(speeds) <= min(speeds)
 
 
 def repeated_fall(amounts: Sequence[int]) -> int:

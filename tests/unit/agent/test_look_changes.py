@@ -64,6 +64,18 @@ def test_consumers_that_came_or_left(before: Any, after: Any, clause: str | None
     assert clauses(history) == ([] if clause is None else [clause])
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "relieves"),
+    [((A,), (A, B), True), ((A, B), (A,), False), ((A,), (B,), False), ((A, B), (B, C), False)],
+)
+def test_consumers_that_only_came_relieve_a_backlog(
+    before: Any, after: Any, relieves: bool
+) -> None:
+    history = seen([subscription(*before)], [subscription(*after)])
+    (change,) = history.changes.log.since(TOPIC, 0)
+    assert change.relieves is relieves
+
+
 def test_a_change_has_the_time_of_the_look_that_showed_it_and_how_long_that_was_not_known() -> None:
     history = seen([subscription(A)], [subscription()])
     (change,) = history.topic(TOPIC, instant(60), with_timeline=True)["changes"]["changes"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.errors import StorageError
-from headgate.base.units import MS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.quota_check import is_consistent
 from headgate.engine.topic_quota import INDEXED_IN_STEP
 from headgate.engine.types import SubscriptionType
+from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
 from tests.unit.engine.quota_rig import EVICT, HOLD, REFUSE, QuotaRig, size_quota, time_quota
 
@@ -386,6 +387,23 @@ def test_how_long_until_it_breaks() -> None:
     rig.publish(90, body=TEN)
     rig.engine.quotas.sample(1)
     assert quota.seconds_to_breach(QuotaType.SIZE) == 0.0
+
+
+def test_a_size_that_adaptive_throttling_holds_has_no_forecast_before_it_is_known_to_rise() -> None:
+    rig = QuotaRig(Quotas(size_quota(10_000).size, time_quota(300 * MS_PER_S).time))
+    rig.subscribe()
+    quota = rig.topic.quota
+    assert quota is not None
+    rig.topic.publishing.adaptive_limit = RateLimit(1_000, None, NS_PER_S)
+    rig.publish(20, body=TEN)
+    told = {}
+    for second in range(130):
+        rig.advance(1_000)
+        rig.publish(1, body=TEN)
+        rig.engine.quotas.sample(1)
+        told[second] = [quota.seconds_to_breach(kind) is not None for kind in QuotaType]
+    assert told[30] == [False, True]
+    assert told[129] == [True, True]
 
 
 def test_between_which_times_it_may_break() -> None:

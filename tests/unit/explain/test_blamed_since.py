@@ -16,12 +16,12 @@ def test_a_limit_holds_since_it_is_what_it_is() -> None:
     broker.limit_topic(topic, 20)
     broker.client(subscription, FAST)
     broker.run(25)
-    assert "of 20 msg/s (topic policy) held this subscription for 24 s" in (
+    assert "of 20 msg/s (topic policy) held this subscription for the last 24 s" in (
         judge(broker, subscription).sentence
     )
     broker.limit_topic(topic, 101)
     broker.run(7)
-    assert "of 101 msg/s (topic policy) held this subscription for 6 s" in (
+    assert "of 101 msg/s (topic policy) held this subscription for the last 6 s" in (
         judge(broker, subscription).sentence
     )
     # Another level's limit, which holds nobody, changes nothing of that.
@@ -29,7 +29,7 @@ def test_a_limit_holds_since_it_is_what_it_is() -> None:
     broker.run(7)
     found = judge(broker, subscription)
     assert found.diagnosis.window.length_ns < 8 * S
-    assert "of 101 msg/s (topic policy) held this subscription for 13 s" in found.sentence
+    assert "of 101 msg/s (topic policy) held this subscription for the last 13 s" in found.sentence
     # The backlog is older.
     assert broker.engine.now_ns - (found.diagnosis.backlog_since_ns or 0) > 36 * S
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from headgate.explain.changes import (
+    BROKER,
     CONSUMERS,
     LEVELS,
     MESSAGES,
@@ -40,6 +41,7 @@ def found(
     verdict: str = "THROTTLED_TOPIC",
     complete_since_ms: int = 0,
     roles_of: Collection[str] = LEVELS,
+    started_ms: int | None = None,
 ) -> BeforeGrowth | None:
     return before_growth(
         changes,
@@ -48,6 +50,7 @@ def found(
         began_ms=BEGAN_MS,
         complete_since_ms=complete_since_ms,
         roles_of=roles_of,
+        started_ms=started_ms,
     )
 
 
@@ -88,7 +91,8 @@ def test_what_does_not_come_before_is_left_out() -> None:
         assert told is not None
         assert (told.kind, told.changed_at) == (None, None)
         assert told.sentence == (
-            "The backlog began at 12:24:25 UTC; no change is known in the 10 minutes before"
+            "The backlog began at 12:24:25 UTC; no change that explains it is known in the 10"
+            " minutes before"
         )
     # A round of the history takes a second, and a growth is noted by the round after.
     assert (found(replace(LIMIT, at_ms=BEGAN_MS + 2_000)) or told).kind == POLICY
@@ -97,6 +101,47 @@ def test_what_does_not_come_before_is_left_out() -> None:
 def test_a_growth_that_is_older_than_what_is_known_has_none() -> None:
     assert found(LIMIT, complete_since_ms=BEGAN_MS + 60_000) is None
     assert found(LIMIT, complete_since_ms=BEGAN_MS + 1_000) is not None
+
+
+def test_a_backlog_that_is_older_than_the_start_of_the_broker_is_said_to_be() -> None:
+    start = PlainChange(BEGAN_MS + 2_500, BROKER, "broker", "the broker was started")
+    told = found(LIMIT, start, started_ms=start.at_ms, complete_since_ms=start.at_ms)
+    assert told is not None
+    assert (told.kind, told.changed_at) == (None, None)
+    assert told.sentence == (
+        "The backlog began at 12:24:25 UTC; it is older than this start of the broker (12:24:27), "
+        "and earlier changes are not known"
+    )
+    # However old it is.
+    much_later_ms = BEGAN_MS + 3_000_000
+    older = found(start, started_ms=much_later_ms, complete_since_ms=much_later_ms)
+    assert "older than this start of the broker (13:14:25)" in (older or told).sentence
+    next_day_ms = BEGAN_MS + 86_400_000
+    older = found(start, started_ms=next_day_ms, complete_since_ms=next_day_ms)
+    assert "began at 2026-11-28 12:24:25 UTC; it is older" in (older or told).sentence
+    before = replace(start, at_ms=BEGAN_MS - 1)
+    told = found(before, started_ms=before.at_ms, complete_since_ms=before.at_ms)
+    assert (told and told.kind) == BROKER
+
+
+def test_a_start_after_the_begin_is_never_the_reason() -> None:
+    start = PlainChange(BEGAN_MS + 1, BROKER, "broker", "the broker was started")
+    told = found(start)
+    assert told is not None
+    assert told.kind is None
+
+
+def test_what_can_only_make_a_backlog_smaller_is_no_reason() -> None:
+    arrived = change(CONSUMERS, 0, "a consumer of billing connected (w1)", "billing")
+    arrived = replace(arrived, relieves=True)
+    for verdict in ("CONSUMER", "NO_CONSUMER", "THROTTLED_TOPIC", "BROKER"):
+        told = found(LIMIT, CAME, arrived, verdict=verdict)
+        assert told is not None
+        assert told.kind in (POLICY, PRODUCERS)
+    told = found(arrived)
+    assert told is not None
+    assert told.changed_at is None
+    assert "no change that explains it is known" in told.sentence
 
 
 def test_a_role_is_named_only_to_who_may_see_it() -> None:

@@ -77,6 +77,22 @@ def test_it_is_known_after_two_minutes() -> None:
     assert said[12].filling is Filling.FILLING
 
 
+def test_files_that_a_start_writes_are_no_growth() -> None:
+    """500 MB in the first 40 s, and little after that: of two minutes it would be 4 MB/s."""
+    said = forecasts(lambda at_s: 10_000 * MB + 12.5 * MB * min(at_s, 40) + 1_000 * at_s, 900)
+    assert all(one.full_in_s is None for one in said)
+    assert {one.filling for one in said[12:13]} == {Filling.UNKNOWN}
+    assert {one.filling for one in said[72:]} == {Filling.NOT_FILLING}
+    assert [one.known_in_s for one in (said[12], said[63])] == [600, 90]
+
+
+def test_growth_that_fills_the_disk_at_once_is_told_though_it_is_not_steady() -> None:
+    said = forecasts(lambda at_s: 100 * MB + 4 * MB * at_s**2, 200)
+    assert said[12].filling is Filling.FILLING
+    later = forecasts(lambda at_s: 100 * MB + 0.01 * MB * at_s**2, 200)
+    assert later[12].filling is Filling.UNKNOWN
+
+
 def test_the_instant_stays_while_the_growth_does() -> None:
     said = forecasts(lambda at_s: 20 * MB * at_s, 9_000)
     instants = [one.at_ns / NS_PER_S + one.full_in_s for one in said if one.full_in_s is not None]

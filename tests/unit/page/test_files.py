@@ -19,6 +19,9 @@ from headgate.page.files import (
 
 SIZE_BYTES_MAX = 60 * 1024
 """Of all files that a browser loads, compressed."""
+DIALOG = "app/actions/dialog.js"
+DIALOG_BYTES_MAX = 3 * 1024
+"""Of what is loaded when a reader opens the dialog of an action."""
 IMPORTED = re.compile(r"""(?:from|import)\s+["'](\.[^"']+)["']""")
 LATER = re.compile(r"""(?:(?:from|import)\s+|import\()["'](\.[^"']+)["']""")
 """Also modules that are loaded only if the server can fill their views."""
@@ -39,6 +42,10 @@ def test_what_a_browser_loads_is_small() -> None:
         loaded = first | loaded_by([f"app/views/{name}.js" for name in views])
         assert first < loaded
         assert sum(len(files[name].compressed) for name in loaded) < SIZE_BYTES_MAX
+    whole = first | loaded_by(["app/views/live.js"])
+    opened = loaded_by([DIALOG]) - whole
+    assert DIALOG in opened
+    assert sum(len(files[name].compressed) for name in opened) < DIALOG_BYTES_MAX
     later = set(LATER.findall(files["app/views/index.js"].body.decode()))
     assert later == {f"./{name}.js" for views in SERVERS.values() for name in views}
     assert all(gzip.decompress(file.compressed) == file.body for file in files.values())

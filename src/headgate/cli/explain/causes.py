@@ -14,7 +14,7 @@ CAUSES: Final = {
     "THROTTLED_TOPIC": ("Topic limit", THROTTLED_COLOR, "T"),
     "THROTTLED_BROKER": ("Broker limit", THROTTLED_COLOR, "B"),
     "BROKER": ("Broker", "magenta", "b"),
-    "NONE": ("No backlog", "green", "."),
+    "NONE": ("Keeps up", "green", "."),
     "SETTLING": ("Settling", "bright_black", "?"),
 }
 """By verdict: its name, its colour, and the letter that stands for it where there is no colour.

@@ -54,6 +54,16 @@ class QuotaType(IntEnum):
         return ("destination_storage", "message_age")[self]
 
 
+class SlowedBy(IntEnum):
+    """What slows the producers that make a level rise."""
+
+    NOTHING = 0
+    LIMIT = 1
+    """A publish limit."""
+    CONTROLLER = 2
+    """Adaptive throttling, which slows them more as the level rises."""
+
+
 class QuotaPolicy(StrEnum):
     """What happens at the limit; the values are Pulsar's names."""
 
@@ -183,11 +193,21 @@ def age_evicted_ms(limit_ms: int) -> int:
 class Approach:
     """How fast a level approaches its limit: a smoothed speed from samples at any times."""
 
-    __slots__ = ("_at_ns", "_band", "_level", "_rose_ns", "_since_ns", "_speed")
+    __slots__ = (
+        "_at_ns",
+        "_band",
+        "_level",
+        "_rose_ns",
+        "_since_ns",
+        "_slowed_by",
+        "_slowed_ns",
+        "_speed",
+    )  # fmt: skip
 
     def __init__(self, level: float, now_ns: int) -> None:
         """Begin at ``level``, in any unit."""
         self._band = PaceBand(level, now_ns)
+        self._slowed_by, self._slowed_ns = SlowedBy.NOTHING, now_ns
         self._begin(level, now_ns)
 
     def _begin(self, level: float, now_ns: int) -> None:
@@ -195,9 +215,10 @@ class Approach:
         self._at_ns = self._since_ns = self._rose_ns = now_ns
         self._speed = 0.0
 
-    def observe(self, level: float, now_ns: int) -> None:
+    def observe(self, level: float, now_ns: int, slowed_by: SlowedBy = SlowedBy.NOTHING) -> None:
         """Take a sample of the level. At first the speed is the mean over all samples; later each
-        sample weighs its part of :data:`APPROACH_NS`.
+        sample weighs its part of :data:`APPROACH_NS`. What slowed the producers counts for as
+        long: at single samples none may wait.
 
         A smoothed speed never fades to 0. So the speed is 0 after :data:`STANDSTILL_NS` without a
         rise, and the observation starts over when the level falls to half.
@@ -205,6 +226,8 @@ class Approach:
         elapsed_ns = now_ns - self._at_ns
         if elapsed_ns <= 0:
             return
+        if slowed_by >= self._slowed_by or now_ns - self._slowed_ns >= APPROACH_NS:
+            self._slowed_by, self._slowed_ns = slowed_by, now_ns
         if 2 * level < self._level:
             self._band = PaceBand(level, now_ns)
             self._begin(level, now_ns)
@@ -227,11 +250,18 @@ class Approach:
         it has reached it.
 
         None if the level does not approach the limit: it stands still or falls, was observed too
-        briefly, or would need more than :data:`BREACH_S_MAX`.
+        briefly, or would need more than :data:`BREACH_S_MAX`. While something slows the producers,
+        a speed within the noise of the last minutes is a standstill
+        (:meth:`PaceBand.keeps_rising`).
         """
         if level >= limit:
             return 0.0
         if self._at_ns - self._since_ns < APPROACH_NS_MIN or self._speed <= 0.0:
+            return None
+        is_controlled = self._slowed_by is SlowedBy.CONTROLLER
+        if self._slowed_by and not self._band.keeps_rising(
+            self._speed, is_controlled=is_controlled
+        ):
             return None
         seconds = (limit - level) / self._speed
         return None if seconds > BREACH_S_MAX else seconds

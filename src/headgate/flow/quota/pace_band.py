@@ -17,6 +17,10 @@ DOUBT_SHARE: Final = 0.3
 """What of the doubt the band is wider on both sides. See decision 0097 for how it was chosen."""
 
 
+STEADY_SHARE: Final = 0.95
+"""Least part of the mean pace over minutes with which a level goes on to rise as fast."""
+
+
 class Band(NamedTuple):
     """From when to when a limit may be reached, in seconds from now."""
 
@@ -59,6 +63,18 @@ class PaceBand:
         weight = max(known, 1.0 - exp(-elapsed_ns / DOUBT_NS))
         self._doubt += weight * (abs(speed - self._paces[-1]) - self._doubt)
         self._level, self._at_ns = level, now_ns
+
+    def keeps_rising(self, speed: float, *, is_controlled: bool) -> bool:
+        """Whether a level that moves at ``speed`` a second rises by more than its pace differs from
+        minute to minute, so that noise around a standstill is no rise.
+
+        With ``is_controlled`` a controller slows it more and more as it rises. Then its pace must
+        not have fallen either, and must be known: for longer than a minute.
+        """
+        if not self._known_ns:
+            return not is_controlled
+        slowest = min(speed, *self._paces) - DOUBT_SHARE * self._doubt
+        return slowest > 0 and (not is_controlled or speed >= STEADY_SHARE * self._paces[0])
 
     def around(self, left: float, speed: float) -> Band | None:
         """The band for a level that moves at ``speed`` a second, above 0, with ``left`` to go.

@@ -13,6 +13,7 @@ from typing import Final
 from headgate.base.texts import duration, number, percent
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import CLOSE_SHARE, THROTTLED, Judgement, Verdict
+from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.flow.quota.outlook import STILL_SHARE
 from headgate.flow.sentences.lost import evicted_text, expired_text, unacknowledged_text
@@ -248,7 +249,8 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text = f"the consumer acknowledges {rate}"
         if facts.appended_per_s is not None:
             text += f" of {number(facts.appended_per_s)} msg/s published"
-        text += ", so what waits stays" * (keeps_pace and stays)
+        if keeps_pace and stays:
+            text += ", no more than that, so the backlog does not shrink"
     if not facts.evicted and facts.silent_s is not None and _fell_silent(facts):
         text += f", nothing for the last {duration(facts.silent_s)}"
         advice = _HANGS
@@ -256,18 +258,27 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text += f",{_since(facts)} now"
     if facts.stopped_by in _STOPPED:
         text += f" ({_STOPPED[facts.stopped_by]})"
-    is_near = not facts.evicted and advice is not _HANGS and _is_near_limit(facts)
+    is_slow = not facts.evicted and advice is not _HANGS
+    is_near = is_slow and _is_near_limit(facts)
+    is_next = False
     if judgement.bystander and judgement.second is not None:
         limit = _named_limit(judgement, facts, judgement.second)
         text += f"; {limit} {_LETS_LITTLE_MORE if is_near else 'is not the cause'}"
+        is_next = is_slow and _is_next(facts)
     elif facts.limit is not None and facts.limit_source and judgement.dimension is None:
         counted = Dimension.BYTES if facts.limit.messages is None else Dimension.MESSAGES
         limit = _limit_and_source(facts.limit, counted, facts.limit_source)
         text += f"; the limit of {limit} "
         text += _LETS_LITTLE_MORE if is_near else "is not what holds it back"
+        is_next = is_slow and _is_next(facts)
+    who = "a faster consumer" if _only_one_works(facts) else "faster or more consumers"
     if is_near:
-        who = "a faster consumer" if _only_one_works(facts) else "faster or more consumers"
         advice = f"{who} and a higher limit would help together, neither alone"
+    elif is_next:
+        advice = (
+            f"{who} would help until that limit holds, which lets less through than the"
+            f" {number(facts.appended_per_s or 0)} msg/s published: then raise it, too"
+        )
     return f"{text}; {advice}"
 
 
@@ -303,15 +314,32 @@ def _keeps_pace(facts: Circumstances) -> bool:
 def _is_near_limit(facts: Circumstances) -> bool:
     """Whether a consumer is about as fast as the limit, so that the verdict may change with every
     gust of load, and neither a faster consumer nor a higher limit helps much alone."""
-    if facts.acked_per_s is None or facts.limit is None or facts.limit_changed:
+    if facts.acked_per_s is None:
         return False
+    return facts.acked_per_s >= _NEAR_LIMIT * _through_per_s(facts)
+
+
+def _is_next(facts: Circumstances) -> bool:
+    """Whether the limit would hold a consumer that were fast enough: it lets less through
+    than is published. A relative limit follows what is published."""
+    if facts.appended_per_s is None or facts.limit is None or facts.limit.base is not None:
+        return False
+    if facts.limit_source.endswith(ABOVE_PUBLISH_RATE):
+        return False
+    return facts.appended_per_s > _through_per_s(facts)
+
+
+def _through_per_s(facts: Circumstances) -> float:
+    """The messages a second that the limit lets through; infinite if that is not known."""
+    if facts.limit is None or facts.limit_changed:
+        return inf
     through = []
     messages, size = (facts.limit.per_second(dimension) for dimension in Dimension)
     if messages is not None and not facts.batches_count_as_one:
         through.append(messages)
     if size is not None and facts.bytes_per_message:
         through.append(size / facts.bytes_per_message)
-    return facts.acked_per_s >= _NEAR_LIMIT * facts.partitions * min(through, default=inf)
+    return facts.partitions * min(through, default=inf)
 
 
 def _too_late(facts: Circumstances) -> tuple[str, str]:
@@ -353,7 +381,8 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
         text += f"{facts.waiting_subscriptions:,} waiting subscriptions"
     else:
         text += "this subscription"
-    text += _since(facts)
+    if facts.since_s is not None:
+        text += f" for {'at least ' * facts.since_at_least}the last {duration(facts.since_s)}"
     if facts.hungry_share is not None:
         text += f"; the consumer had room for {percent(facts.hungry_share)} of the time"
         if facts.permits is not None:
@@ -368,10 +397,31 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
             return text  # a limit that is gone cannot be raised
     if judgement.would_have_grown:
         return text + "; raising it helps only in part: less is consumed than published"
+    relative = _relative_advice(judgement, facts)
+    if relative:
+        return f"{text}; {relative}"
     moot = facts.batches_count_as_one and facts.limit_changed
     if facts.appended_per_s is not None and judgement.growth > 0 and not moot:
         text += f"; {_advice(judgement, facts, facts.appended_per_s)}"
     return text
+
+
+def _relative_advice(judgement: Judgement, facts: Circumstances) -> str:
+    """Why a backlog drains slowly below a relative limit, and what would help; empty for a plain
+    limit. What is published moves such a limit, so it can be raised above nothing."""
+    limit = facts.limit_at_end if facts.limit_changed else facts.limit
+    if limit is None or judgement.dimension is None:
+        return ""
+    added = "what is on top of that"
+    if limit.base is not None:
+        added = f"the {_amount_text(limit.base, judgement.dimension)} on top of that"
+    elif not facts.limit_source.endswith(ABOVE_PUBLISH_RATE):
+        return ""
+    shared = ", divided among all that share it" if limit.base and limit.times != 1 else ""
+    return (
+        f"it follows what is published, so the backlog shrinks by at most {added}{shared}: raise"
+        " the amount on top, or set a fixed limit"
+    )
 
 
 def _broker(judgement: Judgement, facts: Circumstances) -> str:
@@ -430,13 +480,13 @@ def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -
         if broad:
             needed += " to all topics"
         elif facts.waiting_subscriptions > 1:
-            needed += ", once for each of them"
+            needed += f", once for each of the {facts.waiting_subscriptions:,} subscriptions"
         return f"raise it above {needed}"
-    rate = appended_per_s / (1 if broad else facts.partitions)
+    rate, unit = appended_per_s / (1 if broad else facts.partitions), "msg/s"
     if judgement.dimension == Dimension.MESSAGES:
         published = f"{number(rate)} msg/s are published"
     elif facts.bytes_per_message is not None:
-        rate = round(rate * facts.bytes_per_message)
+        rate, unit = round(rate * facts.bytes_per_message), "B/s"
         published = f"{number(rate)} B/s are published"
     else:
         return "more is published than it lets through, so raise it"
@@ -448,10 +498,13 @@ def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -
         published += " to a partition on average"
     needed, through = "that", "which it lets through"
     if judgement.verdict is Verdict.THROTTLED_TOPIC and facts.waiting_subscriptions != 1:
-        needed, through = "their sum", "and it lets their sum through"
         if facts.waiting_subscriptions:
-            published += " for each of them"
             rate *= facts.waiting_subscriptions
+            published += (
+                f" and each of the {facts.waiting_subscriptions:,} subscriptions needs them"
+            )
+            needed = f"{number(rate)} {unit}"
+            through = f"{needed} in all, which it lets through"
         else:
             # If the waiting subscriptions were not counted, others may share the limit.
             needed = "that, or above the sum if several subscriptions share it"

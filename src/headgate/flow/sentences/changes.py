@@ -172,8 +172,16 @@ def messages_clause(kind: str, amount: int, subscription: str) -> str:
 
 def growth_sentence(since: str, clause: str, at: str, sought_s: int) -> str:
     """``The backlog began at 12:31:05 UTC; at 12:30:58 the dispatch limit ...``. An empty
-    ``clause``: no change is known within ``sought_s`` before."""
+    ``clause``: no change that may be the reason is known within ``sought_s`` before."""
     head = f"The backlog began at {since} UTC"
     if not clause:
-        return f"{head}; no change is known in the {sought_s // 60} minutes before"
+        return f"{head}; no change that explains it is known in the {sought_s // 60} minutes before"
     return f"{head}; at {at} {clause}"
+
+
+def older_sentence(since: str, started: str) -> str:
+    """Of a backlog that the broker found when it started: what changed before it, is not known."""
+    return (
+        f"The backlog began at {since} UTC; it is older than this start of the broker ({started}), "
+        "and earlier changes are not known"
+    )

@@ -74,7 +74,7 @@ def _unknown(forecast: DiskForecast) -> str:
         )
     return (
         f"whether the disk fills up is known in {time_text(forecast.known_in_s)}: the broker "
-        "measures its growth for two minutes"
+        "measures its growth for two minutes, and for up to twelve while it is not steady"
     )
 
 

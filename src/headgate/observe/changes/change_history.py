@@ -37,15 +37,18 @@ class TopicChanges:
         changes: list[Change],
         complete_since_ms: int,
         roles_of: Collection[str],
+        started_ms: int | None = None,
     ) -> None:
         """``changes``: what was made with the topic and its clients. ``roles_of``: the levels
-        at which the reader may see who made a change, and the values of policies."""
+        at which the reader may see who made a change, and the values of policies. ``started_ms``:
+        when the broker started; None if that is more than an hour ago."""
         self._engine = engine
         self._made = changes
         self._taken: list[Change] = []
         """What took messages, and quotas that were reached."""
         self._complete_since_ms = complete_since_ms
         self._roles_of = roles_of
+        self._started_ms = started_ms
 
     def _at_ms(self, at_ns: int) -> int:
         return self._engine.now_ms - (self._engine.now_ns - at_ns) // NS_PER_MS
@@ -64,6 +67,7 @@ class TopicChanges:
             began_ms=self._at_ms(began_ns),
             complete_since_ms=self._complete_since_ms,
             roles_of=self._roles_of,
+            started_ms=self._started_ms,
         )
 
     def add_messages(self, part: Part) -> None:
@@ -110,7 +114,8 @@ class ChangeHistory:
         now_ms, admin, clients = self._engine.now_ms, self.admin.log, self.clients.log
         since_ms, started_ms = now_ms - HOUR_MS, self._started_ms()
         complete_ms = max(since_ms, started_ms)
-        found: list[Change] = [started(started_ms)] if started_ms >= since_ms else []
+        is_recent = started_ms >= since_ms
+        found: list[Change] = [started(started_ms)] if is_recent else []
         subjects = [OF_BROKER, str(name.namespace), name.full, name.base.full]
         for subject in dict.fromkeys(subjects + [part.full for part in parts]):
             found += admin.since(subject, since_ms)
@@ -125,4 +130,6 @@ class ChangeHistory:
             complete_ms = max(complete_ms, clients.complete_since_ms(part.full, now_ms))
             yield
         found += merged.all()
-        return TopicChanges(self._engine, found, complete_ms, roles_of)
+        return TopicChanges(
+            self._engine, found, complete_ms, roles_of, started_ms if is_recent else None
+        )

@@ -51,6 +51,11 @@ class ClientChange:
         """Empty: a client came by itself."""
         return ""
 
+    @property
+    def relieves(self) -> bool:
+        """Whether consumers only came, or producers only left."""
+        return not self.left if self.subscription else not self.came
+
     def note_came(self, name: str, version: str, after: int) -> None:
         """One more connected; now there are ``after``."""
         self.came += 1

@@ -243,7 +243,11 @@ class StorageReports:
         )  # fmt: skip
         if subscription.last_acked_ms:
             ago_s = (self._engine.now_ms - subscription.last_acked_ms) / 1_000
-            last = f"it acknowledged last {duration(ago_s)} ago"
+            last = (
+                f"it last acknowledged {duration(ago_s)} ago"
+                if ago_s >= 1
+                else "it acknowledged something just now"
+            )
         else:
             last = "it has acknowledged nothing since the broker started"
         return (

@@ -71,15 +71,15 @@ def test_the_worst_backlogs(answers: dict[str, Any]) -> None:
          1. acme/shop/orders  subscription billing
             backlog 2,099, growing 70/s; there for 30 s
             THROTTLED_SUBSCRIPTION (confidence 1.00): the subscription limit of 50 msg/s (topic policy) held
-            this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
-            are free); 120 msg/s are published, so raise it above that.
+            this subscription for the last 29 s; the consumer had room for 100 % of the time (1,000 of 1,000
+            permits are free); 120 msg/s are published, so raise it above that.
 
          2. acme/shop/mail (3 partitions)  subscription sender
             backlog 1,350, growing 45/s; there for 30 s
             THROTTLED_TOPIC (confidence 1.00): the topic limit of 5 msg/s (topic policy) on each of 3
-            partitions held this subscription for 29 s; the consumer had room for 100 % of the time (2,550
-            of 3,000 permits are free); 20 msg/s are published to a partition on average, so raise it above
-            that.
+            partitions held this subscription for the last 29 s; the consumer had room for 100 % of the time
+            (2,550 of 3,000 permits are free); 20 msg/s are published to a partition on average, so raise it
+            above that.
 
          3. acme/shop/lost  subscription nobody
             backlog 299, growing 10/s; there for 30 s
@@ -112,8 +112,8 @@ def test_one_topic(answers: dict[str, Any]) -> None:
         subscription billing (Shared, 1 consumer)
             backlog 2,099, growing 70/s; there for 30 s
             THROTTLED_SUBSCRIPTION (confidence 1.00): the subscription limit of 50 msg/s (topic policy) held
-            this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
-            are free); 120 msg/s are published, so raise it above that.
+            this subscription for the last 29 s; the consumer had room for 100 % of the time (1,000 of 1,000
+            permits are free); 120 msg/s are published, so raise it above that.
             The backlog began at 22:13:20 UTC; at 22:13:20 the broker was started.
 
             now        throttled_subscription (messages, consumer hungry); 0 of 2,099 messages (205 KiB) are

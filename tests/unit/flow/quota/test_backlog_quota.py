@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import exp
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +20,7 @@ from headgate.flow.quota.backlog_quota import (
     Quotas,
     QuotaSetting,
     QuotaType,
+    SlowedBy,
     age_evicted_ms,
     age_exceeded,
     age_ms,
@@ -191,6 +196,57 @@ def test_an_approach_ends_with_what_drove_it() -> None:
     for second in range(36, 40):
         approach.observe(300 + 5 * (second - 35), second * NS_PER_S)
     assert approach.seconds_to(1_000, 320) == pytest.approx(680 / 5)
+
+
+def told(
+    slowed_by: SlowedBy, level_at: Callable[[int], float], seconds: int, limit: float = 1_000_000
+) -> list[float | None]:
+    """The seconds to a breach, told each second of a level."""
+    approach, found = Approach(level_at(0), 0), []
+    for second in range(1, seconds + 1):
+        level = level_at(second)
+        approach.observe(level, second * NS_PER_S, slowed_by if second % 3 else SlowedBy.NOTHING)
+        found.append(approach.seconds_to(limit, level))
+    return found
+
+
+def controlled(seconds: int) -> float:
+    """A backlog that adaptive throttling slows until it stands at 69 % of the quota, with a noise
+    of some entries: consumers acknowledge many at once."""
+    return 690_000 * (1 - exp(-seconds / 120)) + Random(seconds).randrange(2_000)
+
+
+def test_who_is_slowed_by_the_controller_has_no_forecast_that_comes_and_goes() -> None:
+    assert set(told(SlowedBy.CONTROLLER, controlled, 3_600)) == {None}
+    without = told(SlowedBy.NOTHING, controlled, 3_600)[1_800:]
+    assert None in without
+    assert set(without) != {None}
+
+
+def test_who_stands_still_at_a_publish_limit_has_no_forecast_either() -> None:
+    def level(second: int) -> float:
+        return 500_000 + Random(second).randrange(2_000)
+
+    assert set(told(SlowedBy.LIMIT, level, 1_800)[60:]) == {None}
+
+
+@pytest.mark.parametrize("slowed_by", [SlowedBy.LIMIT, SlowedBy.CONTROLLER])
+def test_a_level_that_goes_on_to_rise_has_a_forecast_whatever_holds_the_producers(
+    slowed_by: SlowedBy,
+) -> None:
+    found = told(slowed_by, lambda second: 300 * second + Random(second).randrange(100), 1_800)
+    assert None not in found[60:]
+    assert found[-1] == pytest.approx(460_000 / 300, rel=0.1)
+
+
+def test_a_hold_that_is_over_counts_for_as_long_as_the_speed_does() -> None:
+    approach = Approach(0, 0)
+    approach.observe(10, NS_PER_S, SlowedBy.CONTROLLER)
+    for second in range(2, 21):
+        approach.observe(10 * second, second * NS_PER_S)
+    assert approach.seconds_to(1_000, 200) is None
+    approach.observe(210, 21 * NS_PER_S)
+    assert approach.seconds_to(1_000, 210) == pytest.approx(79)
 
 
 def test_a_backlog_that_was_cleared_is_measured_anew() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import Judgement, Verdict
+from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Dimension, PerSecond, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, limit_text, sentence
 
@@ -52,9 +53,9 @@ FACTS = Circumstances(
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES),
             FACTS,
             "THROTTLED_TOPIC: the topic limit of 50 msg/s (namespace policy acme/ns) held 2 waiting"
-            " subscriptions for 12 min; the consumer had room for 97 % of the time (940 of 1,000"
-            " permits are free); 300 msg/s are published for each of them, so raise it above their"
-            " sum.",
+            " subscriptions for the last 12 min; the consumer had room for 97 % of the time (940 of"
+            " 1,000 permits are free); 300 msg/s are published and each of the 2 subscriptions"
+            " needs them, so raise it above 600 msg/s.",
         ),
         (
             _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.BYTES),
@@ -77,8 +78,8 @@ FACTS = Circumstances(
                 waiting_subscriptions=1,
             ),
             "THROTTLED_TOPIC: the topic limit of 5 msg/s (topic policy) on each of 3 partitions"
-            " held this subscription for at least 59 min; 20 msg/s are published to a partition on"
-            " average, so raise it above that.",
+            " held this subscription for at least the last 59 min; 20 msg/s are published to a"
+            " partition on average, so raise it above that.",
         ),
         (
             _judgement(Verdict.THROTTLED_SUBSCRIPTION, dimension=Dimension.BYTES),
@@ -156,8 +157,9 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.CONSUMER),
             Circumstances(acked_per_s=50.0, appended_per_s=50.2, backlog=2_000),
-            "CONSUMER: the consumer acknowledges 50 msg/s of 50.2 msg/s published, so what waits"
-            " stays; faster or more consumers would help, a higher limit would not.",
+            "CONSUMER: the consumer acknowledges 50 msg/s of 50.2 msg/s published, no more than"
+            " that, so the backlog does not shrink; faster or more consumers would help, a higher"
+            " limit would not.",
         ),
         (
             _judgement(Verdict.CONSUMER),
@@ -341,10 +343,15 @@ def test_a_limit_that_is_not_near_is_not_to_be_raised(more: dict[str, Any]) -> N
         (
             200,
             2,
-            "100 msg/s are published for each of them, and it lets their sum through, so it need"
-            " not be raised.",
+            "100 msg/s are published and each of the 2 subscriptions needs them, 200 msg/s in all,"
+            " which it lets through, so it need not be raised.",
         ),
-        (199, 2, "100 msg/s are published for each of them, so raise it above their sum."),
+        (
+            199,
+            2,
+            "100 msg/s are published and each of the 2 subscriptions needs them, so raise it above"
+            " 200 msg/s.",
+        ),
         # Whether it is enough for all who share it is not known.
         (
             101,
@@ -419,6 +426,58 @@ def test_a_limit_that_moves_says_what_it_is_above() -> None:
     )
 
 
+def test_a_limit_that_follows_the_publish_rate_has_its_remedy() -> None:
+    """Such a backlog drains by what is added, however old it is."""
+    limit = RateLimit(45, 900, relative=True).above(PerSecond(200.0, 0.0))
+    judgement = replace(
+        _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES), growth=-100
+    )
+    facts = Circumstances(limit=limit, limit_source="topic policy", appended_per_s=200.0)
+    remedy = (
+        " held this subscription; it follows what is published, so the backlog shrinks by at most"
+        " the 45 msg/s on top of that: raise the amount on top, or set a fixed limit."
+    )
+    assert sentence(judgement, facts).endswith(remedy)
+    shared = replace(facts, limit=replace(limit, times=2))
+    assert "on top of that, divided among all that share it: raise" in sentence(judgement, shared)
+    # Records have no amount on top, only that the limit follows.
+    recorded = replace(
+        facts, limit=RateLimit(245, None), limit_source=f"topic policy{ABOVE_PUBLISH_RATE}"
+    )
+    assert "by at most what is on top of that: raise" in sentence(judgement, recorded)
+    fixed = replace(facts, limit=RateLimit(245, None))
+    assert sentence(judgement, fixed).endswith("held this subscription.")
+
+
+@pytest.mark.parametrize("bystander", [False, True])
+def test_a_limit_below_what_is_published_comes_next(*, bystander: bool) -> None:
+    judgement = _judgement(
+        Verdict.CONSUMER,
+        Verdict.THROTTLED_TOPIC if bystander else None,
+        bystander=bystander,
+        dimension=Dimension.MESSAGES if bystander else None,
+    )
+    facts = Circumstances(
+        limit=RateLimit(500, None),
+        limit_source="topic policy",
+        appended_per_s=600.0,
+        acked_per_s=400.0,
+    )
+    said = sentence(judgement, facts)
+    assert said.endswith(
+        "; faster or more consumers would help until that limit holds, which lets less through"
+        " than the 600 msg/s published: then raise it, too."
+    )
+    for more in (
+        {"appended_per_s": 499.0},
+        {"limit": None},
+        {"partitions": 2},
+        {"limit": RateLimit(45, None, relative=True).above(PerSecond(455.0, 0.0))},
+        {"limit_source": f"topic policy{ABOVE_PUBLISH_RATE}"},
+    ):
+        assert "until that limit holds" not in sentence(judgement, replace(facts, **more))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("facts", "text"),
     [
@@ -437,7 +496,11 @@ def test_who_has_come_by_now_is_not_missing(facts: Circumstances, text: str) -> 
     ("verdict", "change", "end"),
     [
         (Verdict.THROTTLED_SUBSCRIPTION, {}, "raise it above the batches that are published."),
-        (Verdict.THROTTLED_TOPIC, {"waiting_subscriptions": 3}, ", once for each of them."),
+        (
+            Verdict.THROTTLED_TOPIC,
+            {"waiting_subscriptions": 3},
+            ", once for each of the 3 subscriptions.",
+        ),
         (Verdict.THROTTLED_BROKER, {}, "the batches that are published to all topics."),
         (
             Verdict.THROTTLED_TOPIC,
@@ -498,8 +561,8 @@ def test_what_waited_for_a_moment_needs_no_faster_consumer() -> None:
         " 14 % of the time, and none does any more."
     )
     most = replace(judgement, shares={**judgement.shares, Verdict.NONE: 0.3})
-    assert "what waits stays" not in sentence(most, kept)
-    assert "what waits stays" in sentence(most, replace(kept, backlog=500))
+    assert "the backlog does not shrink" not in sentence(most, kept)
+    assert "the backlog does not shrink" in sentence(most, replace(kept, backlog=500))
 
 
 def test_a_consumer_that_takes_a_little_more_than_is_published_drains_the_backlog() -> None:
@@ -510,4 +573,4 @@ def test_a_consumer_that_takes_a_little_more_than_is_published_drains_the_backlo
     assert "the backlog drains at the consumer's own pace of 99.3 msg/s" in said
     assert "published" not in said
     stays = sentence(replace(judgement, growth=-50), drains)
-    assert "acknowledges 99.3 msg/s of 95.1 msg/s published, so what waits stays" in stays
+    assert "acknowledges 99.3 msg/s of 95.1 msg/s published, no more than that" in stays

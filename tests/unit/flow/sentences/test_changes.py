@@ -108,5 +108,6 @@ def test_growth() -> None:
         "The backlog began at 12:31:05 UTC; at 12:30:58 x was set"
     )
     assert growth_sentence("12:31:05", "", "", 600) == (
-        "The backlog began at 12:31:05 UTC; no change is known in the 10 minutes before"
+        "The backlog began at 12:31:05 UTC; no change that explains it is known in the 10 minutes"
+        " before"
     )

@@ -67,6 +67,24 @@ def test_the_last_one_that_leaves() -> None:
     ]  # fmt: skip
 
 
+def test_consumers_that_only_came_and_producers_that_only_left_relieve_a_backlog() -> None:
+    rig = Watched()
+    rig.join("a")
+    rig.advance(MINUTE_MS)
+    rig.join("b")
+    rig.leave("a")
+    rig.advance(MINUTE_MS)
+    rig.leave("b")
+    rig.join("b")
+    found = rig.changes.log.since(rig.topic.name.full, 0)
+    assert [each.relieves for each in found] == [True, False, False]
+    producers = ClientChange(0, "", 1)
+    producers.note_left("p", "3.0", 0)
+    assert producers.relieves
+    producers.note_came("q", "3.0", 1)
+    assert not producers.relieves
+
+
 def test_a_deployment_replaces_all_of_them() -> None:
     rig = Watched()
     rig.join("a", "b", "c")

@@ -55,6 +55,19 @@ async def fill(world: World) -> None:
 
 
 @played(ledger=SMALL)
+async def test_when_it_last_acknowledged(world: World) -> None:
+    await fill(world)
+    engine = world.broker.engine
+    for ago_ms, said in (
+        (0, "acknowledged something just now"),
+        (5_000, "last acknowledged 5 s ago"),
+    ):
+        engine.topics[SLOW].subscriptions["nobody"].last_acked_ms = engine.now_ms - ago_ms
+        (slow, *_) = (await explained(world))["topics"]
+        assert f", and it {said}" in slow["sentence"]
+
+
+@played(ledger=SMALL)
 async def test_a_slow_topic_pins_what_a_fast_one_left(world: World) -> None:
     await fill(world)
     answer = await explained(world)

@@ -21,7 +21,7 @@ async def test_explain_says_it_without_being_asked_only_where_it_is_soon(world: 
     await client.subscribe(TOPIC, "nobody")
     producer = await client.producer(TOPIC)
     assert (await world.observer.explain_top(5))["storage"]["diskFullInS"] is None
-    for at in range(200):
+    for at in range(350):
         producer.send_nowait(bytes(200 if at < 100 else 10_000))
         await asyncio.sleep(3)
         if at == 99:
@@ -50,7 +50,7 @@ async def test_explain_says_it_without_being_asked_only_where_it_is_soon(world: 
     assert (topic["topic"], topic["cause"], topic["subscription"]) == (
         TOPIC, "subscription", "nobody",
     )  # fmt: skip
-    assert topic["sentence"].startswith("subscription nobody has not acknowledged 200 messages")
+    assert topic["sentence"].startswith("subscription nobody has not acknowledged 350 messages")
     assert report["forecast"]["fullAt"] > report["at"]
     await broker.registry.delete(broker.engine.topics[TOPIC].name, force=True)
     assert (await world.observer.explain_storage(5))["forecast"]["topics"] == []

@@ -87,9 +87,12 @@ def test_a_sentence_names_the_limit_that_held() -> None:
 
 
 def test_since_when_stops_at_a_change_of_the_limit() -> None:
-    assert "held this subscription for 2 min;" in judge_minutes(of(SITUATIONS[2]), None)["sentence"]
+    assert (
+        "held this subscription for the last 2 min;"
+        in judge_minutes(of(SITUATIONS[2]), None)["sentence"]
+    )
     text = judge_minutes(changed([500, 200, 200]), None)["sentence"]
-    assert "limit of 200 msg/s (topic policy) held this subscription for 90 s;" in text
+    assert "limit of 200 msg/s (topic policy) held this subscription for the last 90 s;" in text
 
 
 @pytest.mark.parametrize("kind", ["Exclusive", "Failover"])
@@ -159,7 +162,7 @@ def test_a_limit_that_moves_with_the_publish_rate_is_one_limit() -> None:
     """Its movements are no changes: neither of who holds nor of since when."""
     text = judge_minutes(moving([200, 900, 250]), None)["sentence"]
     assert "topic limit of 250 msg/s (topic policy, above the publish rate) held" in text
-    assert "for 2 min" in text
+    assert "for the last 2 min" in text
     assert "by the end" not in text
     then_plain = moving([200, 250, 200])[:2] + changed([200, 200, 200])[2:]
     text = judge_minutes(then_plain, None)["sentence"]

@@ -66,8 +66,11 @@ def test_the_sentence_equals_that_of_explain() -> None:
         *judge_ranges(limited_minutes(), None, topic_waiters=2),
     ):
         assert "held 2 waiting subscriptions" in found["sentence"]
-        assert "500 msg/s are published for each of them" in found["sentence"]
-        assert found["sentence"].endswith("so raise it above their sum.")
+        assert (
+            "500 msg/s are published and each of the 2 subscriptions needs them"
+            in found["sentence"]
+        )
+        assert found["sentence"].endswith("so raise it above 1,000 msg/s.")
     for found in judge_each(
         [row for row in played_minutes() if row["topic"].endswith("/sub-limit")], None, 2
     ):

@@ -7,12 +7,13 @@ export const CAUSES = [
   ["THROTTLED_TOPIC", "Topic limit", "the dispatch limit of the topic holds it"],
   ["THROTTLED_BROKER", "Broker limit", "the broker-wide dispatch limit holds it"],
   ["BROKER", "Broker", "the broker itself takes the time"],
-  ["NONE", "No backlog", "nothing waits longer than a moment"],
+  ["NONE", "Keeps up", "nothing waits longer than a moment"],
   ["SETTLING", "Settling", "it is too early for a verdict"],
 ];
+export const SHOWN = [...CAUSES, ["unknown", "Not known", "nothing was measured then"]];
 
-const NAMES = { unknown: "Not known", ...Object.fromEntries(CAUSES.map(([cause, name]) => [cause, name])) };
-const MEANINGS = Object.fromEntries(CAUSES.map(([cause, , meaning]) => [cause, meaning]));
+const NAMES = Object.fromEntries(SHOWN.map(([cause, name]) => [cause, name]));
+const MEANINGS = Object.fromEntries(SHOWN.map(([cause, , meaning]) => [cause, meaning]));
 
 export function causeName(cause) {
   return NAMES[cause] ?? cause;

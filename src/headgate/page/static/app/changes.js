@@ -15,6 +15,12 @@ export function isPointedOut(change, growth) {
   return growth?.changedAt === change.at && growth.kind === change.kind && growth.sentence.includes(change.sentence);
 }
 
+// A change is noticed within seconds: one that came after the last instant without backlog was not before it.
+function placeText(change, growth) {
+  const isBefore = Math.floor(Number(new Date(change.at)) / 1000) < Math.floor(Number(new Date(growth.growingSince)) / 1000);
+  return isBefore ? "before the backlog began" : "as the backlog began";
+}
+
 export function Growth({ report }) {
   const growth = report?.beforeGrowth;
   return growth && html`<p class="notice calm growth">${growth.sentence}.</p>`;
@@ -25,7 +31,7 @@ function columns(growth) {
     { head: "At (UTC)", cell: (change) => clock(change.at) },
     {
       head: "What changed",
-      cell: (change) => html`${change.sentence}${isPointedOut(change, growth) && html` <strong class="before">before the backlog began</strong>`}`,
+      cell: (change) => html`${change.sentence}${isPointedOut(change, growth) && html` <strong class="before">${placeText(change, growth)}</strong>`}`,
     },
     { head: "Concerns", cell: (change) => (change.level === "subscription" ? change.subscription : LEVELS[change.level]) },
   ];
@@ -39,7 +45,7 @@ function Hour({ at, strip, changes, growth, inferred, until }) {
     at: change.at, name: `${clock(change.at)} ${change.sentence}`, style: isPointedOut(change, growth) ? "before" : "",
   }));
   return html`<${LineChart} start=${Number(new Date(at)) - HOUR_MS} stepS=${stepS} causes=${verdicts} many=${60} marks=${marks}
-    lines=${backlog ? [{ name: `Backlog of ${strip.subscription}`, values: backlog }] : []} inferred=${inferred} shadeTo=${until} />`;
+    lines=${backlog ? [{ name: `Backlog of ${strip.subscription}`, values: backlog }] : []} inferred=${inferred} shadeTo=${until} atEnd />`;
 }
 
 // ``strip`` is the subscription whose backlog is shown, ``only`` one whose changes alone are shown.

@@ -39,9 +39,10 @@ function tickText(ms) {
 }
 
 // A value that is not known leaves a gap; one without neighbours is a short line.
-function path(values, x, y) {
+// ``place`` is where in its step a value stands.
+function path(values, x, y, place) {
   return values.map((value, at) => value != null
-    && `${values[at - 1] == null ? "M" : "L"}${x(at + 0.5).toFixed(1)} ${y(value).toFixed(1)}${values[at + 1] == null ? "h1" : ""}`).filter(Boolean).join("");
+    && `${values[at - 1] == null ? "M" : "L"}${x(at + place).toFixed(1)} ${y(value).toFixed(1)}${values[at + 1] == null ? "h1" : ""}`).filter(Boolean).join("");
 }
 
 // Equal neighbours are one rectangle: a day has 1,440 steps.
@@ -67,8 +68,8 @@ function useWidth() {
 
 // ``lines`` are {name, values, style}; ``marks`` are {at, name, style}: instants with a sign above. ``text`` and ``axis`` write a
 // value in words and at the axis, whose end is at least ``most``. What lies before ``shadeTo`` is shaded. Without lines and causes it
-// has ``many`` steps.
-export function LineChart({ start, stepS, lines, causes, many = 1, inferred, marks = [], shadeTo, most = 4, axis = short.format, text = (value) => `${count(value)} messages` }) {
+// has ``many`` steps. With ``atEnd`` a value is that of the end of its step, otherwise of all of the step.
+export function LineChart({ start, stepS, lines, causes, many = 1, inferred, marks = [], shadeTo, atEnd = false, most = 4, axis = short.format, text = (value) => `${count(value)} messages` }) {
   const [box, width] = useWidth();
   const [chosen, choose] = useState(null);
   const steps = causes?.length || lines[0]?.values.length || many;
@@ -85,7 +86,9 @@ export function LineChart({ start, stepS, lines, causes, many = 1, inferred, mar
   const at = within(chosen ?? steps);
   const placed = marks.filter((mark) => stepOf(mark.at) >= 0 && stepOf(mark.at) <= steps);
   const cause = causes && (causes[at] ?? "unknown");
-  const when = `${instant(new Date(begin + 1000 * stepS * at).toISOString()).slice(0, 16)} UTC`;
+  const place = atEnd ? 1 : 0.5;
+  const edge = (step) => instant(new Date(begin + 1000 * stepS * step).toISOString());
+  const when = atEnd ? `${edge(at)} to ${edge(at + 1).slice(11)} UTC` : `${edge(at).slice(0, 16)} UTC`;
   const said = lines.map(({ name, values }) => `${name}: ${values[at] == null ? "not known" : text(values[at])}`);
   // What is drawn last is said first: a line has not room for all.
   const here = placed.filter((mark) => within(stepOf(mark.at)) === at).map(({ name }) => name).reverse();
@@ -98,7 +101,7 @@ export function LineChart({ start, stepS, lines, causes, many = 1, inferred, mar
   const leave = () => choose(null);
   return html`<figure class="scroll chart">
     <figcaption>${when} ${said.map((each, line) => html`<span class="key ${lines[line].style ?? ""}">${each}</span>`)}
-      ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`}<span class="here">${here.join("; ")}</span></figcaption>
+      ${cause && html`<${Verdict} cause=${cause} inferred=${inferred} />`}${placed.length > 0 && html`<span class="here">${here.join("; ")}</span>`}</figcaption>
     <div ref=${box} role="slider" tabindex="0" aria-label="${lines.map(({ name }) => name).join(", ") || "Changes"} over time"
       aria-valuemin="0" aria-valuemax=${steps - 1} aria-valuenow=${at} aria-valuetext=${[when, ...said, cause && causeName(cause), ...here].filter(Boolean).join("; ")}
       onKeyDown=${press} onPointerMove=${point} onPointerDown=${point} onPointerLeave=${({ pointerType }) => pointerType === "mouse" && leave()} onBlur=${leave}>
@@ -110,7 +113,7 @@ export function LineChart({ start, stepS, lines, causes, many = 1, inferred, mar
           <path class="rule" d="M${x(stepOf(ms))} ${bottom}v5" /><text class="middle" x=${x(stepOf(ms))} y=${bottom + 19}>${tickText(ms)}</text>`)}
         ${causes && runs(causes).map((run) => html`<rect class="f-${run.cause ?? "unknown"}" x=${x(run.at)} width=${x(run.end) - x(run.at)} y=${bottom - STRIP} height=${STRIP} />`)}
         ${placed.map((mark) => html`<path class="mark ${mark.style ?? ""}" d="M${x(stepOf(mark.at))} ${bottom}V11l-5-8h10l-5 8" />`)}
-        ${lines.map(({ values, style }) => html`<path class="line ${style ?? ""}" d=${path(values, x, y)} />`)}
-        ${chosen != null && html`<path class="cursor" d="M${x(at + 0.5)} ${TOP}V${bottom}" />`}
+        ${lines.map(({ values, style }) => html`<path class="line ${style ?? ""}" d=${path(values, x, y, place)} />`)}
+        ${chosen != null && html`<path class="cursor" d="M${x(at + place)} ${TOP}V${bottom}" />`}
       </svg>`}</div></figure>`;
 }

@@ -56,7 +56,7 @@ export function duration(seconds) {
 }
 
 export function percent(share) {
-  return share == null ? UNKNOWN : `${Math.round(100 * share)} %`;
+  return share == null ? UNKNOWN : `${Math.round(100 * share)}\u00a0%`;
 }
 
 // "persistent://a/b/c" in its parts.
@@ -87,9 +87,14 @@ export function topicPath(name) {
   return [domain, tenant, namespace, local].map(encodeURIComponent).join("/");
 }
 
+// A sentence whose lines do not break before a percent sign.
+export function unbroken(sentence) {
+  return sentence.replace(/ %/g, "\u00a0%");
+}
+
 // A verdict's sentence without the verdict, for where that stands beside it.
 export function withoutCause(sentence) {
-  const text = sentence.replace(/^([A-Z_]+|settling): /, "");
+  const text = unbroken(sentence.replace(/^([A-Z_]+|settling): /, ""));
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -33,30 +33,30 @@ function Subject({ limit }) {
 }
 
 const MEAN_MS = 15_000;
+const SECONDS_MIN = 4;
 
 const keyOf = ({ limit, budget }) => `${limit.level} ${limit.subject} ${limit.broker ?? ""} ${budget.dimension}`;
 
-// How much of a limit is used in one period, and whether that is a mean over what the page saw: ``looks`` are
-// {atMs, values: budgets by key}, the newest last. A single period says little, since messages pass in groups; the first
-// look, and the first under a new limit, have only it. Null if it is not known.
+// How much of a limit is used in one period, as a mean: over what the page saw, or over a period that is longer. ``looks`` are
+// {atMs, values: budgets by key}, the newest last. A short period alone says little, since messages pass in groups: it may be
+// full below a limit that holds nothing. So the first looks, and the first under a new limit, tell nothing. Null if it is not known.
 export function usedOf(row, looks) {
   const { limit, periodS, inWindow, granted } = row.budget;
   if (!limit || inWindow == null) return null;
+  // An agent's figure is the mean between its last two looks.
+  if (granted == null || 1000 * periodS >= MEAN_MS) return inWindow;
   const key = keyOf(row);
   const first = looks.find(({ values }) => {
     const before = values.get(key);
     return before?.limit === limit && before.granted <= granted;
   });
   const seconds = first ? (looks.at(-1).atMs - first.atMs) / 1000 : 0;
-  // An agent's figure is the mean between its last two looks.
-  if (granted == null) return { amount: inWindow, isMean: true };
-  if (seconds < periodS) return { amount: inWindow, isMean: false };
-  return { amount: ((granted - first.values.get(key).granted) * periodS) / seconds, isMean: true };
+  return seconds < Math.max(periodS, SECONDS_MIN) ? null : ((granted - first.values.get(key).granted) * periodS) / seconds;
 }
 
 // What a limit leaves: never below zero, and null where it is not known what is used.
 export function headroomOf(limit, used) {
-  return used == null ? null : Math.max(0, limit - used.amount);
+  return used == null ? null : Math.max(0, limit - used);
 }
 
 // What ``values``, a Map by key, were in the answers of the last MEAN_MS, ``at`` being the instant of the newest.
@@ -71,9 +71,9 @@ export function useLooks(at, values) {
 }
 
 function Used({ budget, used }) {
-  if (!used) return html`<span class="muted">${UNKNOWN}</span>`;
-  return html`<${UseBar} use=${used.amount / budget.limit} />${" "}
-    <small class="muted">${amountText(used.amount, budget)}${used.isMean ? "" : ", this period alone"}</small>`;
+  if (used == null) return html`<span class="muted">${budget.limit && budget.inWindow != null ? "not measured yet" : UNKNOWN}</span>`;
+  return html`<${UseBar} use=${used / budget.limit} />${" "}
+    <small class="muted">${amountText(used, budget)}</small>`;
 }
 
 // A waiting subscription. One that the reader may not see has neither a name nor a link.
@@ -92,7 +92,7 @@ function restOf(limit) {
 function Waiters({ limit, withLinks }) {
   const { level, waiters, longestWaiting: named = [] } = limit;
   if (!waiters) return waiters == null ? UNKNOWN : "none";
-  if (level === "subscription") return "it waits";
+  if (level === "subscription") return "this subscription";
   const noun = level.startsWith("publish") ? "producer" : "subscription";
   const more = waiters - named.length;
   const rest = named.length ? `and ${count(more)} more` : plural(waiters, noun);
@@ -103,8 +103,8 @@ function Waiters({ limit, withLinks }) {
 
 export function LimitWords() {
   return html`<p class="muted">A dispatch limit holds messages back from consumers, a publish limit holds producers.
-    ${isAgent ? " Used: the mean between the agent's last two looks." : " Used: the mean of the last 15 seconds that this page has looked."}
-    ${" "}Headroom: what that leaves of the limit. Held for: how long something has waited for it since ${isAgent ? "the agent first saw its topic" : "its topic was loaded"}.</p>`;
+    ${isAgent ? " Used: the mean between the agent's last two looks." : " Used: the mean of the last 15 seconds that this page has looked, or of a longer period."}
+    ${" "}Headroom: what that leaves of the limit. Held: how long something has waited for it in all, since ${isAgent ? "the agent first saw its topic" : "its topic was loaded"}.</p>`;
 }
 
 // ``limits`` is null if they are not known; ``at`` is the instant of the answer that has them.
@@ -121,7 +121,7 @@ export function LimitsTable({ limits, at, empty, withSubject }) {
       { head: "Used", cell: (row) => html`<${Used} budget=${row.budget} used=${usedNow(row)} />` },
       { head: "Headroom", isNumber: true, cell: (row) => amountText(headroomOf(row.budget.limit, usedNow(row)), row.budget) },
       { head: "Who waits", cell: ({ limit }) => html`<${Waiters} limit=${limit} withLinks=${withSubject} />` },
-      { head: "Held for", isNumber: true, cell: ({ limit }) => duration(limit.waitingS) },
+      { head: isAgent ? "Held, since first seen" : "Held, since loaded", isNumber: true, cell: ({ limit }) => duration(limit.waitingS) },
       { head: "Set where", cell: ({ budget, limit }) => budget.source || limit.source || UNKNOWN },
     ]} />`;
 }

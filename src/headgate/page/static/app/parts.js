@@ -2,7 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { address } from "./api.js";
-import { CAUSES, causeMeaning, causeName } from "./causes.js";
+import { SHOWN, causeMeaning, causeName } from "./causes.js";
 import { UNKNOWN, bytes, count, curlWords, duration, percent, plural, quoted, rate, shortTopic, wholeTopic } from "./format.js";
 import { commandHere } from "./clusters.js";
 import { link } from "./state.js";
@@ -93,12 +93,10 @@ export function BreaksIn({ quota }) {
 
 export function Legend() {
   return html`<ul class="legend" aria-label="Causes">
-    ${CAUSES.filter(([cause]) => cause !== "SETTLING").map(([cause]) => html`
-      <li><${Verdict} cause=${cause} /></li>`)}
-    <li><span class="verdict c-unknown">Not known</span></li>
+    ${SHOWN.map(([cause]) => html`<li><${Verdict} cause=${cause} /></li>`)}
   </ul>
   <details class="muted meanings"><summary>What the causes mean</summary><ul class="legend">
-    ${CAUSES.map(([cause, , meaning]) => html`<li><${Verdict} cause=${cause} /> ${meaning}</li>`)}
+    ${SHOWN.map(([cause, , meaning]) => html`<li><${Verdict} cause=${cause} /> ${meaning}</li>`)}
     <li>A dashed frame: the cause is inferred from counters, not measured.</li></ul></details>`;
 }
 

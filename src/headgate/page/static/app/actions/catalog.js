@@ -32,13 +32,23 @@ function dispatchValues(found) {
   };
 }
 
-function dispatch(id, name, make, causes, { isShared = false, isOwn = false } = {}) {
+// The limit in force at a level as values of the fields, whatever set it.
+function inForceValues(limits, level) {
+  const found = limits?.find((each) => each.level === level && each.budgets.length && each.source !== "adaptive controller");
+  if (!found) return {};
+  const amounts = found.budgets.map(({ dimension, limit, abovePublishRate }) => [dimension, String(abovePublishRate ?? limit)]);
+  return { ...Object.fromEntries(amounts), periodS: String(found.budgets[0].periodS), relative: found.relative ? "yes" : "no" };
+}
+
+function dispatch(id, name, make, level, limitsOf) {
   return {
     id, name, operation: "topic.policy.write", fields: DISPATCH_FIELDS, isReady: hasNumber, missing: MISSING, request: make,
+    inForce: (context) => inForceValues(limitsOf(context), level),
+    elsewhere: ({ report }) => effects.boundElsewhere({ level, reports: report.subscriptions ?? [report] }),
     currentPath: (context) => make({ ...context, values: {} }).path,
     currentValues: dispatchValues,
-    effect: ({ values, report }) =>
-      effects.dispatchEffect({ values, causes, isShared, isOwn, reports: report.subscriptions ?? [report] }),
+    effect: ({ values, whole, subscription }) =>
+      effects.dispatchEffect({ values, level, reports: whole.subscriptions, limits: whole.limits, only: subscription }),
   };
 }
 
@@ -54,8 +64,9 @@ function quotaValues(found, { type }) {
 }
 
 export const TOPIC_ACTIONS = [
-  dispatch("topic-dispatch", "Dispatch limit", requests.topicDispatch, ["THROTTLED_TOPIC"], { isShared: true }),
-  dispatch("each-dispatch", "Dispatch limit of each subscription", requests.eachDispatch, ["THROTTLED_SUBSCRIPTION"]),
+  dispatch("topic-dispatch", "Dispatch limit", requests.topicDispatch, "topic", ({ whole }) => whole.limits),
+  dispatch("each-dispatch", "Dispatch limit of each subscription", requests.eachDispatch, "subscription",
+    ({ whole }) => whole.subscriptions.flatMap(({ limits }) => limits).filter(({ source }) => source !== "subscription policy")),
   {
     id: "publish", name: "Publish limit", operation: "topic.policy.write", request: requests.publishLimit,
     isReady: hasNumber, missing: MISSING,
@@ -64,6 +75,8 @@ export const TOPIC_ACTIONS = [
       { name: "messages", label: "Messages per second (empty: no limit)", kind: "number", when: isSet },
       { name: "bytes", label: "Bytes per second (empty: no limit)", kind: "number", when: isSet },
     ],
+    inForce: ({ report }) => inForceValues(report.publishing.limits, "publish_topic"),
+    elsewhere: ({ report }) => effects.heldProducers(report.publishing),
     currentPath: ({ topic }) => `admin/v2/${topicPath(topic)}/publishRate`,
     currentValues: (found) => found && { messages: text(found.publishThrottlingRateInMsg), bytes: text(found.publishThrottlingRateInByte) },
     effect: ({ values, report }) => effects.publishEffect({ values, publishing: report.publishing }),
@@ -85,7 +98,7 @@ export const TOPIC_ACTIONS = [
 ];
 
 export const SUBSCRIPTION_ACTIONS = [
-  dispatch("subscription-dispatch", "Dispatch limit", requests.subscriptionDispatch, ["THROTTLED_SUBSCRIPTION"], { isOwn: true }),
+  dispatch("subscription-dispatch", "Dispatch limit", requests.subscriptionDispatch, "subscription", ({ report }) => report.limits),
   {
     id: "skip", name: "Skip messages", operation: "subscription.skip", request: requests.skip, isLossy: true,
     // Which partition would it be?

@@ -33,16 +33,25 @@ function useCurrent(action, context, values, setValues) {
   }, [path, choice]);
 }
 
+// What else holds messages back, before anything is entered.
+function Elsewhere({ found }) {
+  if (!found) return null;
+  const words = ["brokers", "update-dynamic-config", "--config", found.setting, "--value", "N"];
+  return html`<p>${found.sentence}${found.setting && " This changes that one, for all that it holds:"}</p>
+    ${found.setting && html`<${ToCopy} name="headgate" text=${commandOf({ words }, address(""))} />`}`;
+}
+
 export function Dialog({ action, context, mayChange, onClose, onDone }) {
   const box = useRef(null);
-  const first = Object.fromEntries(action.fields.map((field) => [field.name, field.first ?? ""]));
+  const first = { ...Object.fromEntries(action.fields.map((field) => [field.name, field.first ?? ""])), ...action.inForce?.(context) };
   const [values, setValues] = useState(first);
   const [openedMs] = useState(Date.now());
   const [{ isSending, error, isDone }, setOutcome] = useState({ isSending: false, error: null, isDone: false });
   useCurrent(action, context, values, setValues);
   useEffect(() => box.current.showModal(), []);
   const asked = action.request({ ...context, values, nowMs: openedMs });
-  const isReady = !action.isReady || action.isReady(values);
+  const shown = action.fields.filter(({ when }) => !when || when(values));
+  const isReady = shown.every(({ isNeeded, name }) => !isNeeded || String(values[name]).trim()) && (!action.isReady || action.isReady(values));
   const send = async (event) => {
     event.preventDefault();
     setOutcome({ isSending: true, error: null, isDone: false });
@@ -62,17 +71,18 @@ export function Dialog({ action, context, mayChange, onClose, onDone }) {
     <form class="fields" onSubmit=${send}>
       <div><h2 id="action-name">${action.name}</h2><p class="muted name">${subject}</p></div>
       ${isDone ? html`<p class="notice calm" role="status">Done: the broker has carried it out, and its audit log has it.</p>` : html`
-        <div class="pairs">${action.fields.filter(({ when }) => !when || when(values)).map((field) => html`<${Field} key=${field.name}
+        <div class="pairs">${shown.map((field) => html`<${Field} key=${field.name}
           field=${field} value=${values[field.name]} onValue=${(value) => setValues((before) => ({ ...before, [field.name]: value }))} />`)}</div>
         <section aria-label="Effect"><h3>What it would change</h3>
-          ${isReady ? action.effect({ values, report: context.report }).map((sentence) => html`<p>${sentence}</p>`)
-            : html`<p>${action.missing}</p>`}</section>
-        <section aria-label="Request"><h3>The request</h3>
+          <${Elsewhere} found=${action.elsewhere?.(context)} />
+          ${isReady ? action.effect({ ...context, values }).map((sentence) => html`<p>${sentence}</p>`)
+            : html`<p>${action.missing ?? "Nothing yet: enter a number."}</p>`}</section>
+        ${isReady && html`<section aria-label="Request"><h3>The request</h3>
           <pre class="request">${asked.method} /${asked.path}${asked.body === undefined ? "" : `\n${JSON.stringify(asked.body, null, 1)}`}</pre>
           <details open=${!mayChange}><summary>As a command</summary>
             <${ToCopy} name="headgate" text=${commandOf(asked, address(""))} />
-            <${ToCopy} name="curl" text=${curlOf(asked, address(asked.path), mayChange)} /></details></section>
-        ${!mayChange && html`<p class="notice calm">This broker authenticates nobody, so the page changes nothing. Copy one of the two commands.</p>`}
+            <${ToCopy} name="curl" text=${curlOf(asked, address(asked.path), mayChange)} /></details></section>`}
+        ${!mayChange && isReady && html`<p class="notice calm">This broker authenticates nobody, so the page changes nothing. Copy one of the two commands.</p>`}
         ${error && html`<p class="notice" role="alert">${error.message}${error.status ? ` (status ${error.status})` : ""}</p>`}`}
       <div class="buttons">
         ${mayChange && !isDone && html`<button class=${action.isLossy ? "primary lossy" : "primary"} disabled=${isSending || !isReady}>

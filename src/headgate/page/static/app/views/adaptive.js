@@ -45,7 +45,9 @@ export function Adaptive({ everyS }) {
         <${Figure} name="Memory pressure" value=${percent(report.memoryPressure)} note=${`${bytes(report.memoryUsedBytes)} of ${bytes(report.memoryLimitBytes)}`} />
         <${Figure} name="Last evaluation" value=${report.lastEvaluation ? report.lastEvaluation.slice(11, 19) : UNKNOWN} note=${report.failures ? `${count(report.failures)} failed` : null} />
       <//>
-      <h2>Decisions</h2><${Decisions} report=${report} />`}
+      <h2>Decisions</h2>
+      <p class="muted">Pressure is 0 % up to a low watermark and 100 % from a high one: of a quota 75 % and 90 %, of memory 70 % and 85 %,
+        unless <code>adaptivePublisherThrottling…WatermarkPct</code> are set. Rule: what set the new limit; target: the law alone.</p><${Decisions} report=${report} />`}
     <${Elsewhere} path=${path} promql="headgate_adaptive_memory_limit_bytes" />
   </section>`;
 }

@@ -24,6 +24,11 @@ function named(name, meanings) {
   return html`${name}<small class="muted">${meanings[name] ?? ""}</small>`;
 }
 
+// What the broker is like while nothing is wrong with it.
+function lead({ diskFullInS }) {
+  return diskFullInS == null ? "Nothing is wrong with the broker itself." : `Its disk is full in ${duration(diskFullInS)} at the present growth.`;
+}
+
 export function Broker({ everyS }) {
   const path = "admin/v2/headgate/broker";
   const answer = useAnswer(path, everyS);
@@ -32,7 +37,7 @@ export function Broker({ everyS }) {
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1>Broker ${report?.broker ?? ""}</h1><${Freshness} answer=${answer} everyS=${everyS} /></div>
     ${report && html`
-      <p class="lead">${report.sentence ? withoutCause(report.sentence) : "Nothing is wrong with the broker itself."}</p>
+      <p class="lead">${report.sentence ? withoutCause(report.sentence) : lead(report.storage)}</p>
       <${Figures}>
         <${Figure} name="Running since" value=${instant(report.started)} />
         <${Figure} name="Connections" value=${count(report.connections)} note=${report.storage.connectionsRefused ? `${count(report.storage.connectionsRefused)} refused` : null} />

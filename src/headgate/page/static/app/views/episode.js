@@ -2,7 +2,7 @@
 
 import { html } from "../../vendor/preact.js";
 import { causeName } from "../causes.js";
-import { count, duration, quoted, shortTopic, withoutCause } from "../format.js";
+import { count, duration, percent, quoted, shortTopic, withoutCause } from "../format.js";
 import { Elsewhere, Figure, Figures, ShareBar, Verdict } from "../parts.js";
 import { DAY, Read, between, pastPath, tableCommand, time, useTables } from "../past.js";
 import { link, useAnswer } from "../state.js";
@@ -52,7 +52,7 @@ export function Episode({ parts, query }) {
       <h2>Time by cause</h2>
       <${ShareBar} parts=${blameParts(episode)} />
       <ul class="states plain">${blameParts(episode).map(({ cause, share }) => html`
-        <li key=${cause}><${Verdict} cause=${cause} /> ${duration(episode.blameS[cause])} (${Math.round(100 * share)} %)</li>`)}</ul>
+        <li key=${cause}><${Verdict} cause=${cause} /> ${duration(episode.blameS[cause])} (${percent(share)})</li>`)}</ul>
       <h2>Minute by minute</h2>
       <${Minutes} topic=${topic} subscription=${subscription} cluster=${episode.cluster} range=${rangeOf(episode, tables.value)} />
       ${episode.secondCause && html`<p class="muted">Second cause: ${causeName(episode.secondCause)}.</p>`}`}

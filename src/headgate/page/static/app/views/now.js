@@ -3,7 +3,7 @@
 import { html, useRef, useState } from "../../vendor/preact.js";
 import { CAUSES, causeName } from "../causes.js";
 import { clock } from "../changes.js";
-import { bytes, count, duration, growth, plural, shortTopic, topicParts, withoutCause } from "../format.js";
+import { bytes, count, duration, growth, plural, shortTopic, topicParts, unbroken, withoutCause } from "../format.js";
 import { nextOrder } from "../order.js";
 import { Elsewhere, Figure, Figures, Freshness, Legend, NotSeen, Sparkline, Strip, Table, Verdict } from "../parts.js";
 import { isAgent } from "../server.js";
@@ -153,7 +153,7 @@ function useRows(shown, at, query) {
 function Sorted({ query, order, onAsk }) {
   const [name] = SORTS[query.get("sort")] ?? SORTS.backlog;
   return html`<p class="muted">Sorted by ${name} at ${clock(order.at)} UTC${order.isOutdated ? "; the order has changed since" : ""}.${" "}
-    Rows stay where they are while the pointer or the focus is in the table. <button type="button" class="small" onClick=${onAsk}>Sort again</button></p>`;
+    Rows stay while the pointer or the focus is in the table, and until one has clearly overtaken another. <button type="button" class="small" onClick=${onAsk}>Sort again</button></p>`;
 }
 
 export function Now({ query, everyS }) {
@@ -162,6 +162,8 @@ export function Now({ query, everyS }) {
   const all = answer.value?.subscriptions ?? [];
   const { box, rows, order, sortAgain } = useRows(all.filter((report) => matches(report, query)), answer.value?.at, query);
   const storage = answer.value?.storage?.sentence;
+  // A slow consumer may look well while its producers are held.
+  const held = new Map((answer.value?.publishing ?? []).map((each) => [each.topic, each.sentence]));
   const idle = answer.value ? answer.value.subscriptionsTotal - answer.value.withBacklog : 0;
   return html`<section class=${answer.isStale ? "is-stale" : ""}>
     <div class="title"><h1>Backlogs now</h1>${answer.value?.broker && html`<span class="muted name">${answer.value.broker}</span>`}<${Freshness} answer=${answer} everyS=${everyS} /></div>
@@ -175,7 +177,8 @@ export function Now({ query, everyS }) {
       ${isAgent && html`<${ByName} />`}
       ${rows.length > 1 && html`<${Sorted} query=${query} order=${order} onAsk=${sortAgain} />`}
       <div ref=${box}><${Table} columns=${COLUMNS} rows=${rows} keyOf=${keyOf}
-        detail=${(report) => html`${withoutCause(report.sentence)} <${Evidence} report=${report} />`}
+        detail=${(report) => html`${withoutCause(report.sentence)} <${Evidence} report=${report} />
+          ${held.has(report.topic) && html`<small class="muted">Publishing: ${unbroken(held.get(report.topic))}</small>`}`}
         empty=${all.length ? "No subscription matches the filters." : "No subscription has a backlog."} /></div>
       ${answer.value.withBacklog > all.length && html`<p class="muted">The ${plural(all.length, "largest backlog")} of${" "}
         ${count(answer.value.withBacklog)}; <code>headgate explain --count N</code> lists more.</p>`}
@@ -193,5 +196,5 @@ function Publishing({ answer }) {
   if (!waiting.length) return null;
   return html`<h2>Producers that wait</h2>
     <ul class="plain">${waiting.map((each) => html`<li key=${each.topic}>
-      <a class="name" href=${link(["topic", each.topic])}>${shortTopic(each.topic)}</a> ${each.sentence}</li>`)}</ul>`;
+      <a class="name" href=${link(["topic", each.topic])}>${shortTopic(each.topic)}</a> ${unbroken(each.sentence)}</li>`)}</ul>`;
 }

@@ -27,7 +27,7 @@ function Quotas({ answer }) {
 }
 
 const PARTS = [
-  ["liveBytes", "Retained messages"], ["pinnedBytes", "Pinned with them"], ["deadBytes", "To be freed"],
+  ["liveBytes", "Retained messages"], ["pinnedBytes", "Kept beside them"], ["deadBytes", "To be freed"],
   ["indexBytes", "Index"], ["openBytes", "Being written"], ["checkpointBytes", "Checkpoints"],
 ];
 
@@ -57,9 +57,9 @@ function columns(isInferred) {
   return [
     topic,
     { head: "Stored", isNumber: true, cell: (each) => bytes(each.heldBytes) },
-    { head: "Pinned with it", isNumber: true, cell: (each) => bytes(each.pinnedBytes) },
-    { head: "Deleting it frees", isNumber: true, cell: (each) => bytes(each.freesBytes) },
-    { head: "Kept by", cell: (each) => each.subscription ?? each.cause },
+    { head: "Kept beside it", isNumber: true, cell: (each) => bytes(each.pinnedBytes) },
+    { head: "Deleting it frees", isNumber: true, cell: (each) => (each.freesBytes ? bytes(each.freesBytes) : "nothing yet") },
+    { head: "Kept by", cell: (each) => each.subscription ?? (each.cause === "ledger" ? "its whole ledger" : each.cause) },
     { head: "Last publish", cell: (each) => (each.lastPublish ? when(each.lastPublish) : "not since the start") },
     { ...acked, cell: (each) => acked.cell(each) ?? "not since the start" },
   ];

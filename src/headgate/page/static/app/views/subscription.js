@@ -64,7 +64,7 @@ export function Subscription({ parts, query, everyS }) {
       <${LinkedTime} report=${answer.value} until=${query.get("until")} />
       <p class="lead"><${Verdict} cause=${report.verdict} inferred=${isInferred(report)} /> ${withoutCause(report.sentence)} <${Evidence} report=${report} /></p>
       <${Growth} report=${report} />
-      <${SubscriptionActions} report=${report} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
+      <${SubscriptionActions} report=${report} whole=${answer.value} onDone=${answer.ask} onEnd=${() => location.assign(link(["topic", topic]))} />
       <${Incident} report=${answer.value} />
       <${Figures}>
         <${Figure} name="Messages" value=${count(report.backlogMessages)} note=${["not acknowledged, delivered or not", report.delayedMessages && `${count(report.delayedMessages)} not due yet`].filter(Boolean).join("; ")} />
@@ -73,7 +73,7 @@ export function Subscription({ parts, query, everyS }) {
         <${Figure} name="Growth" value=${growth(growthPerS(report))} />
         <${Figure} name="Empty in" value=${duration(report.drainsInS)} note=${lossText(report) && `${lossText(report)} in ${duration(report.windowS)}, not consumed`} />
         ${report.breaksInS != null && html`<${Figure} name="Quota" value=${breaksText(report)} />`}
-        <${Figure} name="Delivered, not acknowledged" value=${count(report.unackedMessages)} />
+        <${Figure} name="Delivered, not acknowledged" value=${count(stats.value?.subscriptions?.[name]?.unackedMessages ?? report.unackedMessages)} />
         <${Figure} name="Permits free" value=${report.permits == null ? UNKNOWN : `${count(report.permits)} of ${count(report.permitsMax)}`} note="messages that the consumers have asked for and not got" />
         <${OutOfOrder} stats=${stats.value?.subscriptions?.[name]} />
         <${Figure} name="Confidence" value=${percent(report.confidence)} note="how clearly one cause leads" />

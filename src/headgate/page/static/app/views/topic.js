@@ -4,7 +4,7 @@ import { html } from "../../vendor/preact.js";
 import { TopicActions } from "../actions/index.js";
 import { stateName } from "../causes.js";
 import { Changed, Growth } from "../changes.js";
-import { UNKNOWN, bytes, count, duration, labelValue, plural, quoted, rate, shortTopic, topicPath, wholeTopic, withoutCause } from "../format.js";
+import { UNKNOWN, bytes, count, duration, labelValue, plural, quoted, rate, shortTopic, topicPath, unbroken, wholeTopic, withoutCause } from "../format.js";
 import { Incident, LinkedTime } from "../incident.js";
 import { LimitsTable } from "../limits_table.js";
 import { BreaksIn, Elsewhere, Figure, Figures, Freshness, Legend, NotKnown, NotSeen, ShareBar, Strip, Table, UseBar, Verdict } from "../parts.js";
@@ -43,7 +43,7 @@ function Publishing({ publishing, inferred }) {
 
 function Dispatching({ report }) {
   return html`<section class="half"><h2>Dispatching</h2>
-    ${report.subscriptions.length === 0 && html`<p class="muted">This topic has no subscription.</p>`}
+    ${report.subscriptions.length === 0 && html`<p class="muted">Nothing is dispatched.</p>`}
     ${report.subscriptions.map((each) => html`<article class="card" key=${each.subscription}>
       <h3><a class="name" href=${link(["subscription", report.topic, each.subscription])}>${each.subscription}</a>
         <${Verdict} cause=${each.verdict} inferred=${isInferred(each)} /></h3>
@@ -67,7 +67,7 @@ export function Topic({ parts, query, everyS }) {
     ${report && html`
       ${report.damage && html`<p class="notice" role="alert">${report.damage}</p>`}
       <${LinkedTime} report=${report} until=${query.get("until")} />
-      <p class="lead">${report.sentence.replace(/: [A-Z_]+: /, ": ")}</p>
+      <p class="lead">${report.subscriptions.length ? unbroken(report.sentence.replace(/: [A-Z_]+: /, ": ")) : withoutCause(report.sentence)}</p>
       <${Growth} report=${report.subscriptions[0]} />
       <${TopicActions} report=${report} onDone=${answer.ask} />
       <${Incident} report=${report} />
