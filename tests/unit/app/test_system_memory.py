@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,8 +44,10 @@ def test_pages_in_use_count(system: ProcSelfMemory) -> None:
     # What earlier tests left is freed now, and not while this one counts.
     gc.collect()
     before_bytes = system.resident_bytes()
-    held = bytearray(b"x" * SPIKE_BYTES)
-    assert system.resident_bytes() - before_bytes > 0.9 * len(held)
+    with mmap.mmap(-1, SPIKE_BYTES) as held:  # new pages, and none that the process has freed
+        held.write(b"x" * SPIKE_BYTES)
+        # The system may take other pages of a large process back meanwhile.
+        assert system.resident_bytes() - before_bytes > SPIKE_BYTES / 2
     system.close()
     assert system.resident_bytes() == 0
 
