@@ -41,15 +41,15 @@ def scaled(situation: Situation) -> Situation:
     )
 
 
-def demo_cluster(cluster: str) -> Scene:
-    """One broker of the demo, after more than a minute."""
+def demo_cluster(cluster: str, played_s: float = PLAYED_S) -> Scene:
+    """One broker of the demo, ``played_s`` after its limits were set."""
     situations = [scaled(each) for each in SCENES if each.cluster == cluster]
     scene = Scene(nothing, settings={"clusterName": cluster, **SETTINGS.get(cluster, {})})
-    scene.play(partial(_build, scene, situations))
+    scene.play(partial(_build, scene, situations, played_s))
     return scene
 
 
-async def _build(scene: Scene, situations: list[Situation], world: World) -> None:
+async def _build(scene: Scene, situations: list[Situation], played_s: float, world: World) -> None:
     client = await world.connect(client_version="Pulsar-CPP-v3.9.0")
     for situation in situations:
         for call in topic_calls(situation):
@@ -69,7 +69,7 @@ async def _build(scene: Scene, situations: list[Situation], world: World) -> Non
     for situation in situations:
         for topic in situation.topic_names():
             await _begin(world, client, situation, topic)
-    await asyncio.sleep(PLAYED_S)
+    await asyncio.sleep(played_s)
 
 
 async def _begin(world: World, client: SimClient, situation: Situation, topic: str) -> None:
