@@ -16,7 +16,7 @@ from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import PartitionedRow
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 
-_Stats = TypeVar("_Stats", TopicStats, InternalStats)
+_Stats = TypeVar("_Stats")
 
 OWNED = frozenset({"subscriptions", "consumers", "publishers", "cursors", "ledgers"})
 """Members of the statistics that may have very many items, and that belong to the answer alone."""
@@ -43,7 +43,7 @@ async def partitioned_stats(call: Call) -> Reply:
     merging = Merging()
     split: dict[str, Encoded] = {}
     parts = partitions_of(call.facade.catalog, topic)
-    async for name, part in _of_parts(call, parts, lambda p: call.facade.topic_stats(p, options)):
+    async for name, part in of_parts(call, parts, lambda p: call.facade.topic_stats(p, options)):
         for number, _ in enumerate(merging.add(part), start=1):
             if number % MERGES_PER_TURN == 0:
                 await call.facade.give_way()
@@ -68,14 +68,14 @@ async def partitioned_internal_stats(call: Call) -> Reply:
     topic, row = existing_partitioned(call)
     parts = partitions_of(call.facade.catalog, topic)
     split: dict[str, Encoded] = {}
-    async for name, part in _of_parts(
+    async for name, part in of_parts(
         call, parts, lambda p: call.facade.internal_stats(p, metadata=False)
     ):
         split[name] = await encoded(call, emptied_pieces(part, OWNED))
     return await answer(call, pieces_of({"metadata": _metadata(row), "partitions": split}))
 
 
-async def _of_parts(
+async def of_parts(
     call: Call, parts: list[TopicName], ask: Callable[[TopicName], Awaitable[_Stats]]
 ) -> AsyncIterator[tuple[str, _Stats]]:
     """The statistics of each partition, in slices between which publishing continues, and charged

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from headgate.admin.absent import NO_COMPACTION, NO_OFFLOADING
 from headgate.admin.json_pieces import pieces_of
-from headgate.admin.names import existing_parts, partitions_of, topic_name
+from headgate.admin.names import existing_parts, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.partition_batches import results_of
 from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Reply, Route, as_json
-from headgate.admin.streaming import answer, reserve_for
+from headgate.admin.streaming import answer, encoded, reserve_for
+from headgate.admin.topic_stats import of_parts
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
@@ -40,10 +41,12 @@ async def internal_info(call: Call) -> Reply:
     """The ledgers and cursors of a topic as they are stored; of each partition."""
     topic, catalog = topic_name(call), call.facade.catalog
     parts = existing_parts(call)
-    await reserve_for(call, parts)
     if catalog.partitioned(topic.full) is None:
+        await reserve_for(call, parts)
         return await answer(call, pieces_of(await _info(call, topic)))
-    infos = {part.full: await _info(call, part) for part in partitions_of(catalog, topic)}
+    infos = {}
+    async for name, info in of_parts(call, parts, lambda part: _info(call, part)):
+        infos[name] = await encoded(call, pieces_of(info))
     return await answer(call, pieces_of({"version": 0, "partitions": infos}))
 
 

@@ -37,6 +37,12 @@ class RowChange:
     before: Row | None
     after: Row | None
 
+    @property
+    def write(self) -> Write:
+        """What the store must commit of it. Rows never change, so any thread may encode one."""
+        value = None if self.after is None else _encoder.encode(self.after)
+        return Write(self.kind.value, self.key, value)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
@@ -48,11 +54,7 @@ class Change:
     @property
     def writes(self) -> list[Write]:
         """The writes that the store must commit in one transaction."""
-        return [Write(row.kind.value, row.key, _encode(row.after)) for row in self.rows]
-
-
-def _encode(row: Row | None) -> bytes | None:
-    return None if row is None else _encoder.encode(row)
+        return [row.write for row in self.rows]
 
 
 @dataclass(slots=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.errors import StorageError, broken
 from headgate.base.units import MIB
 from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.rows import Kind
+from headgate.metadata.state import RowChange
 from headgate.metadata.store import MetadataStore, Write
 from headgate.storage.lanes import Lane
 
@@ -37,13 +39,13 @@ class OutcomeUnknownError(StorageError):
 class _Queued:
     """A change that waits for its transaction, or has had it."""
 
-    writes: list[Write]
+    rows: tuple[RowChange, ...]
     generation: int
     is_settled: bool = False
     error: StorageError | None = None
 
     def settle(self, error: StorageError | None = None) -> None:
-        self.writes = []
+        self.rows = ()
         self.is_settled, self.error = True, error
 
 
@@ -102,7 +104,7 @@ class MetadataWriter:
         """
         future: asyncio.Future[None] = self._loop.create_future()
         generation = self._generation
-        queued = _Queued(change.writes, generation)
+        queued = _Queued(change.rows, generation)
         self._queue.append(queued)
 
         def work() -> None:
@@ -141,25 +143,45 @@ class MetadataWriter:
         if self.failed is not None:
             first.settle(StorageError(str(self.failed), retryable=False))
             return
-        group, writes = [first], _by_row(first)
+        group, error = [first], None
+        try:
+            writes = self._gather(group)
+        except Exception as bug:
+            # Nothing is stored of them. Those behind them may depend on them.
+            self._failed_generation = first.generation
+            error = StorageError(f"a change of metadata cannot be encoded: {bug}", retryable=False)
+        else:
+            error = self._store_writes(writes, first.generation)
+        for queued in group:
+            queued.settle(error)
+
+    def _gather(self, group: list[_Queued]) -> list[Write]:
+        """Add to the first change of ``group`` those behind it that fit. Returns what to write: of
+        a row that changes several times only the last value, and only that one is encoded.
+
+        So a large row that hundreds of requests change takes the time and memory of few."""
+        first = group[0]
+        last = {(row.kind, row.key): row for row in first.rows}
+        writes = {place: row.write for place, row in last.items()}
         size_bytes = _bytes_of(writes)
         while self._queue and len(group) < CHANGES_TOGETHER:
             following = self._queue[0]
-            more = _by_row(following)
-            size_bytes += _bytes_of(more) - _bytes_of(
-                {row: writes[row] for row in more.keys() & writes.keys()}
-            )
+            more = {(row.kind, row.key): row for row in following.rows}
+            added = {place: row.write for place, row in more.items() if place not in last}
+            added_bytes = _bytes_of(added)
             if (
                 following.generation != first.generation
-                or len(writes) + len(more) > WRITES_TOGETHER
-                or size_bytes > BYTES_TOGETHER
+                or len(last) + len(added) > WRITES_TOGETHER
+                or (added_bytes and size_bytes + added_bytes > BYTES_TOGETHER)
             ):
                 break
             group.append(self._queue.popleft())
-            writes |= more  # of a row that changes several times the last value is written
-        error = self._store_writes([*writes.values()], first.generation)
-        for queued in group:
-            queued.settle(error)
+            size_bytes += added_bytes
+            for place in more.keys() & writes.keys():
+                del writes[place]
+            writes |= added
+            last |= more
+        return [writes.get(place) or row.write for place, row in last.items()]
 
     def _store_writes(self, writes: list[Write], generation: int) -> StorageError | None:
         """Commit ``writes``; returns why they are not stored, or not known to be."""
@@ -175,9 +197,5 @@ class MetadataWriter:
         return None
 
 
-def _by_row(queued: _Queued) -> dict[tuple[str, str], Write]:
-    return {(write.kind, write.key): write for write in queued.writes}
-
-
-def _bytes_of(writes: dict[tuple[str, str], Write]) -> int:
+def _bytes_of(writes: Mapping[tuple[Kind, str], Write]) -> int:
     return sum(len(write.value or b"") for write in writes.values())

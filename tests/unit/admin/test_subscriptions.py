@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from headgate.admin.subscriptions import EXPIRED_AT_ONCE, EXPIRED_PER_PIECE
+from headgate.admin.subscriptions import (
+    CHECKS_PER_TURN,
+    EXPIRED_AT_ONCE,
+    EXPIRED_PER_PIECE,
+)
 from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
 from tests.unit.admin.conftest import Ask
@@ -211,6 +215,32 @@ def test_expiring_very_many_gives_way_to_others(
     assert set(subscriptions) - set(moved) == {"s7"}
     assert broker.gave_way >= 1_000 // EXPIRED_PER_PIECE
     assert at_once[1] <= EXPIRED_PER_PIECE * EXPIRED_AT_ONCE
+
+
+def test_expiring_on_very_many_partitions_gives_way_to_others(
+    api: Ask, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The subscriptions of all partitions were checked in one turn, if each had few."""
+    api("PUT", f"{P}/wide/partitions", 400)
+    for number in range(400):
+        topic = broker.topic(parse_topic(f"wide-partition-{number}"))
+        topic.subscriptions.update({"a": FakeSubscription(), "b": FakeSubscription()})
+    asked = [0, 0]
+    subscriptions, give_way = broker.subscriptions, broker.give_way
+
+    def counted(topic: TopicName) -> Any:
+        asked[0] += 1
+        asked[1] = max(asked)
+        return subscriptions(topic)
+
+    async def gave_way() -> None:
+        asked[0] = 0
+        await give_way()
+
+    monkeypatch.setattr(broker, "subscriptions", counted)
+    monkeypatch.setattr(broker, "give_way", gave_way)
+    assert api("POST", f"{P}/wide/all_subscription/expireMessages/15").status == 204
+    assert asked[1] <= CHECKS_PER_TURN
 
 
 def test_expire_to_position(api: Ask, broker: FakeFacade) -> None:

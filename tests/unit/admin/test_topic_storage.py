@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.admin.topic_stats import SLICE_PARTITIONS
 from headgate.base.names import parse_topic
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import LEDGER, FakeFacade, FakeSubscription
@@ -40,6 +41,15 @@ def test_stored_ledgers_and_cursors(api: Ask, broker: FakeFacade) -> None:
     split = api("GET", f"{P}/pt/internal-info").json()["partitions"]
     assert list(split) == [f"{FULL}/pt-partition-0", f"{FULL}/pt-partition-1"]
     assert api("GET", f"{P}/none/internal-info").status == 404
+
+
+def test_the_ledgers_of_very_many_partitions_are_read_in_slices(
+    api: Ask, broker: FakeFacade
+) -> None:
+    api("PUT", f"{P}/wide/partitions", 400)
+    broker.gave_way = 0
+    assert len(api("GET", f"{P}/wide/internal-info").json()["partitions"]) == 400
+    assert broker.gave_way >= 400 // SLICE_PARTITIONS
 
 
 @pytest.mark.parametrize("process", ["compaction", "offload"])

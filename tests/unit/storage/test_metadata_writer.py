@@ -15,6 +15,8 @@ from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.rows import TenantRow
+from headgate.metadata.state import RowChange
+from headgate.metadata.store import Write
 from headgate.storage.metadata_writer import (
     BYTES_TOGETHER,
     CHANGES_TOGETHER,
@@ -145,6 +147,73 @@ def test_a_large_row_that_changes_often_is_written_once() -> None:
         assert len(rig.applied) == 9
 
     play(story)
+
+
+def test_a_row_above_the_bound_is_encoded_and_written_once_for_many_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hundreds of small requests that change one row of 2 MB took gigabytes, and held up all others
+    for many seconds."""
+    encoded: list[str] = []
+    write = RowChange.write.fget  # type: ignore[attr-defined]  # of a property
+
+    def counted(row: RowChange) -> Write:
+        encoded.append(row.key)
+        result: Write = write(row)
+        return result
+
+    monkeypatch.setattr(RowChange, "write", property(counted))
+
+    async def story(rig: Rig) -> None:
+        await rig.create("t")
+        rig.lane.freeze()
+        before = rig.store.commits
+        encoded.clear()
+        roles = [f"{number}" + "r" * 2 * BYTES_TOGETHER for number in range(CHANGES_TOGETHER)]
+        making = [
+            asyncio.ensure_future(
+                rig.writer.commit(
+                    rig.catalog.plan_update_tenant(
+                        "t", TenantRow(allowed_clusters=("c",), admin_roles=(role,))
+                    )
+                )
+            )
+            for role in roles
+        ]
+        await asyncio.sleep(1)
+        assert encoded == []
+        rig.lane.thaw()
+        await asyncio.gather(*making)
+        assert rig.store.commits == before + 1
+        assert encoded.count("t") == 2  # once to know its size, and once the last value
+        again = Catalog("c", rig.store.load()).tenant("t")
+        assert again is not None
+        assert again.admin_roles == (roles[-1],)
+
+    play(story)
+
+
+def test_a_change_that_cannot_be_encoded_fails_with_those_behind_it_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(rig: Rig) -> None:
+        with monkeypatch.context() as broken:
+            broken.setattr(RowChange, "write", property(_no_memory))
+            results = await asyncio.gather(
+                *[rig.create(f"t{index}") for index in range(2)], return_exceptions=True
+            )
+        assert [type(result) for result in results] == [StorageError] * 2
+        assert "cannot be encoded: out of memory" in str(results[0])
+        assert rig.writer.failed is None
+        assert (stored(rig), visible(rig), rig.catalog.in_flight_count) == ([], [], 0)
+        await rig.create("t1")
+        assert stored(rig) == visible(rig) == ["t1"]
+
+    play(story)
+
+
+def _no_memory(row: RowChange) -> Write:
+    raise MemoryError("out of memory")
 
 
 def test_what_was_planned_on_a_failed_change_fails_with_it() -> None:
