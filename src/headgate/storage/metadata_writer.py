@@ -143,7 +143,8 @@ class MetadataWriter:
         if self.failed is not None:
             first.settle(StorageError(str(self.failed), retryable=False))
             return
-        group, error = [first], None
+        group = [first]
+        error: StorageError | None
         try:
             writes = self._gather(group)
         except Exception as bug:

@@ -21,6 +21,24 @@ S = f"{P}/t/subscription/s"
 PS = f"{P}/pt/subscription/s"
 
 
+class Turns:
+    """Counts what happens between two pauses of a broker."""
+
+    def __init__(self, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self._now = 0
+        give_way = broker.give_way
+
+        async def gave_way() -> None:
+            self._now = 0
+            await give_way()
+
+        monkeypatch.setattr(broker, "give_way", gave_way)
+
+    def note(self) -> None:
+        self._now += 1
+        self.most = max(self.most, self._now)
+
+
 @pytest.fixture(autouse=True)
 def topics(broker: FakeFacade, api: Ask) -> None:
     """``t`` with three messages, 30, 20 and 10 s old, and ``pt`` with two such partitions."""
@@ -194,27 +212,20 @@ def test_expiring_very_many_gives_way_to_others(
     subscriptions = broker.topic(parse_topic("t")).subscriptions
     for number in range(1_000):
         subscriptions[f"s{number}"] = FakeSubscription()
-    at_once = [0, 0]
-    expire, give_way = broker.expire_messages, broker.give_way
+    turns, expire = Turns(broker, monkeypatch), broker.expire_messages
 
     async def counted(topic: TopicName, name: str, what: Any) -> bool:
-        at_once[0] += 1
-        at_once[1] = max(at_once)
+        turns.note()
         if name == "s7":
             raise RefusalError(404, "it was deleted meanwhile")
         return await expire(topic, name, what)
 
-    async def gave_way() -> None:
-        at_once[0] = 0
-        await give_way()
-
     monkeypatch.setattr(broker, "expire_messages", counted)
-    monkeypatch.setattr(broker, "give_way", gave_way)
     assert api("POST", f"{P}/t/all_subscription/expireMessages/15").status == 204
     moved = [name for name, one in subscriptions.items() if one.next == 2]
     assert set(subscriptions) - set(moved) == {"s7"}
     assert broker.gave_way >= 1_000 // EXPIRED_PER_PIECE
-    assert at_once[1] <= EXPIRED_PER_PIECE * EXPIRED_AT_ONCE
+    assert turns.most <= EXPIRED_PER_PIECE * EXPIRED_AT_ONCE
 
 
 def test_expiring_on_very_many_partitions_gives_way_to_others(
@@ -225,22 +236,15 @@ def test_expiring_on_very_many_partitions_gives_way_to_others(
     for number in range(400):
         topic = broker.topic(parse_topic(f"wide-partition-{number}"))
         topic.subscriptions.update({"a": FakeSubscription(), "b": FakeSubscription()})
-    asked = [0, 0]
-    subscriptions, give_way = broker.subscriptions, broker.give_way
+    turns, subscriptions = Turns(broker, monkeypatch), broker.subscriptions
 
     def counted(topic: TopicName) -> Any:
-        asked[0] += 1
-        asked[1] = max(asked)
+        turns.note()
         return subscriptions(topic)
 
-    async def gave_way() -> None:
-        asked[0] = 0
-        await give_way()
-
     monkeypatch.setattr(broker, "subscriptions", counted)
-    monkeypatch.setattr(broker, "give_way", gave_way)
     assert api("POST", f"{P}/wide/all_subscription/expireMessages/15").status == 204
-    assert asked[1] <= CHECKS_PER_TURN
+    assert turns.most <= CHECKS_PER_TURN
 
 
 def test_expire_to_position(api: Ask, broker: FakeFacade) -> None:

@@ -30,6 +30,16 @@ class Connection:
         return self.slices > 0
 
 
+class Counting:
+    """Answers, and counts the requests that begin."""
+
+    begun = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.begun += 1
+        await _answer(scope, receive, send)
+
+
 def ticking(step_s: float) -> Callable[[], float]:
     """A clock that goes on by a step each time that somebody looks."""
     looks = itertools.count(1)
@@ -185,41 +195,31 @@ def test_requests_sent_ahead_wait_as_bytes() -> None:
 
 
 def test_a_connection_that_ends_for_memory_is_parsed_no_more() -> None:
-    begun = 0
-
-    async def count(scope: Scope, receive: Receive, send: Send) -> None:
-        nonlocal begun
-        begun += 1
-        await _answer(scope, receive, send)
+    app = Counting()
 
     async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
         protocol.data_received(READ)
         assert wire.closed
         await asyncio.sleep(0.1)
-        assert begun == 0
+        assert app.begun == 0
 
-    play(story, count, memory_of(bytes_max=100_000))
+    play(story, app, memory_of(bytes_max=100_000))
 
 
 def test_what_all_connections_have_of_one_turn_is_bounded() -> None:
     """Each of a hundred reads was parsed whole in one turn: the binary port waited for 19 s."""
-    begun = 0
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        nonlocal begun
-        begun += 1
-        await _answer(scope, receive, send)
+    app = Counting()
 
     async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
         turns = HttpTurns(protocol.loop, ticking(0.0005))
-        made = [connect(protocol.loop, answer, turns=turns) for _ in range(100)]
+        made = [connect(protocol.loop, app, turns=turns) for _ in range(100)]
         for one, _ in made:
             one.data_received(SHORTEST * 3)
         assert 0 < sum(one.cycle is not None for one, _ in made) < 20
         most = before = 0
-        while begun < 300:
+        while app.begun < 300:
             await asyncio.sleep(0)
-            most, before = max(most, begun - before), begun
+            most, before = max(most, app.begun - before), app.begun
         assert most <= 2 * STARTS_MAX
         await asyncio.sleep(0.1)
         for one, one_wire in made:

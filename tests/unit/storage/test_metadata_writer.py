@@ -44,6 +44,18 @@ class Rig:
         change = self.catalog.plan_create_tenant(tenant, row)
         return asyncio.ensure_future(self.writer.commit(change))
 
+    def give_role(self, role: str, tenant: str = "t") -> asyncio.Future[None]:
+        """Plan that a tenant has this administrator alone, and have it committed."""
+        row = TenantRow(allowed_clusters=("c",), admin_roles=(role,))
+        change = self.catalog.plan_update_tenant(tenant, row)
+        return asyncio.ensure_future(self.writer.commit(change))
+
+    def stored_roles(self, tenant: str = "t") -> tuple[str, ...]:
+        """The administrators that a restart would find."""
+        row = Catalog("c", self.store.load()).tenant(tenant)
+        assert row is not None
+        return row.admin_roles
+
 
 def play(story: Callable[[Rig], Coroutine[Any, Any, None]]) -> None:
     loop = SimLoop()
@@ -130,20 +142,12 @@ def test_a_large_row_that_changes_often_is_written_once() -> None:
         rig.lane.freeze()
         before = rig.store.commits
         roles = [f"{number}" + "r" * (BYTES_TOGETHER // 2) for number in range(8)]
-        changes = [
-            rig.catalog.plan_update_tenant(
-                "t", TenantRow(allowed_clusters=("c",), admin_roles=(role,))
-            )
-            for role in roles
-        ]
-        making = [asyncio.ensure_future(rig.writer.commit(change)) for change in changes]
+        making = [rig.give_role(role) for role in roles]
         await asyncio.sleep(1)
         rig.lane.thaw()
         await asyncio.gather(*making)
         assert rig.store.commits == before + 1
-        again = Catalog("c", rig.store.load()).tenant("t")
-        assert again is not None
-        assert again.admin_roles == (roles[-1],)
+        assert rig.stored_roles() == (roles[-1],)
         assert len(rig.applied) == 9
 
     play(story)
@@ -170,25 +174,14 @@ def test_a_row_above_the_bound_is_encoded_and_written_once_for_many_changes(
         before = rig.store.commits
         encoded.clear()
         roles = [f"{number}" + "r" * 2 * BYTES_TOGETHER for number in range(CHANGES_TOGETHER)]
-        making = [
-            asyncio.ensure_future(
-                rig.writer.commit(
-                    rig.catalog.plan_update_tenant(
-                        "t", TenantRow(allowed_clusters=("c",), admin_roles=(role,))
-                    )
-                )
-            )
-            for role in roles
-        ]
+        making = [rig.give_role(role) for role in roles]
         await asyncio.sleep(1)
         assert encoded == []
         rig.lane.thaw()
         await asyncio.gather(*making)
         assert rig.store.commits == before + 1
         assert encoded.count("t") == 2  # once to know its size, and once the last value
-        again = Catalog("c", rig.store.load()).tenant("t")
-        assert again is not None
-        assert again.admin_roles == (roles[-1],)
+        assert rig.stored_roles() == (roles[-1],)
 
     play(story)
 
