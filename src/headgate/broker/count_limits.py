@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from headgate.base.names import TopicName
 from headgate.broker.connection.address_counts import host_of
 from headgate.engine.errors import ConsumerBusyError, ProducerBusyError, TooManySubscriptionsError
 from headgate.engine.subscription import Subscription
@@ -75,9 +76,9 @@ class CountLimits:
         if 0 < count_max <= len(subscription.consumers):
             raise ConsumerBusyError("Subscription reached max consumers limit")
 
-    def check_subscription(self, topic: Topic, creating: int) -> None:
-        """Check that a topic may have one more durable subscription; ``creating`` are those that
-        are being stored.
+    def check_subscription(self, topic: Topic, creating: int, of_tenant: int) -> None:
+        """Check that a topic may have one more durable subscription; ``creating`` are those of it
+        that are being stored, ``of_tenant`` all that its tenant has, with those.
 
         Raises:
             TooManySubscriptionsError: it may not.
@@ -87,6 +88,35 @@ class CountLimits:
             raise TooManySubscriptionsError(
                 f"Exceed the maximum number of subscriptions of the topic: {topic.name}"
             )
+        count_max = self._table.subscriptions_of_tenant()
+        if 0 < count_max <= of_tenant and not topic.is_system:
+            raise TooManySubscriptionsError(_too_many_of_tenant(topic.name, count_max))
+
+    def check_partitions(
+        self, topic: TopicName, added: int, subscriptions: int, of_tenant: int
+    ) -> None:
+        """Check that a topic may have so many partitions more, which get all of its
+        ``subscriptions``. ``of_tenant`` are all that its tenant has.
+
+        Raises:
+            TooManySubscriptionsError: it may not.
+        """
+        count_max = self._table.of_topic(topic, "max_subscriptions_per_topic")
+        if 0 < count_max < subscriptions:
+            raise TooManySubscriptionsError(
+                f"New partitions of {topic} would get the {subscriptions} subscriptions of the "
+                f"others: {count_max} are allowed for each"
+            )
+        count_max = self._table.subscriptions_of_tenant()
+        if 0 < count_max < of_tenant + added * subscriptions:
+            raise TooManySubscriptionsError(_too_many_of_tenant(topic, count_max))
+
+
+def _too_many_of_tenant(topic: TopicName, count_max: int) -> str:
+    return (
+        f"Tenant {topic.namespace.tenant} may have {count_max} subscriptions on all of its topics "
+        "together, where each partition has its own (headgateMaxSubscriptionsPerTenant)"
+    )
 
 
 def _count_of(address: str, others: Iterable[str]) -> int:

@@ -18,6 +18,9 @@ OBJECT_BYTES: Final = KIB
 """A producer or consumer takes this, and :data:`DESCRIPTION_FACTOR` times the bytes of its names,
 metadata and properties: they are kept decoded."""
 
+READER_BYTES: Final = 5 * KIB
+"""What the subscription of a reader takes beside its consumer: it ends with it."""
+
 PENDING_ENTRY_BYTES: Final = 120
 """What the broker remembers of an entry that a consumer has and did not acknowledge."""
 

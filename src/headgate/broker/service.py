@@ -250,6 +250,7 @@ class Broker:
             self.policies.uses,
             self.when_durable,
             self.work,
+            self.count_limits.check_partitions,
             system_topics=[telemetry.full],
         )
 

@@ -92,7 +92,9 @@ class ConsumerCommands:
         if key in connection.creating:
             raise TopicFencedError("Consumer is already present on the connection")
         held_bytes = self._host.client_memory.admit(
-            check_room(connection, request), connection.objects_count
+            check_room(connection, request),
+            connection.objects_count,
+            is_reader=not request.durable,
         )
         connection.creating[key] = request
         try:
