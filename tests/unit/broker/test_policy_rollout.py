@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.work_units import (
     SLICE_UNITS,
     SUBSCRIPTION_RESOLVED,
@@ -183,10 +183,31 @@ async def test_changes_while_a_walk_runs_share_the_next_one(world: World) -> Non
     for _ in range(10):
         rollout.apply("all", broker.engine.topics.values)
         await asyncio.sleep(0)
-    await rollout.when_in_force()
+    await rollout.when_in_force(["all"])
     assert counts.total() == 2 * len(topics)
     assert max(counts.values()) <= TURN_TOPICS_MAX
-    await rollout.when_in_force()
+    await rollout.when_in_force(["all"])
+
+
+@played()
+async def test_a_change_waits_for_its_own_scope_alone(world: World) -> None:
+    """A tenant that changes its policies without an end would hold up the changes of all others."""
+    await with_topics(world)
+    broker, catalog = world.broker, world.broker.catalog
+    await broker.commit(catalog.plan_create_namespace(NamespaceName("public", "other")))
+    ended: list[str] = []
+
+    async def commit(name: str, namespace: NamespaceName) -> None:
+        change = catalog.plan_namespace_policies(namespace, dispatch_rate=DispatchRate(10))
+        await broker.commit(change)
+        ended.append(name)
+
+    many = asyncio.ensure_future(commit("many", NAMESPACE))
+    while not broker._policy_updates._rollout._walks:
+        await asyncio.sleep(0)
+    await commit("other", NamespaceName("public", "other"))
+    assert ended == ["other"]
+    await many
 
 
 @played()
@@ -213,7 +234,7 @@ async def test_a_topic_that_is_unloaded_during_a_walk_is_left_out(world: World) 
     await asyncio.sleep(0)
     topics[-1].fence()
     broker.engine.unload_topic(topics[-1])
-    await rollout.when_in_force()
+    await rollout.when_in_force(["all"])
     assert counts.total() == len(topics) - 1
 
 
