@@ -147,11 +147,11 @@ class AdminFacade:
         clients += sum(len(each.consumers) for each in found.subscriptions.values())
         return len(found.subscriptions) * SUBSCRIPTION_BYTES + clients * CLIENT_BYTES
 
-    async def reserve_answer(self, size_bytes: int) -> None:
-        await self._broker.http_memory.reserve(size_bytes)
+    async def reserve_answer(self, size_bytes: int, owner: str = "") -> None:
+        await self._broker.http_memory.reserve(size_bytes, owner)
 
-    def release_answer(self, size_bytes: int) -> None:
-        self._broker.http_memory.release(size_bytes)
+    def release_answer(self, size_bytes: int, owner: str = "") -> None:
+        self._broker.http_memory.release(size_bytes, owner)
 
     # -- settings and policies -------------------------------------------------------------
 

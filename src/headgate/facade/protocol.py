@@ -138,15 +138,15 @@ class Facade(Protocol):
         """About how many bytes the statistics of ``topic`` take while they are sent; 0 if there is
         no such topic."""
 
-    async def reserve_answer(self, size_bytes: int) -> None:
+    async def reserve_answer(self, size_bytes: int, owner: str = "") -> None:
         """Return when there is memory for an answer of that size; :meth:`release_answer` gives it
-        back.
+        back. ``owner`` is the tenant that it is about, if it is about one.
 
         Raises:
             RefusalError: 503, others take the memory.
         """
 
-    def release_answer(self, size_bytes: int) -> None:
+    def release_answer(self, size_bytes: int, owner: str = "") -> None:
         """An answer is sent, or given up."""
 
     # Dynamic settings. Overrides are in the catalog; these know what the settings mean.

@@ -186,13 +186,13 @@ class FakeFacade:
     def answer_bytes(self, topic: TopicName) -> int:
         return 1_000
 
-    async def reserve_answer(self, size_bytes: int) -> None:
+    async def reserve_answer(self, size_bytes: int, owner: str = "") -> None:
         if self.memory_failure is not None:
             raise self.memory_failure
         self.reserved_bytes += size_bytes
         self.reserved_most = max(self.reserved_most, self.reserved_bytes)
 
-    def release_answer(self, size_bytes: int) -> None:
+    def release_answer(self, size_bytes: int, owner: str = "") -> None:
         self.reserved_bytes -= size_bytes
 
     def dynamic_settings(self) -> Sequence[str]:
