@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -63,6 +63,14 @@ class StoredEntry:
     """The event time that its producer set, in ISO 8601; empty without one."""
     properties: tuple[tuple[str, str], ...] = ()
     """Its properties; none for a batch: there each message has its own. Of very many the first."""
+
+
+Reserve = Callable[[int], Awaitable[None]]
+"""Waits for so many bytes of memory for an answer."""
+
+
+async def uncharged(_: int) -> None:
+    """Wait for nothing: a :data:`Reserve`."""
 
 
 class SingleEntryReader:
@@ -168,13 +176,26 @@ class SingleEntryReader:
             read.add_done_callback(finished)
         return await asyncio.shield(read)
 
-    async def stored_entry(self, topic: Topic, ordinal: int) -> StoredEntry:
-        """The entry ``ordinal`` (``first`` <= it < ``end``) with its metadata.
+    async def stored_entry(
+        self, topic: Topic, ordinal: int, reserve: Reserve = uncharged
+    ) -> StoredEntry:
+        """The entry ``ordinal`` (``first`` <= it < ``end``) with its metadata. ``reserve`` waits
+        for memory: for its bytes, and as much until its client has read the payload.
 
         Raises:
             StorageError: it could not be read.
-            CorruptionError: the stored entry is damaged, or its producer sent no valid message.
+            CorruptionError: the stored entry is damaged, or its producer sent no valid message; or
+                it was trimmed meanwhile.
+            TopicFencedError: the topic was unloaded meanwhile.
+            RefusalError: 503, there is no memory.
         """
+        topic.check_not_damaged()
+        size = partial(topic.log.size_bytes, ordinal)
+        await reserve(2 * await self._logs.of(topic).index.look_up(size))
+        self._begin_turn()
+        topic.check_loaded()
+        if ordinal < topic.log.first:
+            raise CorruptionError(f"{topic.name}, entry {ordinal}: it was trimmed")
         body = await self.body(topic, ordinal)
         try:
             metadata = head_of(body)

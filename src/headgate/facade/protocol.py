@@ -24,7 +24,7 @@ from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import Position
 from headgate.base.schema_types import CompatibilityStrategy
-from headgate.broker.entries import FoundMessage, StoredEntry
+from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
 from headgate.broker.info import BrokerInfo
 from headgate.facade.message_protocol import MessageOperations
 from headgate.metadata.catalog import Catalog, Change
@@ -355,11 +355,13 @@ class Facade(Protocol):
             RefusalError: 404 if the topic never held a message.
         """
 
-    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
-        """The entry at exactly ``position``.
+    async def entry(
+        self, topic: TopicName, position: Position, reserve: Reserve = uncharged, /
+    ) -> StoredEntry:
+        """The entry at exactly ``position``, once ``reserve`` has the memory for it.
 
         Raises:
-            RefusalError: 404 if the topic does not hold it.
+            RefusalError: 404 if the topic does not hold it, 503 if there is no memory.
         """
 
     # Subscriptions. A missing one is 404 ``Subscription S not found for topic T``.
