@@ -6,7 +6,7 @@ are connected stay when a limit is lowered below their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from headgate.base.names import TopicName
 from headgate.broker.connection.address_counts import host_of
@@ -93,23 +93,28 @@ class CountLimits:
             raise TooManySubscriptionsError(_too_many_of_tenant(topic.name, count_max))
 
     def check_partitions(
-        self, topic: TopicName, added: int, subscriptions: int, of_tenant: int
-    ) -> None:
-        """Check that a topic may have so many partitions more, which get all of its
-        ``subscriptions``. ``of_tenant`` are all that its tenant has.
+        self, topic: TopicName, added: int, count: Callable[[], int], of_tenant: int
+    ) -> int:
+        """Check that a topic may have so many partitions more. Each gets as many subscriptions as
+        ``count`` returns, which is called if there is a limit. ``of_tenant`` are all that its
+        tenant has. Returns how many those partitions get, 0 without a limit.
 
         Raises:
             TooManySubscriptionsError: it may not.
         """
-        count_max = self._table.of_topic(topic, "max_subscriptions_per_topic")
-        if 0 < count_max < subscriptions:
+        topic_max = self._table.of_topic(topic, "max_subscriptions_per_topic")
+        tenant_max = self._table.subscriptions_of_tenant()
+        if topic_max <= 0 and tenant_max <= 0:
+            return 0
+        subscriptions = count()
+        if 0 < topic_max < subscriptions:
             raise TooManySubscriptionsError(
                 f"New partitions of {topic} would get the {subscriptions} subscriptions of the "
-                f"others: {count_max} are allowed for each"
+                f"others: {topic_max} are allowed for each"
             )
-        count_max = self._table.subscriptions_of_tenant()
-        if 0 < count_max < of_tenant + added * subscriptions:
-            raise TooManySubscriptionsError(_too_many_of_tenant(topic, count_max))
+        if subscriptions and 0 < tenant_max < of_tenant + added * subscriptions:
+            raise TooManySubscriptionsError(_too_many_of_tenant(topic, tenant_max))
+        return added * subscriptions
 
 
 def _too_many_of_tenant(topic: TopicName, count_max: int) -> str:

@@ -50,7 +50,7 @@ class PartitionSubscriptions:
         writer: MetadataWriter,
         when_durable: Callable[[], Awaitable[None]],
         load: Callable[[TopicName], Topic | None],
-        check_partitions: Callable[[TopicName, int, int, int], None],
+        check_partitions: Callable[[TopicName, int, Callable[[], int], int], int],
         of_tenant: Mapping[str, int],
     ) -> None:
         """``load`` returns the live topic of a name, loaded if necessary; None if it does not
@@ -110,25 +110,30 @@ class PartitionSubscriptions:
         Raises:
             RefusalError: 412, for the limits on numbers of subscriptions.
         """
-        subscriptions = len(self._subscriptions_of_others(base))
-        if not subscriptions:
-            return
+        subscriptions = -1
+
+        def count() -> int:
+            nonlocal subscriptions
+            if subscriptions < 0:
+                subscriptions = len(self._subscriptions_of_others(base))
+            return subscriptions
+
         tenant = base.namespace.tenant
         try:
             try:
-                self._check_room(base, added, subscriptions)
+                more = self._check_partitions(base, added, count, self._with_promised(tenant))
             except TooManySubscriptionsError:
                 self._forget_kept_promises(tenant)
-                self._check_room(base, added, subscriptions)
+                more = self._check_partitions(base, added, count, self._with_promised(tenant))
         except TooManySubscriptionsError as error:
             raise not_allowed(str(error)) from error
-        promised = self._promised.setdefault(tenant, {})
-        promised[base] = promised.get(base, 0) + added * subscriptions
+        if more:
+            promised = self._promised.setdefault(tenant, {})
+            promised[base] = promised.get(base, 0) + more
 
-    def _check_room(self, base: TopicName, added: int, subscriptions: int) -> None:
-        tenant = base.namespace.tenant
-        of_tenant = self._of_tenant[tenant] + sum(self._promised.get(tenant, {}).values())
-        self._check_partitions(base, added, subscriptions, of_tenant)
+    def _with_promised(self, tenant: str) -> int:
+        """What a tenant has and what was promised to its topics."""
+        return self._of_tenant[tenant] + sum(self._promised.get(tenant, {}).values())
 
     def _forget_kept_promises(self, tenant: str) -> None:
         """Forget what topics were promised whose partitions have it, or whose change was

@@ -76,7 +76,7 @@ class TopicRegistry:
         uses: UseTable,
         when_durable: Callable[[Topic], Awaitable[None]],
         scheduler: WorkScheduler,
-        check_partitions: Callable[[TopicName, int, int, int], None],
+        check_partitions: Callable[[TopicName, int, Callable[[], int], int], int],
         *,
         system_topics: Iterable[str] = (),
     ) -> None:

@@ -169,8 +169,7 @@ class RightsRollout:
         where = f"subscription {subscription.name} of {topic}"
         walk.closed(f"consumer {consumer.name[:80]!r} of {where}", decision.reason)
         held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
-        subscription.disconnect_consumer(consumer)
-        return CLIENT_CLOSED + held_count
+        return subscription.disconnect_consumer(consumer) + held_count
 
 
 def _scope_of(row: RowChange) -> tuple[Kind, str] | None:

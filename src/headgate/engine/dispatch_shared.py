@@ -533,7 +533,7 @@ class SharedDispatcher(ChunkingDispatcher):
         remembered = self.subscription.topic.engine.remembered
         if self.subscription.consumers:
             remembered.forget(self)  # their connections are charged with it
-        elif not remembered.keeps(self):
+        elif not self.subscription.removed and not remembered.keeps(self):
             self.redelivery_counts = {}
             if self.delayed is not None:
                 self.delayed.forget_delivered()

@@ -112,6 +112,7 @@ class DispatchedSubscription(Protocol):
     throttled: bool
     throttled_dispatch: ThrottledDispatch
     fenced: bool
+    removed: bool
     done_entries: int
     done_messages: int
     done_bytes: int

@@ -192,22 +192,24 @@ async def test_changes_while_a_walk_runs_share_the_next_one(world: World) -> Non
 @played()
 async def test_a_change_waits_for_its_own_scope_alone(world: World) -> None:
     """A tenant that changes its policies without an end would hold up the changes of all others."""
-    await with_topics(world)
+    topics = await with_topics(world)
     broker, catalog = world.broker, world.broker.catalog
     await broker.commit(catalog.plan_create_namespace(NamespaceName("public", "other")))
-    ended: list[str] = []
-
-    async def commit(name: str, namespace: NamespaceName) -> None:
-        change = catalog.plan_namespace_policies(namespace, dispatch_rate=DispatchRate(10))
-        await broker.commit(change)
-        ended.append(name)
-
-    many = asyncio.ensure_future(commit("many", NAMESPACE))
-    while not broker._policy_updates._rollout._walks:
-        await asyncio.sleep(0)
-    await commit("other", NamespaceName("public", "other"))
-    assert ended == ["other"]
-    await many
+    rollout = broker._policy_updates._rollout
+    rollout.apply(str(NAMESPACE), lambda: topics)
+    rate = DispatchRate(10)
+    change = catalog.plan_namespace_policies(NamespaceName("public", "other"), dispatch_rate=rate)
+    committed = asyncio.ensure_future(broker._policy_updates.when_in_force(change))
+    await asyncio.sleep(0)
+    assert rollout._walks
+    assert committed.done()
+    own = catalog.plan_namespace_policies(NAMESPACE, dispatch_rate=rate)
+    committed = asyncio.ensure_future(broker._policy_updates.when_in_force(own))
+    await asyncio.sleep(0)
+    assert rollout._walks
+    assert not committed.done()
+    await committed
+    catalog.abandon_all()
 
 
 @played()
