@@ -93,9 +93,10 @@ def ask(
     whole = Settings(**settings)
     providers = (token_provider(), Passwords(), CertificateProvider())
     authentication = Authentication(whole, providers, FailedAttempts(), lambda: 1.8e9)
-    by_role: Callable[[Principal, str], str] = lambda who, _: (
-        "it is revoked" if who.role == revoked else ""
-    )
+
+    def by_role(who: Principal, _: str) -> str:
+        return "it is revoked" if who.role == revoked else ""
+
     authentication.why_revoked = why_revoked or by_role
     asyncio.run(WebAuthentication(app, authentication, whole)(scope, receive, send))
     return answer
