@@ -124,6 +124,7 @@ class Node:
         export = export_settings(os.environ)
         async with AsyncExitStack() as stack:
             loop = asyncio.get_running_loop()
+            on_bug = with_reason(on_bug)
             loop.set_exception_handler(exception_handler(on_bug))
             data_path = str(Path(data_path).absolute())
             tls = CurrentTls.open(settings)
@@ -407,11 +408,21 @@ def exception_handler(
         error = context.get("exception")
         logger.error("%s", context.get("message"), exc_info=error)
         if isinstance(error, InvariantError):
-            logger.critical(
-                "the broker ends at once, because its memory cannot be trusted any more: %s. "
-                "Everything acknowledged is on disk; start it again",
-                error,
-            )
             on_bug(error)
 
     return handle
+
+
+def with_reason(on_bug: Bug) -> Bug:
+    """``on_bug``, which ends the process, with its reason in the log before."""
+
+    def tell(error: BaseException) -> None:
+        logger.critical(
+            "the broker ends at once, because its memory cannot be trusted any more: %s. "
+            "Everything acknowledged is on disk; start it again",
+            error,
+            exc_info=error,
+        )
+        on_bug(error)
+
+    return tell
