@@ -23,8 +23,8 @@ class LongChainError(ssl.SSLError):
     """A client has sent too many bytes of certificates."""
 
     def __init__(self, size_bytes: int) -> None:
-        super().__init__(f"certificates of {size_bytes:,} bytes: {CHAIN_BYTES_MAX:,} are allowed")
-        self.reason = f"its certificates have {size_bytes:,} bytes of PEM"
+        super().__init__()
+        self.reason = f"its certificates have {size_bytes:,} bytes, {CHAIN_BYTES_MAX:,} are allowed"
 
 
 class ServerTls(ssl.SSLObject):
