@@ -51,7 +51,7 @@ class ServerTls(ssl.SSLObject):
         if self.getpeercert(binary_form=True) is None:
             return 0
         own: Any = self._sslobj  # type: ignore[attr-defined]  # public from Python 3.13 on
-        return sum(len(each.public_bytes()) for each in own.get_unverified_chain())
+        return sum(len(each.public_bytes()) for each in own.get_unverified_chain() or ())
 
     def _is_to_be_forgotten(self) -> bool:
         return (
