@@ -101,7 +101,18 @@ class TableStore:
         return "/".join((self.root, *names))
 
     def path(self, *names: str) -> str:
-        """The file's path in ``files``."""
+        """The file's path in ``files``.
+
+        Raises:
+            InputError: a name leads out of its folder. Names come from the log of a table, which
+                others may have written.
+        """
+        for name in names:
+            if ".." in name and ".." in name.split("/"):
+                raise InputError(
+                    f"{self.root}: the log of a table names the file {name[:80]!r}, which is not "
+                    "in its folder"
+                )
         return "/".join((self.folder, *names))
 
     def url(self, *names: str) -> str:

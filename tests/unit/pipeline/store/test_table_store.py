@@ -119,6 +119,21 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
         store.text("b", "_delta_log", "0.json")
 
 
+def test_the_log_of_a_table_names_no_file_elsewhere(tmp_path: Path) -> None:
+    """Who writes a table must not read or delete other files as who keeps it in order."""
+    victim = tmp_path / "victim.parquet"
+    victim.touch()
+    (tmp_path / "tables" / "bronze").mkdir(parents=True)
+    store = store_of(str(tmp_path / "tables"))
+    for name in ("bronze/../../victim.parquet", "../victim.parquet", "bronze/x/../../../victim"):
+        with pytest.raises(InputError, match="not in its folder"):
+            store.delete([name])
+        with pytest.raises(InputError, match="not in its folder"):
+            list(store.columns("bronze", [name], ["a"]))
+    assert victim.exists()
+    assert store.path("bronze", "a..b/..c.parquet").endswith("/bronze/a..b/..c.parquet")
+
+
 def test_messages_have_the_root_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = store_of("tables")
