@@ -34,7 +34,7 @@ _BLOCK_BYTES = 512
 """The unit of ``st_blocks``, whatever the file system."""
 
 _READ = os.O_CLOEXEC | os.O_NONBLOCK
-"""Opening a pipe in the place of a file does not wait for its writer. Files do not know the flag."""
+"""Opening a pipe in the place of a file does not wait for its writer; it is the same for files."""
 _WRITTEN = _READ | os.O_NOFOLLOW
 """A directory may come from elsewhere, as a damaged one or an unpacked archive does: a link in it
 leads to a file that is none of its own."""
