@@ -37,8 +37,8 @@ PROPERTY_SEQ: Final = "seq"
 
 _SampleBatch: Final[Any] = vars(_pb2)["SampleBatch"]
 ROWS_MAX: Final = MESSAGE_BYTES_MAX // 8
-"""Most rows of one message, of all kinds together. It bounds the memory of a reader, because a column
-of equal values takes no bytes per row; other rows take more than eight bytes."""
+"""Most rows of one message, of all kinds together. It bounds the memory of a reader, because a
+column of equal values takes no bytes per row; other rows take more than eight bytes."""
 COLUMNS_PER_YIELD: Final = 16
 """Columns that are encoded between two yields: for 256 rows up to half a millisecond."""
 
