@@ -1,4 +1,4 @@
-"""Checks that the files of the metadata are files, before SQLite opens them.
+"""Checks what is in the places of the metadata's files, before SQLite opens them.
 
 A damaged data directory, or one from an archive, may have anything in their places. SQLite would
 write through a link into a file elsewhere, wait for the writer of a pipe, and run the triggers and
