@@ -217,6 +217,9 @@ class OsFs:
     def list_directory(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(path)
+
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
 

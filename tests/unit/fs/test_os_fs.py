@@ -149,6 +149,7 @@ def test_a_link_of_a_whole_directory_is_followed(tmp_path: Path) -> None:
     """An operator puts the log onto another disk so."""
     (tmp_path / "disk").mkdir()
     (tmp_path / "log").symlink_to(tmp_path / "disk")
+    assert OsFs().is_link(str(tmp_path / "log"))
     OsFs().create(str(tmp_path / "log" / "x")).close()
     assert (tmp_path / "disk" / "x").exists()
 

@@ -198,9 +198,17 @@ class TableStore:
     def present(self, table: str) -> set[str]:
         """The files in a table's folder, by their paths below the root, whatever its log tells.
 
+        In a file system without those behind links below that folder: they may be of others.
+
         Raises:
             OSError: the folder cannot be read.
         """
+        if not self.is_object_store:
+            return {
+                os.path.relpath(os.path.join(folder, name), self.folder)
+                for folder, _, names in os.walk(self.path(table), onerror=_raise)
+                for name in names
+            }
         found = self.files.get_file_info(fs.FileSelector(self.path(table), recursive=True))
         start = len(self.folder) + 1 if self.folder else 0
         return {info.path[start:] for info in found if info.type == fs.FileType.File}
@@ -269,6 +277,10 @@ def table_names(root: str) -> list[str]:
     """Names of a folder's tables, without one that a killed run left without a version."""
     store = store_of(root)
     return [name for name in store.tables() if store.is_table(name)]
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 _LOCAL: Final = fs.LocalFileSystem()

@@ -134,6 +134,21 @@ def test_the_log_of_a_table_names_no_file_elsewhere(tmp_path: Path) -> None:
     assert store.path("bronze", "a..b/..c.parquet").endswith("/bronze/a..b/..c.parquet")
 
 
+def test_files_behind_a_link_are_none_of_a_table(tmp_path: Path) -> None:
+    """A vacuum deletes what is there and is not used."""
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "thesis").touch()
+    (tmp_path / "disk" / "date=2026-11-29").mkdir(parents=True)
+    (tmp_path / "disk" / "date=2026-11-29" / "a.parquet").touch()
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "bronze").symlink_to(tmp_path / "disk")  # a whole table may be elsewhere
+    (tmp_path / "disk" / "date=2026-11-28").symlink_to(tmp_path / "documents")
+    store = store_of(str(tmp_path / "tables"))
+    assert store.present("bronze") == {"bronze/date=2026-11-29/a.parquet"}
+    with pytest.raises(OSError, match="none"):
+        store.present("none")
+
+
 def test_messages_have_the_root_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = store_of("tables")
