@@ -205,7 +205,7 @@ class TableStore:
         """
         if not self.is_object_store:
             return {
-                os.path.relpath(os.path.join(folder, name), self.folder)
+                os.path.relpath(f"{folder}/{name}", self.folder)
                 for folder, _, names in os.walk(self.path(table), onerror=_raise)
                 for name in names
             }
