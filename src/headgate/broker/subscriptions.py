@@ -27,6 +27,7 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
+from headgate.engine.property_budget import properties_bytes
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -66,6 +67,8 @@ class Subscriptions:
         self._creating: Counter[int] = Counter()
         """Subscriptions that are being stored, by topic number."""
         self._creating_of_tenant: Counter[str] = Counter()
+        self._creating_bytes: Counter[str] = Counter()
+        """What their properties take, by tenant."""
 
     async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
@@ -108,7 +111,7 @@ class Subscriptions:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
             check_new_subscription(name)
-            self._check_properties(topic, properties)
+            self._check_properties(topic, properties, replaced_bytes=0)
             await self._note_use(topic.name, name)
             log, managed = topic.log, self._logs.of(topic)
             held = await managed.index.load(log, (at_ordinal,))
@@ -117,10 +120,13 @@ class Subscriptions:
             tenant = topic.name.namespace.tenant
             of_tenant = self._engine.durable_by_tenant[tenant] + self._creating_of_tenant[tenant]
             self._count_limits.check_subscription(topic, self._creating[log.number], of_tenant)
+            self._check_properties(topic, properties, replaced_bytes=0)  # others may have come
+            properties_taken = properties_bytes(properties)
             acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
             cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
             self._creating[log.number] += 1
             self._creating_of_tenant[tenant] += 1
+            self._creating_bytes[tenant] += properties_taken
             try:
                 await managed.committer.when_durable()
             except StorageError:
@@ -129,6 +135,7 @@ class Subscriptions:
             finally:
                 self._begin_turn()
                 self._creating_of_tenant[tenant] -= 1
+                self._creating_bytes[tenant] -= properties_taken
                 self._creating[log.number] -= 1
                 if not self._creating[log.number]:
                     del self._creating[log.number]
@@ -243,10 +250,12 @@ class Subscriptions:
                 raise NotAllowedError(f"Subscription {subscription.name} is non-durable")
             if subscription.damage:
                 raise DamagedError(str(topic.name), subscription.damage)
-            self._check_properties(topic, properties)
+            replaced_bytes = self._engine.properties.of(subscription)
+            self._check_properties(topic, properties, replaced_bytes=replaced_bytes)
             managed = self._logs.of(topic)
             managed.log.restate_cursor(subscription.cursor_id, properties)
             subscription.properties = dict(properties)
+            self._engine.properties.measure(subscription)
             await _when_stored(managed.committer, "the properties have changed")
 
         await self._alone(subscription.topic, subscription.name, work)
@@ -282,9 +291,14 @@ class Subscriptions:
     ) -> T:
         return await self._mutex.run_alone((topic.log.number, name), work)
 
-    def _check_properties(self, topic: Topic, properties: Mapping[str, str]) -> None:
+    def _check_properties(
+        self, topic: Topic, properties: Mapping[str, str], *, replaced_bytes: int
+    ) -> None:
         if properties:
-            check_properties(properties, self._partitions(topic.name.base))
+            tenant = topic.name.namespace.tenant
+            of_tenant = self._engine.properties.by_tenant[tenant] + self._creating_bytes[tenant]
+            partitions = self._partitions(topic.name.base)
+            check_properties(properties, partitions, of_tenant - replaced_bytes)
 
 
 def _check_usable(topic: Topic) -> None:

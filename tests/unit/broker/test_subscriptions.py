@@ -12,6 +12,7 @@ from headgate.base.errors import InputError, StorageError
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.positions import Position
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
+from headgate.broker import subscription_properties
 from headgate.broker.expected_readers import RETURN_NS
 from headgate.engine.errors import (
     DamagedError,
@@ -19,6 +20,7 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
+from headgate.engine.property_budget import properties_bytes
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType as EngineType
@@ -434,3 +436,39 @@ def test_crowds_of_failover_consumers_are_ranked_a_few_at_once(world: World) -> 
         assert max(now - before for before, now in pairwise(seen)) <= SLICE_UNITS // CONSUMER_RANKED
 
     world.run(story())
+
+
+def test_properties_of_a_tenants_subscriptions_have_a_bound_together(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests at once do not pass it together, and what is deleted, replaced or unloaded is given
+    back exactly."""
+    topic, size = world.run(topic_with(world, 1)), properties_bytes({"k": "v"})
+    monkeypatch.setattr(subscription_properties, "TENANT_BYTES_MAX", 3 * size)
+    by_tenant = world.broker.engine.properties.by_tenant
+
+    async def story() -> None:
+        asked = [create(world, topic, f"s{number}") for number in range(5)]
+        made = await asyncio.gather(*asked, return_exceptions=True)
+        assert [isinstance(each, InputError) for each in made] == 3 * [False] + 2 * [True]
+        assert by_tenant == {"public": 3 * size}
+        subscriptions = world.broker.subscriptions
+        first = topic.subscriptions["s0"]
+        await subscriptions.set_properties(first, {"k": "w"})  # as long as before
+        with pytest.raises(InputError, match="are allowed"):
+            await subscriptions.set_properties(first, {"k": "longer"})
+        assert first.properties == {"k": "w"}
+        await world.broker.registry.unload(parse_topic(T))
+        again = world.broker.registry.get(parse_topic(T))
+        assert again is not None
+        assert by_tenant == {"public": 3 * size}
+        await subscriptions.set_properties(again.subscriptions["s0"], {})
+        await subscriptions.delete(again.subscriptions["s1"])
+        assert by_tenant == {"public": size}
+        await subscriptions.delete(again.subscriptions["s2"])
+        assert not by_tenant
+
+    world.run(story())
+    world.crash()
+    world.run(world.start())
+    assert not world.broker.engine.properties.by_tenant
