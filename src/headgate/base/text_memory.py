@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
+
+PROPERTY_BYTES: Final = 256
+"""What a property takes beside its key and value: their objects, and places in two tables."""
 
 _LATIN_1_BYTES, _UTF_16_BYTES, _UCS_4_BYTES = 1, 2, 4
 
@@ -29,3 +33,8 @@ def _width(text: str) -> int:
 def texts_bytes(properties: Mapping[str, str]) -> int:
     """:func:`text_bytes` of all keys and values."""
     return sum(text_bytes(key) + text_bytes(value) for key, value in properties.items())
+
+
+def properties_bytes(properties: Mapping[str, str]) -> int:
+    """What properties take in memory, about."""
+    return texts_bytes(properties) + PROPERTY_BYTES * len(properties)

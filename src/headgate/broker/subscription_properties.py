@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.base.errors import InputError
+from headgate.base.text_memory import PROPERTY_BYTES, properties_bytes
 from headgate.base.units import KIB, MIB
-from headgate.engine.property_budget import PROPERTY_BYTES, properties_bytes
 
 BYTES_MAX: Final = 64 * KIB
 """The properties of one subscription. Pulsar has no limit."""

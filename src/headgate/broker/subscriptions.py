@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, check_new_subscription
+from headgate.base.text_memory import properties_bytes
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.expected_readers import ExpectedReaders
@@ -27,7 +28,6 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
-from headgate.engine.property_budget import properties_bytes
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType

@@ -7,19 +7,10 @@ request of 64 KiB is thus 8 MiB, so all those of a tenant have a bound (``broker
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 from headgate.base.names import TopicName
-from headgate.base.text_memory import texts_bytes
-
-PROPERTY_BYTES: Final = 256
-"""What a property takes beside its key and value: their objects, and places in two tables."""
-
-
-def properties_bytes(properties: Mapping[str, str]) -> int:
-    """What properties of a subscription count: about their bytes in memory."""
-    return texts_bytes(properties) + PROPERTY_BYTES * len(properties)
+from headgate.base.text_memory import properties_bytes
 
 
 class _Topic(Protocol):

@@ -7,7 +7,7 @@ import sys
 import msgspec
 import pytest
 
-from headgate.base.text_memory import text_bytes, texts_bytes
+from headgate.base.text_memory import PROPERTY_BYTES, properties_bytes, text_bytes, texts_bytes
 
 
 @pytest.mark.parametrize("mark", ["a", "ä", "€", "漢", "\U0001f600", "\ud800"])
@@ -24,3 +24,4 @@ def test_json_keeps_the_bytes_of_a_text_that_is_not_ascii() -> None:
 
 def test_keys_and_values_count() -> None:
     assert texts_bytes({"ab": "c", "d": "ä"}) == 4 + 1 + 2
+    assert properties_bytes({"ab": "c"}) == PROPERTY_BYTES + 3

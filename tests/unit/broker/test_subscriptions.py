@@ -11,6 +11,7 @@ import pytest
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.positions import Position
+from headgate.base.text_memory import properties_bytes
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker import subscription_properties
 from headgate.broker.expected_readers import RETURN_NS
@@ -20,7 +21,6 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
-from headgate.engine.property_budget import properties_bytes
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType as EngineType

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from headgate.base.names import TopicName, parse_topic
-from headgate.engine.property_budget import PROPERTY_BYTES, PropertyBudget, properties_bytes
+from headgate.base.text_memory import PROPERTY_BYTES, properties_bytes
+from headgate.engine.property_budget import PropertyBudget
 
 
 class Holder:
