@@ -81,12 +81,18 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     running.close()
 
 
+def _new_context(browser: Browser) -> BrowserContext:
+    """Wide and light, and colours change at once."""
+    window = {"width": WIDE[0], "height": WIDE[1]}
+    return browser.new_context(viewport=window, color_scheme="light", reduced_motion="reduce")
+
+
 @pytest.fixture(scope="session")
 def shared_context(browser: Browser) -> Iterator[BrowserContext]:
     """What the pages of most tests share. In a context of its own each page would load and compile
     all modules anew, which takes three times as long as the page itself. The page keeps nothing
     that another tab of the context would see."""
-    context = browser.new_context()
+    context = _new_context(browser)
     yield context
     context.close()
 
@@ -118,7 +124,7 @@ def call(modules: Page) -> Call:
 def open_page(
     browser: Browser, shared_context: BrowserContext, modules: Page, request: pytest.FixtureRequest
 ) -> Iterator[OpenPage]:
-    """``open_page(view, size, scheme, url, search)`` opens a view in a tab of its own and waits
+    """``open_page(view, size, url, search)`` opens a view in a tab of its own and waits
     until it has data, or asks for credentials. Without ``url`` it is of the broker of
     :func:`scene`. ``prepare`` gets the tab before it asks for anything: for routes, whose answers
     the test gives. With ``own_context`` it may set the clock and the scripts of the context.
@@ -126,14 +132,13 @@ def open_page(
     At the end of the test no page may have asked another host, run into an error of a script or of
     the Content-Security-Policy, or shown a dialog.
     """
-    assert not modules.is_closed()
+    assert not modules.is_closed()  # it keeps the process of all tabs
     opened_ones: list[Page | BrowserContext] = []
     problems: list[str] = []
 
     def opened(
         view: str = "now",
         size: tuple[int, int] = WIDE,
-        scheme: Any = "light",
         url: str = "",
         search: str = "",
         *,
@@ -141,11 +146,11 @@ def open_page(
         prepare: Callable[[Page], object] = lambda _: None,
     ) -> Page:
         home = url or request.getfixturevalue("scene").url
-        context = browser.new_context() if own_context else shared_context
+        context = _new_context(browser) if own_context else shared_context
         page = context.new_page()
         opened_ones.append(context if own_context else page)
-        page.set_viewport_size({"width": size[0], "height": size[1]})
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        if size != WIDE:
+            page.set_viewport_size({"width": size[0], "height": size[1]})
         page.on(
             "request",
             lambda request: (

@@ -33,7 +33,7 @@ BASE: Final = "/admin/v2/persistent/public/default"
 HOSTILE: Final = "<img src=x onerror=alert(1)>"
 """A name that does harm where it is not text."""
 TICK_S: Final = 0.1
-PLAYED_S: Final = 150
+PLAYED_S: Final = 120
 TTL_S: Final = 7_200
 """Of all topics, set by their namespace; nothing becomes so old."""
 ANSWER_LIMIT_S: Final = 60.0

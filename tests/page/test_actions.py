@@ -199,7 +199,7 @@ def test_each_dialog_can_be_read(
         box = page.get_by_role("dialog")
         expect(box.get_by_role("button", name="Send this request")).to_be_visible()
         for look in each_look(page, f"action-{kind}-{number}"):
-            page.screenshot(path=artifacts / f"{look}.jpg", quality=90)
+            page.screenshot(path=artifacts / f"{look}.png")
             assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0, look
             assert abs(box.evaluate(BELOW_ITS_FOOTER)) < 1, look
         page.keyboard.press("Escape")

@@ -15,6 +15,7 @@ from tests.page.demo_scene import demo_cluster
 from tests.page.scene import Scene
 from tests.page.test_each_view import CAUSES
 from tests.page.views import subscription_view, topic_view
+from tests.page.whole import take_picture
 
 NAMES = CAUSES | {"THROTTLED_BROKER": "Broker limit", "NONE": "Keeps up"}
 
@@ -32,7 +33,7 @@ def test_the_views_name_the_cause_of_each(
 ) -> None:
     name, scene = cluster
     page = open_page("now", url=scene.url)
-    page.screenshot(path=artifacts / f"{name}-now-{WIDE[0]}.jpg", full_page=True)
+    take_picture(page, artifacts / f"{name}-now-{WIDE[0]}.png")
     waiting = 0
     for subject, situation in subjects():
         if subject.cluster != name:
@@ -54,7 +55,7 @@ def test_the_views_name_the_cause_of_each(
 def _assert_views_behind(page: Page, artifacts: Path) -> None:
     go_to(page, topic_view("clicks"))
     expect(page.locator(".growth")).to_contain_text("the dispatch limit of the topic was set to")
-    page.screenshot(path=artifacts / "demo-topic.jpg", full_page=True)
+    take_picture(page, artifacts / "demo-topic.png")
     go_to(page, subscription_view("orders", "billing"))
     expect(page.locator(".lead .verdict")).to_have_text("Consumer")
-    page.screenshot(path=artifacts / "demo-subscription.jpg", full_page=True)
+    take_picture(page, artifacts / "demo-subscription.png")

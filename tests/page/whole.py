@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -20,6 +21,7 @@ LOOKS: Final[tuple[Look, ...]] = (
 )  # fmt: skip
 
 _DRAWN: Final = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+_SIZE: Final = "(all => [all.scrollWidth, all.scrollHeight])(document.documentElement)"
 _IS_DARK: Final = "matchMedia('(prefers-color-scheme: dark)').matches"
 _JUDGED: Final = """async (options) => {
   const { passes, violations } = await axe.run(options);
@@ -31,6 +33,17 @@ _OF_COLOURS: Final = "color-contrast"
 def headings(page: Page, level: int) -> list[str]:
     """The texts of the headings of a level."""
     return page.get_by_role("heading", level=level).all_inner_texts()
+
+
+def take_picture(page: Page, path: Path) -> None:
+    """A picture of the whole page, whose file is larger than one of ``page.screenshot``, and takes
+    half as long to pack."""
+    width, height = page.evaluate(_SIZE)
+    session = page.context.new_cdp_session(page)
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    options = {"optimizeForSpeed": True, "captureBeyondViewport": True, "clip": clip}
+    path.write_bytes(b64decode(session.send("Page.captureScreenshot", options)["data"]))
+    session.detach()
 
 
 def each_look(page: Page, name: str, looks: Iterable[Look] = LOOKS) -> Iterator[str]:
@@ -55,7 +68,7 @@ def assert_whole(
     page.wait_for_load_state("networkidle")
     page.evaluate(AXE_SCRIPT)
     for look in each_look(page, name, looks):
-        page.screenshot(path=screenshots / f"{look}.jpg", full_page=True, quality=90)
+        take_picture(page, screenshots / f"{look}.png")
         _assert_nothing_sticks_out(page, look)
         problems = _serious_ones(page)
         assert not problems, "\n".join([look, *problems])
@@ -78,13 +91,13 @@ def _serious_ones(page: Page) -> list[str]:
     these alone: each view is also tested in light.
     """
     is_dark = page.evaluate(_IS_DARK)
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    options: dict[str, Any] = {"resultTypes": ["violations"], "selectors": False}
     if is_dark:
         options["runOnly"] = [_OF_COLOURS]
     report = page.evaluate(_JUDGED, options)
     assert ({_OF_COLOURS} if is_dark else {_OF_COLOURS, "document-title"}) <= {*report["passed"]}
     return [
-        f"{each['id']}: {node['target']} {node['failureSummary']}"
+        f"{each['id']}: {node['html']} {node['failureSummary']}"
         for each in report["violations"]
         if each["impact"] in ("serious", "critical")
         for node in each["nodes"]
