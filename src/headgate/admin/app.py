@@ -25,12 +25,15 @@ from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
-from headgate.base.identity import identity_of
+from headgate.base.identity import identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
 from headgate.facade.protocol import Facade
-from headgate.metadata.errors import RefusalError
+from headgate.metadata.errors import RefusalError, UnauthorizedError
 
 _log = logging.getLogger("headgate.admin")
+
+CREDENTIALS_REFUSED = "Authentication required or failed"
+"""The text for a client whose credentials are not accepted, whatever the reason."""
 
 QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
@@ -114,13 +117,16 @@ class AdminApp:
         identity = identity_of(request.scope)
         query = read_query(request.scope.get("query_string", b""))
         resource = query.get(route.resource_in, "") if route.resource_in else asked.resource
-        self._facade.check_allowed(
-            identity, route.operation, resource, params.get("subscription", "")
-        )
+        demand = identity, route.operation, resource, params.get("subscription", "")
+        self._facade.check_allowed(*demand)
         # Nobody reads the body of a read. Else a client without credentials could hold requests to
         # paths that need none, as long as a body may take.
         if request.method not in READS:
             asked.body = await read_body(request)
+            # A body may come slowly: what was allowed when the head came may not be any more.
+            if why := why_lapsed(request.scope):
+                raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
+            self._facade.check_allowed(*demand)
         call = Call(
             self._facade,
             self._clock,

@@ -45,6 +45,7 @@ from headgate.app.tls.current import CurrentTls
 from headgate.app.tls.entry import HandshakePace
 from headgate.app.tls.refresh import TlsRefresh
 from headgate.app.turn_parts import measure_callbacks, measured_connection
+from headgate.app.used_keys import UsedKeys, key_files_of
 from headgate.app.web import WebApp
 from headgate.app.web_authentication import METRICS_PATH, WebAuthentication
 from headgate.app.web_guard import WebGuard, own_host_names
@@ -124,6 +125,7 @@ class Node:
         export = export_settings(os.environ)
         async with AsyncExitStack() as stack:
             loop = asyncio.get_running_loop()
+            on_bug = with_reason(on_bug)
             loop.set_exception_handler(exception_handler(on_bug))
             data_path = str(Path(data_path).absolute())
             tls = CurrentTls.open(settings)
@@ -131,6 +133,7 @@ class Node:
             for each in (warning, plain_ports_warning(settings), authorization_warning(settings)):
                 if each:
                     logger.warning("%s", each)
+            _watch_keys(settings, loop, stack)
             authentication = open_authentication(settings, loop, stack)
             issuer = _open_issuer_client(settings, authentication, stack)
             spare = SpareFiles()
@@ -192,6 +195,14 @@ def open_authentication(
         if isinstance(provider, OpenIdProvider):
             stack.callback(provider.close)
     return Authentication(settings, providers, attempts, lambda: time.time_ns() / NS_PER_S)
+
+
+def _watch_keys(settings: Settings, loop: asyncio.AbstractEventLoop, stack: AsyncExitStack) -> None:
+    """Warn from now on when a file that the start reads has changed."""
+    if files := key_files_of(settings):
+        keys = UsedKeys(files, ThreadLane(loop, "headgate-keys"))
+        keys.start()
+        stack.callback(keys.stop)
 
 
 def _open_issuer_client(
@@ -407,11 +418,21 @@ def exception_handler(
         error = context.get("exception")
         logger.error("%s", context.get("message"), exc_info=error)
         if isinstance(error, InvariantError):
-            logger.critical(
-                "the broker ends at once, because its memory cannot be trusted any more: %s. "
-                "Everything acknowledged is on disk; start it again",
-                error,
-            )
             on_bug(error)
 
     return handle
+
+
+def with_reason(on_bug: Bug) -> Bug:
+    """``on_bug``, which ends the process, with its reason in the log before."""
+
+    def tell(error: BaseException) -> None:
+        logger.critical(
+            "the broker ends at once, because its memory cannot be trusted any more: %s. "
+            "Everything acknowledged is on disk; start it again",
+            error,
+            exc_info=error,
+        )
+        on_bug(error)
+
+    return tell

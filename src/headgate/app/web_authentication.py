@@ -11,14 +11,16 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
+from functools import partial
 from typing import Final
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.admin.app import CREDENTIALS_REFUSED
 from headgate.admin.auditing import READS
 from headgate.base.errors import HeadgateError, InvariantError
-from headgate.base.identity import SCOPE_KEY
+from headgate.base.identity import LAPSE_KEY, SCOPE_KEY
 from headgate.broker.authentication import (
     NO_CREDENTIALS,
     Authentication,
@@ -79,7 +81,7 @@ class WebAuthentication:
         except OriginalPrincipalError as error:
             await self._refuse(scope, send, 401, f"Invalid roles: {error}")
         except CredentialsError:
-            await self._refuse(scope, send, 401, "Authentication required or failed")
+            await self._refuse(scope, send, 401, CREDENTIALS_REFUSED)
         except HeadgateError as error:
             await self._refuse(scope, send, 503, str(error))
         except InvariantError:
@@ -88,7 +90,9 @@ class WebAuthentication:
             logger.exception("authenticating a request failed with an internal error")
             await self._refuse(scope, send, 500, "Internal error; the broker's log has more")
         else:
-            await self._app({**scope, SCOPE_KEY: session.identity}, receive, send)
+            lapse = partial(self._authentication.why_lapsed, session, client_host(scope))
+            known = {SCOPE_KEY: session.identity, LAPSE_KEY: lapse}
+            await self._app({**scope, **known}, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:
         if scope["method"] not in READS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,7 +30,23 @@ SCOPE_KEY: Final = "headgate.identity"
 """Where the scope of an HTTP request (ASGI) has the :class:`Identity` of its client."""
 
 
+LAPSE_KEY: Final = "headgate.why_lapsed"
+"""Where the scope of a request has what tells why its client's credentials do not count any more;
+empty if they do."""
+
+
 def identity_of(scope: Mapping[str, Any]) -> Identity:
     """Who sent an HTTP request; nobody unless an authentication before found somebody."""
     found: Identity = scope.get(SCOPE_KEY, NOBODY)
     return found
+
+
+def why_lapsed(scope: Mapping[str, Any]) -> str:
+    """Why the credentials of a request, which were good when its head came, do not count any more:
+    they have expired, or were revoked. Empty if they do, or none were asked for."""
+    found: Callable[[], str] = scope.get(LAPSE_KEY, _never)
+    return found()
+
+
+def _never() -> str:
+    return ""

@@ -163,6 +163,17 @@ class Authentication:
                 self._failed(method, address, error)
                 raise error
 
+    def why_lapsed(self, session: Session, address: str) -> str:
+        """Why the credentials of a session do not count any more: they have expired, or a role or a
+        token was revoked. Empty if they do."""
+        if session.expires_s is not None and self.now_s() >= session.expires_s:
+            return "the credentials have expired"
+        try:
+            self.check_not_revoked(session, address)
+        except CredentialsError as error:
+            return str(error)
+        return ""
+
     def log_ended_periods(self) -> None:
         """Log how many attempts failed since the last line about an address. Call once a second."""
         now_s = self.now_s()

@@ -12,6 +12,7 @@ from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.instants import iso_time
 from headgate.base.positions import Position
 from headgate.engine.topic import Topic
+from headgate.ledger import ReadPlan
 from headgate.storage.lanes import Lane, run_on
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire.codes import CompressionType
@@ -65,6 +66,11 @@ class StoredEntry:
     """Its properties; none for a batch: there each message has its own. Of very many the first."""
 
 
+class EntryTrimmedError(CorruptionError):
+    """An entry was trimmed before it was read. On the disk others may have its place by then, so
+    who reads entries handles both alike."""
+
+
 class SingleEntryReader:
     """Reads single entries of the topics of one broker."""
 
@@ -84,6 +90,8 @@ class SingleEntryReader:
         Raises:
             StorageError: it could not be read.
             CorruptionError: the stored entry is damaged.
+            EntryTrimmedError: it was trimmed meanwhile.
+            TopicFencedError: the topic was unloaded or deleted meanwhile.
             DamagedError: data of the topic is lost, and no administrator has accepted that.
         """
         topic.check_not_damaged()
@@ -92,13 +100,22 @@ class SingleEntryReader:
             return body
         managed = self._logs.of(topic)
         log = managed.log
+
+        def locate() -> ReadPlan:
+            # Again before each look-up: the topic may change while the index is read.
+            topic.check_loaded()
+            if ordinal < topic.log.first:
+                raise EntryTrimmedError(f"{topic.name}, entry {ordinal}: it was trimmed")
+            return log.locate(topic.log, ordinal, 1, 1)
+
         while True:
-            plan = await managed.index.look_up(partial(log.locate, topic.log, ordinal, 1, 1))
+            plan = await managed.index.look_up(locate)
             try:
                 found = await run_on(self._lane, partial(log.read, plan))
             except StorageError:
-                # The segment may have been rewritten during the read.
-                if topic.is_live and ordinal >= topic.log.first and log.is_outdated(plan):
+                # The segment may have been rewritten or removed during the read.
+                is_gone = not topic.is_live or ordinal < topic.log.first
+                if is_gone or log.is_outdated(plan):
                     continue
                 raise
             self._begin_turn()

@@ -5,17 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 
 import pytest
 from starlette.requests import Request
 from starlette.types import Message
 
-from headgate.admin.app import QUERY_PARAMETERS_MAX, AdminApp, raw_path
+from headgate.admin.app import (
+    CREDENTIALS_REFUSED,
+    QUERY_PARAMETERS_MAX,
+    AdminApp,
+    raw_path,
+)
 from headgate.admin.body import BODY_BYTES_MAX
-from headgate.admin.routing import Route
+from headgate.admin.routing import Reply, Route
 from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
+from headgate.base.identity import LAPSE_KEY
 from headgate.base.names import parse_topic
+from headgate.broker.authorization import ALLOW_ALL
 from headgate.policy.access_rules import refusal_of
 from tests.unit.admin.client import ask
 from tests.unit.admin.conftest import Ask
@@ -182,3 +190,36 @@ def test_a_read_does_not_wait_for_a_body(broker: FakeFacade, method: str) -> Non
 
     reply = asyncio.run(app.respond(Request(scope, receive)))
     assert reply.status == (200 if method == "GET" else 405)
+
+
+def slowly(broker: FakeFacade, meanwhile: Callable[[], None], **more: object) -> Reply:
+    """The reply to a request whose body comes slowly: ``meanwhile`` happens after its head."""
+    path = "/admin/v2/tenants/x"
+    scope: dict[str, object] = {
+        "type": "http", "method": "PUT", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "headers": [], "scheme": "http", "server": ("test", 80), **more,
+    }  # fmt: skip
+
+    async def receive() -> Message:
+        meanwhile()
+        return {"type": "http.request", "body": b'{"allowedClusters": ["standalone"]}'}
+
+    return asyncio.run(AdminApp(broker, broker.clock).respond(Request(scope, receive)))
+
+
+def test_a_right_that_ends_before_the_body_has_come_counts_no_more(broker: FakeFacade) -> None:
+    def lose() -> None:
+        broker.authorizer = Deny()
+
+    assert slowly(broker, lose).status == 401
+    assert "x" not in broker.catalog.tenants()
+    broker.authorizer = ALLOW_ALL
+    assert slowly(broker, lambda: None).status == 204
+
+
+def test_nor_do_credentials_that_lapse_meanwhile(broker: FakeFacade) -> None:
+    whys: list[str] = []
+    more = {LAPSE_KEY: lambda: "".join(whys)}
+    reply = slowly(broker, lambda: whys.append("the role is revoked"), **more)
+    assert (reply.status, reply.reason) == (401, CREDENTIALS_REFUSED)
+    assert "x" not in broker.catalog.tenants()

@@ -18,6 +18,7 @@ from headgate.app.node import (
     exception_handler,
     ledger_settings,
     open_authentication,
+    with_reason,
 )
 from headgate.app.ports import Urls
 from headgate.base.errors import InvariantError
@@ -74,7 +75,7 @@ def test_the_log_takes_all_that_the_settings_allow(end: str) -> None:
 def test_only_a_broken_invariant_ends_the_process(caplog: pytest.LogCaptureFixture) -> None:
     told: list[BaseException] = []
     loop = asyncio.new_event_loop()
-    loop.set_exception_handler(exception_handler(told.append))
+    loop.set_exception_handler(exception_handler(with_reason(told.append)))
     errors = [ValueError("one connection's"), InvariantError("two owners")]
     with caplog.at_level(logging.ERROR):
         for error in errors:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from headgate.app.web_authentication import CERTIFICATE_EXTENSION, WebAuthentication
-from headgate.base.identity import NOBODY, Identity, identity_of
+from headgate.base.identity import NOBODY, Identity, identity_of, why_lapsed
 from headgate.broker.authentication import Authentication
 from headgate.policy.settings import Settings
 from headgate.security.certificate_provider import CertificateProvider
@@ -49,6 +49,7 @@ class Answer:
 
     def __init__(self) -> None:
         self.served: Identity | None = None
+        self.lapse = ""
         self.status = 200
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = b""
@@ -65,12 +66,13 @@ def ask(
     certificate: dict[str, Any] | None = None,
     raw_path: bytes | None = None,
     revoked: str = "",
+    why_revoked: Callable[[Principal, str], str] | None = None,
     **settings: Any,
 ) -> Answer:
     answer = Answer()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        answer.served = identity_of(scope)
+        answer.served, answer.lapse = identity_of(scope), why_lapsed(scope)
 
     async def receive() -> Message:
         raise AssertionError("no body is read")
@@ -91,7 +93,11 @@ def ask(
     whole = Settings(**settings)
     providers = (token_provider(), Passwords(), CertificateProvider())
     authentication = Authentication(whole, providers, FailedAttempts(), lambda: 1.8e9)
-    authentication.why_revoked = lambda who, _: "it is revoked" if who.role == revoked else ""
+
+    def by_role(who: Principal, _: str) -> str:
+        return "it is revoked" if who.role == revoked else ""
+
+    authentication.why_revoked = why_revoked or by_role
     asyncio.run(WebAuthentication(app, authentication, whole)(scope, receive, send))
     return answer
 
@@ -122,6 +128,17 @@ def test_a_revoked_role_is_refused_at_its_next_request() -> None:
     assert answer.status == 401
     assert answer.served is None
     assert ask(bearer("bob"), revoked="ann").served == Identity("bob")
+
+
+def test_the_application_can_ask_whether_the_credentials_still_count() -> None:
+    lookups: list[str] = []
+
+    def revoked_later(who: Principal, _: str) -> str:
+        lookups.append(who.role)
+        return "it is revoked" if len(lookups) > 1 else ""
+
+    assert ask(bearer("ann")).lapse == ""
+    assert ask(bearer("ann"), why_revoked=revoked_later).lapse == "it is revoked"
 
 
 def test_so_is_a_certificate_unless_a_header_speaks() -> None:

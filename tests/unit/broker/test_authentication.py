@@ -96,6 +96,17 @@ def test_a_token_makes_a_session_at_once() -> None:
     assert (found.method, found.expires_s) == ("token", NOW_S + 9)
 
 
+def test_a_session_lapses_when_it_expires_or_is_revoked() -> None:
+    rig = Rig()
+    found = rig.session(token("ann", NOW_S + 9))
+    why_lapsed = rig.authentication.why_lapsed
+    assert why_lapsed(found, "10.0.0.1") == ""
+    rig.authentication.why_revoked = lambda who, _: f"{who.role} is revoked"
+    assert why_lapsed(found, "10.0.0.1") == "ann is revoked"
+    rig.now_s = NOW_S + 9
+    assert why_lapsed(found, "10.0.0.1") == "the credentials have expired"
+
+
 def test_a_provider_may_take_time() -> None:
     rig = Rig()
     assert rig.session(slow("ann")).identity == Identity("ann")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from headgate.base.errors import CorruptionError
+from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.broker import entries
-from headgate.broker.entries import FoundMessage, SingleEntryReader
+from headgate.broker.entries import EntryTrimmedError, FoundMessage, SingleEntryReader
 from headgate.engine.errors import TopicFencedError
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
+from headgate.ledger import CommitLog
 from headgate.metadata.errors import RefusalError
+from headgate.storage.index_loader import IndexLoader
 from headgate.testing import World
 from headgate.wire.entry import LENGTH, build_entry, payload_of
 from headgate.wire.messages import MessageMetadata
@@ -128,6 +130,84 @@ def test_the_last_message_of_a_topic_that_is_deleted_meanwhile_is_refused_and_no
     monkeypatch.setattr(SingleEntryReader, "body", read)
     with pytest.raises(TopicFencedError, match="temporarily unavailable"):
         world.run(last(world, topic))
+
+
+def meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[object]]
+) -> None:
+    """Let something happen while a look-up waits for the index."""
+    look_up, has_happened = IndexLoader.look_up, False
+
+    async def slow(loader: IndexLoader, action: Callable[[], object]) -> object:
+        nonlocal has_happened
+        if not has_happened:
+            has_happened = True
+            await happens()
+        return await look_up(loader, action)
+
+    monkeypatch.setattr(IndexLoader, "look_up", slow)
+
+
+def test_an_entry_that_is_trimmed_while_its_index_is_read_is_gone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended the broker: a read of an entry that the log does not have was taken for a bug."""
+    topic = world.run(topic_of(world, [b"a"], [b"b"]))
+    topic.cache.clear()
+    place = topic.log.position(0)
+
+    async def trim() -> None:
+        log = world.broker.log.topic(topic.log.number)
+        world.broker.log.stage_trim(log, log.end)
+        await world.broker.when_durable()
+
+    meanwhile(world, monkeypatch, trim)
+    with pytest.raises(RefusalError) as caught:
+        world.run(AdminFacade(world.broker, world.observer).entry(parse_topic(T), place))
+    assert (caught.value.status, str(caught.value)) == (404, "Message id not found")
+
+
+def test_the_last_message_that_is_trimmed_while_its_index_is_read_was_the_last(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = world.run(topic_of(world, [b"a"], [b"b"]))
+    topic.cache.clear()
+    read = SingleEntryReader.body
+
+    async def trimmed(reader: SingleEntryReader, of: Topic, ordinal: int) -> bytes:
+        monkeypatch.setattr(SingleEntryReader, "body", read)
+        log = world.broker.log.topic(topic.log.number)
+        world.broker.log.stage_trim(log, log.end)
+        await world.broker.when_durable()
+        return await read(reader, of, ordinal)
+
+    monkeypatch.setattr(SingleEntryReader, "body", trimmed)
+    assert world.run(last(world, topic)).position.entry_id == -1
+
+
+def test_an_entry_of_a_topic_that_is_deleted_while_its_index_is_read_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = world.run(topic_of(world, [b"a"]))
+    topic.cache.clear()
+    meanwhile(world, monkeypatch, lambda: world.broker.registry.delete(topic.name, force=True))
+    with pytest.raises(TopicFencedError):
+        world.run(world.broker.entries.body(topic, 0))
+
+
+def test_what_is_removed_while_it_is_read_is_no_error_of_the_disk(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = world.run(topic_of(world, [b"a"], [b"b"]))
+    topic.cache.clear()
+
+    def removed(_log: object, _plan: object) -> list[object]:
+        topic.log.first = topic.log.end
+        raise StorageError("reading /data/1.log failed: no such file", retryable=True)
+
+    monkeypatch.setattr(CommitLog, "read", removed)
+    with pytest.raises(EntryTrimmedError):
+        world.run(world.broker.entries.body(topic, 0))
 
 
 def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World) -> None:

@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.app.tls.client_chains import ServerTls
 from headgate.base.errors import InputError
 from headgate.policy.settings import Settings
 
@@ -43,8 +44,9 @@ class Profile:
     def new_context(self) -> ssl.SSLContext:
         """A server's context without certificates.
 
-        It has no session tickets: a client proves each time that it is trusted now. A client may
-        not ask for another handshake in a connection, which would cost it nothing.
+        It has no session tickets. With TLS 1.2 a client may resume a session of the same context,
+        which trusts the same authorities. A client may not ask for another handshake in a
+        connection, which would cost it nothing.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self.lowest
@@ -60,6 +62,7 @@ class Profile:
         # All suites are strong, and a client knows which of them its processor is fast at.
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
         context.num_tickets = 0
+        context.sslobject_class = ServerTls
         return context
 
 

@@ -229,7 +229,7 @@ class ConsumerCommands:
     async def unsubscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Delete a subscription for its only consumer, or for any of them with ``force``."""
         request = command.unsubscribe
-        consumer, subscription = _consumer_of(connection, request.consumer_id)
+        connected = consumer, subscription = _connected(connection, request.consumer_id)
         if len(subscription.consumers) > 1 and not request.force:
             raise SubscriptionBusyError(
                 "Unconnected or shared consumer attempting to unsubscribe while others are "
@@ -241,19 +241,21 @@ class ConsumerCommands:
                 await self._subscriptions.disconnect(subscription)
                 await self._subscriptions.delete(subscription)
             except HeadgateError:
-                # The client reconnects the consumer.
-                connection.consumer_port.close_consumer(request.consumer_id)
+                if _is_present(connection, connected):
+                    # The client reconnects the consumer.
+                    connection.consumer_port.close_consumer(request.consumer_id)
                 raise
         else:
             await self._subscriptions.disconnect(subscription)
-        connection.consumers.pop(request.consumer_id, None)
+        if _is_present(connection, connected):
+            del connection.consumers[request.consumer_id]
         connection.write(encode.success(request.request_id))
 
     async def seek(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Reset the cursor of a subscription to a message or a publish time. Its consumers
         reconnect."""
         request = command.seek
-        _, subscription = _consumer_of(connection, request.consumer_id)
+        _, subscription = _connected(connection, request.consumer_id)
         topic, acked_mask = subscription.topic, 0
         if request.HasField("message_publish_time"):
             publish_ms = min(request.message_publish_time, INT64_MAX)
@@ -294,7 +296,7 @@ class ConsumerCommands:
     async def last_message_id(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Answer with the last durable message and the subscription's mark-delete position."""
         request = command.getLastMessageId
-        _, subscription = _consumer_of(connection, request.consumer_id)
+        _, subscription = _connected(connection, request.consumer_id)
         topic = subscription.topic
         log = topic.log
         found = await self._entries.last_message(topic)
@@ -372,11 +374,17 @@ async def _check_exclusive(
     subscription.remove_consumer(holder)  # if its connection still disconnects its many clients
 
 
-def _consumer_of(connection: ClientConnection, consumer_id: int) -> tuple[Consumer, Subscription]:
+def _connected(connection: ClientConnection, consumer_id: int) -> tuple[Consumer, Subscription]:
     connected = connection.consumers.get(consumer_id)
     if connected is None:
         raise NotAllowedError(f"Consumer {consumer_id} does not exist on this connection")
     return connected
+
+
+def _is_present(connection: ClientConnection, connected: tuple[Consumer, Subscription]) -> bool:
+    """Whether a consumer still has its id: the client may have closed it while a command waited,
+    and given the id to another one."""
+    return connection.consumers.get(connected[0].consumer_id) is connected
 
 
 def redeliver(

@@ -186,6 +186,56 @@ async def test_a_refused_unsubscribe_leaves_no_consumer_behind(world: World) -> 
     assert (await client.subscribe(TOPIC, "s")).is_open
 
 
+async def unsubscribe_and_reuse_the_id(
+    world: World, client: SimClient
+) -> asyncio.Future[BaseCommand]:
+    """Ask to delete a subscription, and give the consumer's id to one of ``kept`` meanwhile."""
+    consumer = await client.subscribe(TOPIC, "s")
+    number = consumer.consumer_id
+    world.lanes[0].freeze()
+    asked = asyncio.ensure_future(client.request(lambda i: frames.unsubscribe(i, number)))
+    await asyncio.sleep(0.1)
+    await client.request(lambda i: frames.close_consumer(i, number))
+    await client.request(lambda i: frames.subscribe(i, number, TOPIC, "kept"))
+    return asked
+
+
+@played()
+async def test_the_id_of_a_consumer_that_unsubscribes_may_be_used_again(world: World) -> None:
+    """Else the one that got the id would stay on its subscription when the connection has ended."""
+    client = await world.connect()
+    await (await client.subscribe(TOPIC, "kept")).close()
+    asked = await unsubscribe_and_reuse_the_id(world, client)
+    world.lanes[0].thaw()
+    await asked
+    kept = world.broker.engine.topics[TOPIC].subscriptions["kept"]
+    assert len(kept.consumers) == 1
+    client.close()
+    await asyncio.sleep(0.1)
+    assert not kept.consumers
+
+
+@played()
+async def test_a_refused_unsubscribe_closes_no_other_consumer(world: World) -> None:
+    client = await world.connect()
+    await (await client.subscribe(TOPIC, "kept")).close()
+    asked = await unsubscribe_and_reuse_the_id(world, client)
+    kept = world.broker.engine.topics[TOPIC].subscriptions["kept"]
+
+    def plan(operation: Operation) -> None:
+        if operation.kind == "write":
+            raise OSError(errno.EMFILE, "too many open files")
+
+    world.disk.plan = plan
+    world.lanes[0].thaw()
+    with pytest.raises(RefusedError):
+        await asked
+    assert len(kept.consumers) == 1
+    client.close()
+    await asyncio.sleep(0.1)
+    assert not kept.consumers
+
+
 @played()
 async def test_an_unsubscribe_that_is_not_stored(world: World) -> None:
     client = await world.connect()
