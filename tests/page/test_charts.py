@@ -47,8 +47,10 @@ def test_a_chart_fills_its_column_with_text_that_can_be_read(
     assert all(right + 4 < left for (_, right), (left, _) in itertools.pairwise(boxes))
     assert boxes[-1][1] <= size[0]
     # It follows the width of the window.
+    shown = chart_of(page).locator("svg")
+    expect(shown).to_have_attribute("viewBox", re.compile(rf"^0 0 {drawing['width']:.0f} "))
     page.set_viewport_size({"width": 800, "height": 900})
-    expect(chart_of(page).locator("svg")).to_have_attribute("viewBox", re.compile(r"^0 0 758 "))
+    expect(shown).to_have_attribute("viewBox", re.compile(r"^0 0 758 "))
 
 
 def test_arrow_keys_tell_the_values_of_a_minute(open_page: OpenPage) -> None:

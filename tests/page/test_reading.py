@@ -55,7 +55,7 @@ def numbered(limits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def cell(page: Page | Locator, head: str) -> Locator:
+def cell(page: Page, head: str) -> Locator:
     return page.locator(f'td[data-head="{head}"]')
 
 
