@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, check_new_subscription
-from headgate.base.units import NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
+from headgate.broker.expected_readers import ExpectedReaders
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.subscription_properties import check_properties
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
@@ -34,10 +34,6 @@ from headgate.storage.committer import NO_ROOM_REASON, Committer
 from headgate.storage.managed_logs import ManagedLogs
 
 T = TypeVar("T")
-
-READER_RETURN_NS = 60 * NS_PER_S
-"""A seek disconnects a reader. If the reader does not reconnect within this time, its subscription
-is removed."""
 
 
 class Subscriptions:
@@ -66,8 +62,10 @@ class Subscriptions:
         self._count_limits = count_limits
         self._note_use = note_use
         self._mutex = KeyedMutex()
+        self._readers = ExpectedReaders(engine)
         self._creating: Counter[int] = Counter()
         """Subscriptions that are being stored, by topic number."""
+        self._creating_of_tenant: Counter[str] = Counter()
 
     async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
@@ -116,10 +114,13 @@ class Subscriptions:
             held = await managed.index.load(log, (at_ordinal,))
             self._begin_turn()
             _check_usable(topic)
-            self._count_limits.check_subscription(topic, self._creating[log.number])
+            tenant = topic.name.namespace.tenant
+            of_tenant = self._engine.durable_by_tenant[tenant] + self._creating_of_tenant[tenant]
+            self._count_limits.check_subscription(topic, self._creating[log.number], of_tenant)
             acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
             cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
             self._creating[log.number] += 1
+            self._creating_of_tenant[tenant] += 1
             try:
                 await managed.committer.when_durable()
             except StorageError:
@@ -127,6 +128,7 @@ class Subscriptions:
                 raise
             finally:
                 self._begin_turn()
+                self._creating_of_tenant[tenant] -= 1
                 self._creating[log.number] -= 1
                 if not self._creating[log.number]:
                     del self._creating[log.number]
@@ -213,7 +215,8 @@ class Subscriptions:
                 if not subscription.removed:
                     subscription.fenced = False
                     subscription.wake()
-                    self._expect_reader(subscription)
+                    if not subscription.is_durable:
+                        self._readers.expect(subscription)
 
         await self._alone(subscription.topic, subscription.name, work)
 
@@ -282,18 +285,6 @@ class Subscriptions:
     def _check_properties(self, topic: Topic, properties: Mapping[str, str]) -> None:
         if properties:
             check_properties(properties, self._partitions(topic.name.base))
-
-    def _expect_reader(self, subscription: Subscription) -> None:
-        """Remove a reader's subscription after a seek, unless the reader reconnects within
-        :data:`READER_RETURN_NS`."""
-        if subscription.is_durable:
-            return
-
-        def remove_if_unused() -> None:
-            if not subscription.consumers and not subscription.fenced:
-                _remove(subscription)
-
-        self._engine.wake_at(self._engine.now_ns + READER_RETURN_NS, remove_if_unused)
 
 
 def _check_usable(topic: Topic) -> None:

@@ -12,7 +12,7 @@ from headgate.base.errors import InputError, StorageError
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.positions import Position
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
-from headgate.broker.subscriptions import READER_RETURN_NS
+from headgate.broker.expected_readers import RETURN_NS
 from headgate.engine.errors import (
     DamagedError,
     NotAllowedError,
@@ -250,7 +250,7 @@ def test_a_reader_finds_its_cursor_after_its_seek_but_only_for_a_while(world: Wo
         return subscription
 
     subscription = world.run(read())
-    world.advance(READER_RETURN_NS / 1e9 + 1)
+    world.advance(RETURN_NS / 1e9 + 1)
     assert subscription.removed
     assert not topic.subscriptions
 
