@@ -118,7 +118,6 @@ class Engine:
         self.partials = PartialBudget()
         """What the partly acknowledged batches of all subscriptions take."""
         self.properties = PropertyBudget()
-        """What the properties of all subscriptions take."""
         self.durable_by_tenant: Counter[str] = Counter()
         """Durable subscriptions of the loaded topics of each tenant that has some."""
         self.remembered = RememberedBudget()

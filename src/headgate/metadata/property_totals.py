@@ -17,7 +17,7 @@ from headgate.metadata.rows import Kind, NamespaceRow, PartitionedRow, Row, Topi
 if TYPE_CHECKING:
     from headgate.metadata.state import RowChange
 
-TENANT_BYTES_MAX: Final = 64 * MIB
+PROPERTIES_OF_TENANT_BYTES_MAX: Final = 64 * MIB
 """The properties of all namespaces and topics of a tenant: 3 KiB for each of 20,000 topics."""
 
 
@@ -48,10 +48,10 @@ class PropertyTotals:
             _add(more, row.kind, row.key, _bytes_of(row.after) - _bytes_of(row.before))
         for tenant, grown in more.items():
             size_bytes = self.of_tenant(tenant) + grown
-            if grown > 0 and size_bytes > TENANT_BYTES_MAX:
+            if grown > 0 and size_bytes > PROPERTIES_OF_TENANT_BYTES_MAX:
                 raise not_allowed(
                     f"The properties of the namespaces and topics of tenant {tenant} would take"
-                    f" {size_bytes} bytes of memory: {TENANT_BYTES_MAX} are allowed"
+                    f" {size_bytes} bytes of memory: {PROPERTIES_OF_TENANT_BYTES_MAX} are allowed"
                 )
 
     def staged(self, row: RowChange) -> None:

@@ -17,7 +17,7 @@ SIZE = properties_bytes(ONE)
 
 @pytest.fixture(autouse=True)
 def _room_for_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(property_totals, "TENANT_BYTES_MAX", 3 * SIZE)
+    monkeypatch.setattr(property_totals, "PROPERTIES_OF_TENANT_BYTES_MAX", 3 * SIZE)
 
 
 def of_tenant(broker: Broker, tenant: str = "public") -> int:
@@ -78,7 +78,7 @@ def test_more_than_that_of_an_earlier_release_stays(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(broker)
-    monkeypatch.setattr(property_totals, "TENANT_BYTES_MAX", SIZE)
+    monkeypatch.setattr(property_totals, "PROPERTIES_OF_TENANT_BYTES_MAX", SIZE)
     again = broker.restarted()
     again.do(again.catalog.plan_topic_properties(T, removed=["k"]))
     with pytest.raises(RefusalError, match="bytes of memory"):
