@@ -30,9 +30,12 @@ def allowed_bytes(partitions: int) -> int:
     return min(BYTES_MAX, PARTITIONS_BYTES_MAX // max(partitions, 1))
 
 
-def check_properties(properties: Mapping[str, str], partitions: int, of_tenant: int) -> None:
-    """Check that a subscription of a topic with ``partitions`` may have these properties, whose
-    tenant has ``of_tenant`` bytes of others.
+def check_properties(
+    properties: Mapping[str, str], partitions: int, of_tenant: int, replaced_bytes: int = 0
+) -> None:
+    """Check that a subscription of a topic with ``partitions`` may have these properties in the
+    place of ``replaced_bytes`` of the ``of_tenant`` that its tenant has. Less than before is always
+    allowed: an earlier release may have admitted more.
 
     Raises:
         InputError: they are too long or too many.
@@ -44,10 +47,11 @@ def check_properties(properties: Mapping[str, str], partitions: int, of_tenant: 
             f"The properties of a subscription{of_topic} take {size} bytes of memory, where each "
             f"counts {PROPERTY_BYTES} more: {allowed} are allowed"
         )
-    if of_tenant + size > TENANT_BYTES_MAX:
+    of_others = of_tenant - replaced_bytes
+    if size > replaced_bytes and of_others + size > TENANT_BYTES_MAX:
         raise InputError(
             f"The properties take {size} bytes of memory, and those of other subscriptions of the "
-            f"tenant {of_tenant}, where each partition has its own: {TENANT_BYTES_MAX} are allowed"
+            f"tenant {of_others}, where each partition has its own: {TENANT_BYTES_MAX} are allowed"
         )
 
 

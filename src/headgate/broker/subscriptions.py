@@ -298,7 +298,7 @@ class Subscriptions:
             tenant = topic.name.namespace.tenant
             of_tenant = self._engine.properties.by_tenant[tenant] + self._creating_bytes[tenant]
             partitions = self._partitions(topic.name.base)
-            check_properties(properties, partitions, of_tenant - replaced_bytes)
+            check_properties(properties, partitions, of_tenant, replaced_bytes)
 
 
 def _check_usable(topic: Topic) -> None:

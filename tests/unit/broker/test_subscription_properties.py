@@ -62,3 +62,7 @@ def test_those_of_a_tenant_have_a_bound_together() -> None:
     with pytest.raises(InputError, match="of the tenant 67108607, "):
         check_properties(properties, 2, of_others + 1)
     assert copied_properties(properties, 2, of_others + 1) == {}
+    size = properties_bytes(properties)
+    check_properties(properties, 2, 2 * TENANT_BYTES_MAX, size)  # no more than before
+    with pytest.raises(InputError, match="of the tenant"):
+        check_properties(properties, 2, 2 * TENANT_BYTES_MAX, size - 1)
