@@ -284,8 +284,14 @@ class ConsumerCommands:
             return 0
         if log.position(ordinal) != position_of(target):
             return 0  # that message is gone
-        managed = self._logs.of(topic)
-        batch_size = await managed.index.look_up(partial(log.message_count, ordinal))
+
+        def find_size() -> int:
+            # Again before each look-up: the topic may be trimmed while the index is read.
+            return log.message_count(ordinal) if ordinal >= log.first else 0
+
+        batch_size = await self._logs.of(topic).index.look_up(find_size)
+        if not batch_size:
+            return 0  # that message is gone now
         if left:
             try:
                 return acked_mask(left, batch_size)
