@@ -10,7 +10,8 @@ import pytest
 
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import InvalidNameError, parse_topic
-from headgate.base.positions import Position
+from headgate.base.positions import EARLIEST, Position
+from headgate.base.units import KIB
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.subscriptions import READER_RETURN_NS
 from headgate.engine.errors import (
@@ -22,10 +23,11 @@ from headgate.engine.errors import (
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType as EngineType
-from headgate.ledger import Batch
+from headgate.ledger import Batch, LedgerSettings
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.errors import RefusedError
 from headgate.wire.codes import SubscriptionType
+from tests.unit.broker.playing import TOPIC, played
 
 T = "persistent://public/default/t"
 
@@ -434,3 +436,42 @@ def test_crowds_of_failover_consumers_are_ranked_a_few_at_once(world: World) -> 
         assert max(now - before for before, now in pairwise(seen)) <= SLICE_UNITS // CONSUMER_RANKED
 
     world.run(story())
+
+
+COLD_INDEX = LedgerSettings(segment_bytes=64 * KIB, index_cache_bytes=0)
+
+
+@played(ledger=COLD_INDEX)
+async def test_a_reader_and_a_durable_subscription_of_one_name_at_once(world: World) -> None:
+    """Both were made: then the end of a connection failed amid its work, or took the other one."""
+    one, two = await world.connect(), await world.connect()
+    producer = await one.producer(TOPIC)
+    for _ in range(300):
+        await producer.send(b"x")
+    other = await one.producer(f"{TOPIC}-other")
+    for _ in range(30):
+        await other.send(b"x" * 10_000)
+    await asyncio.sleep(5)
+    topic = world.broker.engine.topics[TOPIC]
+    assert not topic.log.is_indexed(150)
+    commits, reads = world.lanes[:2]
+    commits.freeze()
+    reads.freeze()
+    reader = asyncio.ensure_future(two.reader(TOPIC, topic.log.position(150), name="s"))
+    await asyncio.sleep(0.1)
+    durable = asyncio.ensure_future(one.subscribe(TOPIC, "s", earliest=False))
+    await asyncio.sleep(0.1)
+    reads.thaw()
+    await asyncio.sleep(0.1)
+    commits.thaw()
+    assert (await reader).is_open
+    with pytest.raises(RefusedError, match="Subscription s exists and is non-durable"):
+        await durable
+    two.abort()
+    await asyncio.sleep(0.1)
+    assert not topic.subscriptions
+    await one.subscribe(TOPIC, "s")
+    with pytest.raises(RefusedError, match="Subscription s exists and is durable"):
+        await one.reader(TOPIC, EARLIEST, name="s")
+    with pytest.raises(NotAllowedError, match="Subscription s exists and is durable"):
+        await world.broker.subscriptions.add_reader(topic, "s", 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from headgate.base.ack_set import AckSet
 from headgate.base.ack_words import acked_mask
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.names import (
@@ -174,21 +173,10 @@ class ConsumerCommands:
             raise SubscriptionNotFoundError("Subscription does not exist")
         ordinal = await self._start_ordinal(topic, request)
         if not request.durable:
-            return await self._add_reader(topic, name, ordinal)
+            return await self._subscriptions.add_reader(topic, name, ordinal)
         return await self._subscriptions.create(
             topic, name, at_ordinal=ordinal, properties=_properties(request)
         )
-
-    async def _add_reader(self, topic: Topic, name: str, ordinal: int) -> Subscription:
-        held = await self._logs.of(topic).index.load(topic.log, (ordinal,))
-        self._host.begin_turn()
-        topic.check_not_fenced()
-        topic.check_loaded()
-        added = topic.subscriptions.get(name)
-        if added is None:
-            added = topic.add_subscription(name, AckSet(ordinal - 1), cursor_id=None)
-        del held
-        return added
 
     async def _start_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
         """The first ordinal of a new subscription. The entry of a start message id is delivered
