@@ -7,8 +7,10 @@ would complete it later.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
@@ -165,7 +167,18 @@ class Subscriptions:
             del held  # until here the index of the first entry stays in memory
             return made
 
-        return await self._alone(topic, name, work)
+        try:
+            return await self._alone(topic, name, work)
+        except asyncio.CancelledError:
+
+            def remove_if_made() -> None:
+                made = topic.subscriptions.get(name)
+                if made is not None:
+                    _remove_if_unused(made)
+
+            # The reader's connection has ended, and its subscription is made all the same.
+            self._engine.wake_at(self._engine.now_ns + READER_RETURN_NS, remove_if_made)
+            raise
 
     async def delete(
         self,
@@ -312,14 +325,9 @@ class Subscriptions:
     def _expect_reader(self, subscription: Subscription) -> None:
         """Remove a reader's subscription after a seek, unless the reader reconnects within
         :data:`READER_RETURN_NS`."""
-        if subscription.is_durable:
-            return
-
-        def remove_if_unused() -> None:
-            if not subscription.consumers and not subscription.fenced:
-                _remove(subscription)
-
-        self._engine.wake_at(self._engine.now_ns + READER_RETURN_NS, remove_if_unused)
+        if not subscription.is_durable:
+            action = partial(_remove_if_unused, subscription)
+            self._engine.wake_at(self._engine.now_ns + READER_RETURN_NS, action)
 
 
 def _check_usable(topic: Topic) -> None:
@@ -330,6 +338,12 @@ def _check_usable(topic: Topic) -> None:
 def _remove(subscription: Subscription) -> None:
     if not subscription.removed:
         subscription.topic.remove_subscription(subscription.name)
+
+
+def _remove_if_unused(subscription: Subscription) -> None:
+    """Remove the subscription of a reader that is not connected, unless it is being moved."""
+    if not (subscription.is_durable or subscription.consumers or subscription.fenced):
+        _remove(subscription)
 
 
 async def _when_stored(committer: Committer, done: str) -> None:

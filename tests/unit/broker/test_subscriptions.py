@@ -11,7 +11,7 @@ import pytest
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.positions import EARLIEST, Position
-from headgate.base.units import KIB
+from headgate.base.units import KIB, NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.subscriptions import READER_RETURN_NS
 from headgate.engine.errors import (
@@ -441,19 +441,45 @@ def test_crowds_of_failover_consumers_are_ranked_a_few_at_once(world: World) -> 
 COLD_INDEX = LedgerSettings(segment_bytes=64 * KIB, index_cache_bytes=0)
 
 
-@played(ledger=COLD_INDEX)
-async def test_a_reader_and_a_durable_subscription_of_one_name_at_once(world: World) -> None:
-    """Both were made: then the end of a connection failed amid its work, or took the other one."""
-    one, two = await world.connect(), await world.connect()
-    producer = await one.producer(TOPIC)
+async def cold_topic(world: World) -> Topic:
+    """A topic with the index of its entry 150 on the disk alone."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
     for _ in range(300):
         await producer.send(b"x")
-    other = await one.producer(f"{TOPIC}-other")
+    other = await client.producer(f"{TOPIC}-other")
     for _ in range(30):
         await other.send(b"x" * 10_000)
     await asyncio.sleep(5)
     topic = world.broker.engine.topics[TOPIC]
     assert not topic.log.is_indexed(150)
+    return topic
+
+
+@played(ledger=COLD_INDEX)
+async def test_a_reader_that_leaves_before_it_is_connected_leaves_no_subscription(
+    world: World,
+) -> None:
+    client, topic = await world.connect(), await cold_topic(world)
+    reads = world.lanes[1]
+    reads.freeze()
+    asked = asyncio.ensure_future(client.reader(TOPIC, topic.log.position(150)))
+    await asyncio.sleep(0.1)
+    client.abort()
+    with pytest.raises(ConnectionLostError):
+        await asked
+    reads.thaw()
+    await asyncio.sleep(1)
+    assert list(topic.subscriptions) == ["reader"], "what has begun runs to its end"
+    await asyncio.sleep(READER_RETURN_NS / NS_PER_S)
+    assert not topic.subscriptions
+
+
+@played(ledger=COLD_INDEX)
+async def test_a_reader_and_a_durable_subscription_of_one_name_at_once(world: World) -> None:
+    """Both were made: then the end of a connection failed amid its work, or took the other one."""
+    one, two = await world.connect(), await world.connect()
+    topic = await cold_topic(world)
     commits, reads = world.lanes[:2]
     commits.freeze()
     reads.freeze()

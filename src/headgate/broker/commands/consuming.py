@@ -104,21 +104,21 @@ class ConsumerCommands:
             await self._check_counts(connection, topic, request, kind)
             await self._schemas.check_consumer(topic, request)
             subscription = await self._find_or_create(topic, request)
-            await _check_exclusive(connection, subscription, kind)
-            await self._subscriptions.when_rankable(subscription, kind)
-            self._host.begin_turn()
-            if not connection.is_open or connection.creating.get(key) is not request:
-                _remove_unused(subscription)
-                return
             try:
+                await _check_exclusive(connection, subscription, kind)
+                await self._subscriptions.when_rankable(subscription, kind)
+                self._host.begin_turn()
+                if not connection.is_open or connection.creating.get(key) is not request:
+                    _remove_unused(subscription)
+                    return
                 self._check(connection, command)  # its permissions may have changed meanwhile
                 self._count_limits.check_consumer(topic, subscription, kind)
                 self._count_limits.check_consumer_address(topic, connection.address)
-            except (ConsumerBusyError, RefusalError):
+                consumer = self._make_consumer(connection, topic, request)
+                subscription.add_consumer(consumer, kind)
+            except BaseException:  # also the end of the connection, which cancels this
                 _remove_unused(subscription)
                 raise
-            consumer = self._make_consumer(connection, topic, request)
-            subscription.add_consumer(consumer, kind)
             connection.consumers[request.consumer_id] = (consumer, subscription)
             connection.described_bytes[key] = held_bytes
             connection.write(encode.success(request.request_id))
@@ -349,8 +349,8 @@ def _holder(
 
 
 def _remove_unused(subscription: Subscription) -> None:
-    """Remove the subscription of a reader that did not get connected."""
-    if not (subscription.is_durable or subscription.consumers or subscription.removed):
+    """Remove the subscription of a reader that did not get connected, unless it is being moved."""
+    if not (subscription.is_durable or subscription.consumers or subscription.fenced):
         subscription.topic.remove_subscription(subscription.name)
 
 
