@@ -112,8 +112,9 @@ class SingleEntryReader:
             plan = await managed.index.look_up(locate)
             try:
                 found = await run_on(self._lane, partial(log.read, plan))
-            except StorageError:
-                # The segment may have been rewritten or removed during the read.
+            except (StorageError, CorruptionError):
+                # The segment may have been rewritten or removed during the read, and its file be
+                # that of another segment by now.
                 is_gone = not topic.is_live or ordinal < topic.log.first
                 if is_gone or log.is_outdated(plan):
                     continue

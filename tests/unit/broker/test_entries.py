@@ -247,6 +247,24 @@ def test_what_is_removed_while_it_is_read_is_no_error_of_the_disk(
         world.run(world.broker.entries.body(topic, 0))
 
 
+def test_an_entry_of_a_topic_that_is_deleted_while_it_is_read_is_not_damaged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another record has its place by then: the request answered 500 and spoke of damage."""
+    topic = world.run(topic_of(world, [b"a"]))
+    topic.cache.clear()
+    place = topic.log.position(0)
+
+    def reused(_log: object, _plan: object) -> list[object]:
+        world.broker.engine.unload_topic(topic, deleted=True)
+        raise CorruptionError("entry 0 is damaged: another record is in its place")
+
+    monkeypatch.setattr(CommitLog, "read", reused)
+    with pytest.raises(RefusalError, match="temporarily unavailable") as caught:
+        world.run(AdminFacade(world.broker, world.observer).entry(parse_topic(T), place))
+    assert caught.value.status == 503
+
+
 def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World) -> None:
     topic = world.run(topic_of(world, [b"a"]))
     log = world.broker.log.topic(topic.log.number)
