@@ -147,3 +147,8 @@ def test_a_lock_has_one_holder(fs: Fs, root: str) -> None:
     lock.release()
     lock.release()
     fs.lock(f"{root}/lock").release()
+
+
+def test_what_is_made_is_no_link(fs: Fs, root: str) -> None:
+    fs.create(f"{root}/x").close()
+    assert not any(fs.is_link(path) for path in (root, f"{root}/x", f"{root}/none"))

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from headgate.admin.auditing import READS, Asked, audit_entry
 from headgate.admin.body import BODY_BYTES_MAX
-from headgate.admin.routing import JSON, Call, Reply, Route, RouteTable
+from headgate.admin.routing import JSON, Call, Reply, Reserved, Route, RouteTable
 from headgate.admin.shared_answers import SharedAnswers
 from headgate.admin.streaming import send_parts
 from headgate.admin.table import ROUTES
@@ -66,15 +66,15 @@ class AdminApp:
         """Serve one HTTP request."""
         if scope["type"] != "http":
             raise RuntimeError(f"the admin API serves HTTP, not {scope['type']}")
-        reserved: list[int] = []
+        reserved: Reserved = []
         try:
             reply = await self.respond(Request(scope, receive), reserved)
             await _send(reply, scope, send)
         finally:
-            for size_bytes in reserved:
-                self._facade.release_answer(size_bytes)
+            for size_bytes, owner in reserved:
+                self._facade.release_answer(size_bytes, owner)
 
-    async def respond(self, request: Request, reserved: list[int] | None = None) -> Reply:
+    async def respond(self, request: Request, reserved: Reserved | None = None) -> Reply:
         """The reply to ``request``. Raises only for a broken invariant. What is charged for the
         reply is added to ``reserved``."""
         asked = Asked()
@@ -84,7 +84,7 @@ class AdminApp:
             self._audit.note(entry, is_bounded=entry.result is not AuditResult.ALLOWED)
         return reply
 
-    async def _answered(self, request: Request, reserved: list[int], asked: Asked) -> Reply:
+    async def _answered(self, request: Request, reserved: Reserved, asked: Asked) -> Reply:
         try:
             return await self._handle(request, reserved, asked)
         except RefusalError as refusal:
@@ -111,7 +111,7 @@ class AdminApp:
         allowed = ", ".join(method for method in methods if method != request.method)
         return replace(reply, headers={"allow": allowed})
 
-    async def _handle(self, request: Request, reserved: list[int], asked: Asked) -> Reply:
+    async def _handle(self, request: Request, reserved: Reserved, asked: Asked) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))
         asked.route, asked.params, asked.resource = route, params, resource_of(params)
         identity = identity_of(request.scope)

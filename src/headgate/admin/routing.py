@@ -71,6 +71,10 @@ def as_text(text: str) -> Reply:
     return Reply(200, text.encode(), JSON)
 
 
+Reserved = list[tuple[int, str]]
+"""Bytes that are charged for an answer, and the tenants that it is about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request, as a handler gets it."""
@@ -82,8 +86,8 @@ class Call:
     query: Mapping[str, str]
     """Query parameters; the last one of a name. Unknown ones are ignored."""
     body: bytes
-    reserved: list[int] = field(default_factory=list)
-    """Bytes charged for the answer, which are released once it is sent."""
+    reserved: Reserved = field(default_factory=list)
+    """What is charged for the answer, and released once it is sent."""
     identity: Identity = NOBODY
     """Who asks."""
     operation: str = ""
@@ -124,8 +128,9 @@ class Call:
         Raises:
             RefusalError: 503, there is none.
         """
-        await self.facade.reserve_answer(size_bytes)
-        self.reserved.append(size_bytes)
+        owner = self.params.get("tenant", "")
+        await self.facade.reserve_answer(size_bytes, owner)
+        self.reserved.append((size_bytes, owner))
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A boolean query parameter; anything but ``true`` is false, as in Java."""

@@ -36,14 +36,17 @@ async def examine(call: Call) -> Reply:
         )
     number = max(call.query_number("messagePosition", 1), 1)
     messages = call.facade.messages
-    return entry_reply(await messages.examine(topic, number, from_end=initial == "latest"))
+    return entry_reply(
+        await messages.examine(topic, number, call.reserve, from_end=initial == "latest")
+    )
 
 
 async def peek(call: Call) -> Reply:
     """One entry that a subscription has not acknowledged, counted from its oldest one."""
     number = max(call.number("number"), 1)
     topic = single_topic(call, "Peek messages on a partitioned topic is not allowed")
-    return entry_reply(await call.facade.messages.peek(topic, subscription_name(call), number))
+    name = subscription_name(call)
+    return entry_reply(await call.facade.messages.peek(topic, name, number, call.reserve))
 
 
 async def id_by_index(call: Call) -> Reply:

@@ -217,7 +217,8 @@ async def message_by_id(call: Call) -> Reply:
     """One entry: its payload as the producer sent it, and its metadata in headers."""
     topic = single_topic(call, "GetMessageById on a partitioned-topic is not allowed")
     position = Position(call.number("ledger"), call.number("entry"))
-    return entry_reply(PlacedEntry(position, await call.facade.entry(topic, position)))
+    entry = await call.facade.entry(topic, position, call.reserve)
+    return entry_reply(PlacedEntry(position, entry))
 
 
 def entry_reply(placed: PlacedEntry) -> Reply:

@@ -30,7 +30,7 @@ from headgate import __version__
 from headgate.agent.cluster_client import ClusterClient
 from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.cluster_watch import ClusterWatch, RecordSink
-from headgate.agent.configuration import AgentSettings, ClusterSettings
+from headgate.agent.configuration import AgentSettings, ClusterSettings, PortSettings
 from headgate.agent.look_plan import LookPlan
 from headgate.agent.record_files import RecordFiles
 from headgate.agent.record_topic import PulsarProducer, RecordTopic, load_pulsar
@@ -43,6 +43,7 @@ from headgate.app.agent_access import TokenGate, check_agent_address, token_veri
 from headgate.app.agent_port import AgentPort
 from headgate.app.listeners import listen, port_of
 from headgate.app.run import EXIT_BUG, StopSignals
+from headgate.app.used_keys import UsedKeys, key_files
 from headgate.app.web_guard import WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.names import parse_topic
@@ -51,6 +52,7 @@ from headgate.base.web_hosts import HostNames
 from headgate.fs.os_fs import OsFs
 from headgate.page.app import PageApp
 from headgate.page.files import agent_files
+from headgate.storage.lanes import ThreadLane
 
 logger = logging.getLogger("headgate.agent")
 
@@ -113,6 +115,7 @@ async def _serve(
             # From here on the threads close what they use.
             stack.push(opened.pop_all())
         executor = stack.enter_context(ThreadPoolExecutor(THREADS_OF_WEB, "web"))
+        _watch_keys(settings.port, loop, stack)
         app = _app(settings, AgentRoutes(watches, clock, executor, port.certificate), clock)
         await port.serve(app, listener, stack)
         stop = threading.Event()
@@ -124,6 +127,15 @@ async def _serve(
         stop.set()
         await _joined(threads)
     logger.info("stopped")
+
+
+def _watch_keys(port: PortSettings, loop: asyncio.AbstractEventLoop, stack: AsyncExitStack) -> None:
+    """Warn from now on when a file of a key has changed since the start that reads it."""
+    values = {"tokenSecretKey": port.secret_key, "tokenPublicKey": port.public_key}
+    if files := key_files(values):
+        keys = UsedKeys(files, ThreadLane(loop, "headgate-keys"))
+        keys.start()
+        stack.callback(keys.stop)
 
 
 def watch_of(

@@ -1,6 +1,9 @@
 """Reads keys from where Pulsar's settings and tools name them (``AuthTokenUtils.readKeyFromUrl``).
 
 A source is ``file:///path``, a path, ``data:;base64,...``, or the key itself as base64.
+
+Most paths are base64, too. Pulsar takes the path of a missing file for the key, with which whoever
+knows the path could make tokens. Here a text that looks like a path is none.
 """
 
 from __future__ import annotations
@@ -31,6 +34,12 @@ def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
         return _of_file(path_of_file_url(source, what), what, is_secret=is_secret)
     if os.path.exists(source):
         return _of_file(source, what, is_secret=is_secret)
+    if _is_path(source):
+        # The text may be a key nevertheless, so it is not repeated.
+        raise InvalidKeyError(
+            f"{what} is the path of no file that exists, or its folder may not be read; a key in "
+            "base64 that looks like a path needs data:;base64, before it"
+        )
     try:
         return decoded(source)
     except ValueError:
@@ -40,12 +49,18 @@ def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
         ) from None
 
 
+def _is_path(source: str) -> bool:
+    """Whether a text is the path of a file, also of one that is missing, rather than base64."""
+    folder, slash, _ = source.partition("/")
+    return bool(slash) and not source.endswith("=") and (not folder or os.path.isdir(folder))
+
+
 def is_literal(source: str) -> bool:
     """Whether ``source`` is the key itself, as ``data:`` or base64, and not the name of a file that
     has it."""
     if source.startswith("data:"):
         return True
-    if not source or source.startswith("file:") or os.path.exists(source):
+    if not source or source.startswith("file:") or os.path.exists(source) or _is_path(source):
         return False
     try:
         return bool(decoded(source))

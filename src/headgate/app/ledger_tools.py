@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from headgate.app.metadata_repair import (
     lacking_topics,
     plan_metadata,
 )
-from headgate.base.errors import InputError
+from headgate.base.errors import CorruptionError, InputError
 from headgate.base.units import MS_PER_S
 from headgate.fs import OsFs
 from headgate.ledger.errors import DirectoryInUseError
@@ -353,5 +354,11 @@ def _owned(path: str) -> Iterator[list[str]]:
     try:
         check_restored(OsFs(), path)
         yield logs
+    except (struct.error, UnicodeDecodeError) as error:
+        # Only of a record with a sound checksum: damage has a wrong one.
+        raise CorruptionError(
+            f"{path}: a record has a sound checksum, and not the content of its kind: something "
+            f"else than Headgate has made it ({error})"
+        ) from error
     finally:
         lock.release()

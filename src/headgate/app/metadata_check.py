@@ -16,6 +16,7 @@ from headgate.fs import OsFs
 from headgate.ledger import Identity, LogFound, look_at_log
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import DamagedMetadataError
+from headgate.metadata.file_check import file_problem
 from headgate.metadata.rebuilt_rows import catalog_of
 from headgate.metadata.sqlite_store import SqliteStore
 from headgate.storage.store_binding import (
@@ -152,6 +153,8 @@ def _copied(path: str, logs: Mapping[str, LogFound]) -> tuple[Rows | None, int, 
 
 def _read_rows(path: str) -> Rows:
     """All rows, from a copy of the files, because SQLite may change them when it opens them."""
+    if problem := file_problem(str(Path(path, METADATA_NAME))):
+        raise DamagedMetadataError(problem, "")
     with tempfile.TemporaryDirectory(prefix="headgate-") as folder:
         shutil.copyfile(Path(path, METADATA_NAME), Path(folder, METADATA_NAME))
         wal = Path(path, f"{METADATA_NAME}-wal")

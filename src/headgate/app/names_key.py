@@ -14,6 +14,7 @@ from typing import Final
 from headgate.app.private_files import OTHERS
 from headgate.base.errors import InputError, StorageError
 from headgate.fs import OsFs
+from headgate.ledger.format.directory import read_file
 from headgate.policy.settings import Settings
 
 KEY_FILE_NAME: Final = "telemetry-names.key"
@@ -45,7 +46,8 @@ def names_key(settings: Settings, data_path: str) -> bytes | None:
                 f"headgateTelemetryNamesKeyFile={given} may be read or written by others: "
                 f"chmod 600 {given}"
             )
-        key = path.read_bytes().rstrip(b"\r\n")
+        # Also in a directory from elsewhere, which may have a pipe or an endless file there.
+        key = read_file(OsFs(), str(path)).rstrip(b"\r\n")
         problem = f"it has {len(key)} bytes, and {KEY_BYTES_MIN} or more are needed"
         if len(key) >= KEY_BYTES_MIN:
             return key

@@ -45,6 +45,7 @@ from headgate.app.tls.current import CurrentTls
 from headgate.app.tls.entry import HandshakePace
 from headgate.app.tls.refresh import TlsRefresh
 from headgate.app.turn_parts import measure_callbacks, measured_connection
+from headgate.app.used_keys import UsedKeys, key_files_of
 from headgate.app.web import WebApp
 from headgate.app.web_authentication import METRICS_PATH, WebAuthentication
 from headgate.app.web_guard import WebGuard, own_host_names
@@ -132,6 +133,7 @@ class Node:
             for each in (warning, plain_ports_warning(settings), authorization_warning(settings)):
                 if each:
                     logger.warning("%s", each)
+            _watch_keys(settings, loop, stack)
             authentication = open_authentication(settings, loop, stack)
             issuer = _open_issuer_client(settings, authentication, stack)
             spare = SpareFiles()
@@ -193,6 +195,14 @@ def open_authentication(
         if isinstance(provider, OpenIdProvider):
             stack.callback(provider.close)
     return Authentication(settings, providers, attempts, lambda: time.time_ns() / NS_PER_S)
+
+
+def _watch_keys(settings: Settings, loop: asyncio.AbstractEventLoop, stack: AsyncExitStack) -> None:
+    """Warn from now on when a file that the start reads has changed."""
+    if files := key_files_of(settings):
+        keys = UsedKeys(files, ThreadLane(loop, "headgate-keys"))
+        keys.start()
+        stack.callback(keys.stop)
 
 
 def _open_issuer_client(

@@ -217,14 +217,14 @@ class ClientMemory:
 
     # -- newcomers and growth --------------------------------------------------------------
 
-    def admit(self, size_bytes: int, objects_count: int) -> int:
+    def admit(self, size_bytes: int, objects_count: int, more_bytes: int = 0) -> int:
         """Admit a producer or consumer with a description of ``size_bytes`` on a connection with
-        ``objects_count`` others; returns what it takes.
+        ``objects_count`` others; returns what it takes, with ``more_bytes`` beside the description.
 
         Raises:
             NotAllowedError: all connections together would hold too much.
         """
-        takes = OBJECT_BYTES + DESCRIPTION_FACTOR * size_bytes
+        takes = OBJECT_BYTES + DESCRIPTION_FACTOR * size_bytes + more_bytes
         held = self._held_now
         is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
         if held + takes > (1 if is_small else WARN_SHARE) * self.bytes_max:

@@ -6,8 +6,9 @@ are connected stay when a limit is lowered below their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from headgate.base.names import TopicName
 from headgate.broker.connection.address_counts import host_of
 from headgate.engine.errors import ConsumerBusyError, ProducerBusyError, TooManySubscriptionsError
 from headgate.engine.subscription import Subscription
@@ -75,9 +76,9 @@ class CountLimits:
         if 0 < count_max <= len(subscription.consumers):
             raise ConsumerBusyError("Subscription reached max consumers limit")
 
-    def check_subscription(self, topic: Topic, creating: int) -> None:
-        """Check that a topic may have one more durable subscription; ``creating`` are those that
-        are being stored.
+    def check_subscription(self, topic: Topic, creating: int, of_tenant: int) -> None:
+        """Check that a topic may have one more durable subscription; ``creating`` are those of it
+        that are being stored, ``of_tenant`` all that its tenant has, with those.
 
         Raises:
             TooManySubscriptionsError: it may not.
@@ -87,6 +88,40 @@ class CountLimits:
             raise TooManySubscriptionsError(
                 f"Exceed the maximum number of subscriptions of the topic: {topic.name}"
             )
+        count_max = self._table.subscriptions_of_tenant()
+        if 0 < count_max <= of_tenant and not topic.is_system:
+            raise TooManySubscriptionsError(_too_many_of_tenant(topic.name, count_max))
+
+    def check_partitions(
+        self, topic: TopicName, added: int, count: Callable[[], int], of_tenant: int
+    ) -> int:
+        """Check that a topic may have so many partitions more. Each gets as many subscriptions as
+        ``count`` returns, which is called if there is a limit. ``of_tenant`` are all that its
+        tenant has. Returns how many those partitions get, 0 without a limit.
+
+        Raises:
+            TooManySubscriptionsError: it may not.
+        """
+        topic_max = self._table.of_topic(topic, "max_subscriptions_per_topic")
+        tenant_max = self._table.subscriptions_of_tenant()
+        if topic_max <= 0 and tenant_max <= 0:
+            return 0
+        subscriptions = count()
+        if 0 < topic_max < subscriptions:
+            raise TooManySubscriptionsError(
+                f"New partitions of {topic} would get the {subscriptions} subscriptions of the "
+                f"others: {topic_max} are allowed for each"
+            )
+        if subscriptions and 0 < tenant_max < of_tenant + added * subscriptions:
+            raise TooManySubscriptionsError(_too_many_of_tenant(topic, tenant_max))
+        return added * subscriptions
+
+
+def _too_many_of_tenant(topic: TopicName, count_max: int) -> str:
+    return (
+        f"Tenant {topic.namespace.tenant} may have {count_max} subscriptions on all of its topics "
+        "together, where each partition has its own (headgateMaxSubscriptionsPerTenant)"
+    )
 
 
 def _count_of(address: str, others: Iterable[str]) -> int:

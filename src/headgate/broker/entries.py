@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -66,6 +66,14 @@ class StoredEntry:
     """Its properties; none for a batch: there each message has its own. Of very many the first."""
 
 
+Reserve = Callable[[int], Awaitable[None]]
+"""Waits for so many bytes of memory for an answer."""
+
+
+async def uncharged(_: int) -> None:
+    """Wait for nothing: a :data:`Reserve`."""
+
+
 class EntryTrimmedError(CorruptionError):
     """An entry was trimmed before it was read. On the disk others may have its place by then, so
     who reads entries handles both alike."""
@@ -103,9 +111,7 @@ class SingleEntryReader:
 
         def locate() -> ReadPlan:
             # Again before each look-up: the topic may change while the index is read.
-            topic.check_loaded()
-            if ordinal < topic.log.first:
-                raise EntryTrimmedError(f"{topic.name}, entry {ordinal}: it was trimmed")
+            _check_there(topic, ordinal)
             return log.locate(topic.log, ordinal, 1, 1)
 
         while True:
@@ -192,13 +198,27 @@ class SingleEntryReader:
             read.add_done_callback(finished)
         return await asyncio.shield(read)
 
-    async def stored_entry(self, topic: Topic, ordinal: int) -> StoredEntry:
-        """The entry ``ordinal`` (``first`` <= it < ``end``) with its metadata.
+    async def stored_entry(
+        self, topic: Topic, ordinal: int, reserve: Reserve = uncharged
+    ) -> StoredEntry:
+        """The entry ``ordinal`` (``first`` <= it < ``end``) with its metadata. ``reserve`` waits
+        for memory: for its bytes, and as much until its client has read the payload.
 
         Raises:
             StorageError: it could not be read.
             CorruptionError: the stored entry is damaged, or its producer sent no valid message.
+            EntryTrimmedError: it was trimmed meanwhile.
+            TopicFencedError: the topic was unloaded or deleted meanwhile.
+            RefusalError: 503, there is no memory.
         """
+        topic.check_not_damaged()
+
+        def size_bytes() -> int:
+            _check_there(topic, ordinal)
+            return topic.log.size_bytes(ordinal)
+
+        await reserve(2 * await self._logs.of(topic).index.look_up(size_bytes))
+        self._begin_turn()
         body = await self.body(topic, ordinal)
         try:
             metadata = head_of(body)
@@ -219,3 +239,15 @@ class SingleEntryReader:
             )
         except RemoteProtocolError as error:
             raise CorruptionError(f"{topic.name}, entry {ordinal}: {error}") from error
+
+
+def _check_there(topic: Topic, ordinal: int) -> None:
+    """Check that a topic is loaded and has an entry still.
+
+    Raises:
+        EntryTrimmedError: it was trimmed.
+        TopicFencedError: the topic was unloaded or deleted.
+    """
+    topic.check_loaded()
+    if ordinal < topic.log.first:
+        raise EntryTrimmedError(f"{topic.name}, entry {ordinal}: it was trimmed")

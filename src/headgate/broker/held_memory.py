@@ -18,6 +18,13 @@ OBJECT_BYTES: Final = KIB
 """A producer or consumer takes this, and :data:`DESCRIPTION_FACTOR` times the bytes of its names,
 metadata and properties: they are kept decoded."""
 
+PROPERTY_BYTES: Final = 180
+"""What a property of a producer or consumer takes beside its bytes, at most: its texts, its place
+in a table, and its message while the client waits."""
+
+READER_BYTES: Final = 5 * KIB
+"""What the subscription of a reader takes beside its consumer: it ends with it."""
+
 PENDING_ENTRY_BYTES: Final = 120
 """What the broker remembers of an entry that a consumer has and did not acknowledge."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -37,6 +37,12 @@ that is larger than the bound would end them all."""
 
 SMALL_ANSWER_SHARE: Final = 1 / 64
 """An answer of at most this part of the bound waits for no large one."""
+
+OWNER_SHARE_MAX: Final = 1 / 2
+OWNERS_SHARE: Final = 3 / 2
+"""For a tenant without an answer in the making, those of each other tenant count as this part of
+the bound at most, and all together may have that many bounds: so nobody who reads a very large
+answer slowly keeps the large ones of all others out."""
 
 ENDED_LINES_MAX: Final = 8
 """Ended connections that are logged, so that clients cannot fill the log."""
@@ -69,7 +75,10 @@ class HttpMemory:
         self._answers: list[int] = []
         """Bytes of each answer that is being made."""
         self._answers_bytes = 0
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._by_owner: Counter[str] = Counter()
+        """Their bytes by owner."""
+        self._waiting: OrderedDict[str, deque[tuple[int, asyncio.Future[None]]]] = OrderedDict()
+        """Those that wait, by owner; the first one's turn is next."""
         self.held_bytes = 0
         self._running = AddressCounts(by_network=True)
         self.ended_count = 0
@@ -143,29 +152,30 @@ class HttpMemory:
 
     # -- answers that are being made -----------------------------------------------------------
 
-    async def reserve(self, size_bytes: int) -> None:
+    async def reserve(self, size_bytes: int, owner: str = "") -> None:
         """Return when there is memory for an answer; :meth:`release` gives it back. One answer
         alone may be larger than the bound. A small one waits only for others that are small, so
-        that a client which reads a large one slowly keeps nobody out.
+        that a client which reads a large one slowly keeps nobody out. ``owner`` is the tenant that
+        it is about: those that wait take turns by owner.
 
         Raises:
             RefusalError: 503, there is none within :data:`ANSWER_WAIT_S`.
         """
-        has_room = not self._waiting and self._has_room(size_bytes)
-        if has_room or self._is_small_with_room(size_bytes):
-            self._take(size_bytes)
+        may_go = owner not in self._waiting and self._has_room(size_bytes, owner)
+        has_turn = not self._waiting or not self._by_owner[owner]
+        if (may_go and has_turn) or self._is_small_with_room(size_bytes):
+            self._take(size_bytes, owner)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = size_bytes, turn
-        self._waiting.append(entry)
+        self._waiting.setdefault(owner, deque()).append(entry)
         try:
             await asyncio.wait_for(turn, ANSWER_WAIT_S)
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                self.release(size_bytes)
+                self.release(size_bytes, owner)
             else:
-                if entry in self._waiting:
-                    self._waiting.remove(entry)
+                self._leave(owner, entry)
                 self._admit_waiting()
             if isinstance(error, TimeoutError):
                 self.refused_count += 1
@@ -176,20 +186,32 @@ class HttpMemory:
                 ) from error
             raise
 
-    def release(self, size_bytes: int) -> None:
+    def release(self, size_bytes: int, owner: str = "") -> None:
         """An answer is sent or given up."""
         self._answers.remove(size_bytes)
         self._answers_bytes -= size_bytes
         self.held_bytes -= size_bytes
+        self._by_owner[owner] -= size_bytes
+        if not self._by_owner[owner]:
+            del self._by_owner[owner]
         self._admit_waiting()
 
-    def _take(self, size_bytes: int) -> None:
+    def _take(self, size_bytes: int, owner: str) -> None:
         self._answers.append(size_bytes)
         self._answers_bytes += size_bytes
         self.held_bytes += size_bytes
+        self._by_owner[owner] += size_bytes
 
-    def _has_room(self, size_bytes: int) -> bool:
-        return not self._answers_bytes or self.held_bytes + size_bytes <= self._bytes_max()
+    def _has_room(self, size_bytes: int, owner: str) -> bool:
+        bytes_max = self._bytes_max()
+        if not self._answers_bytes or self.held_bytes + size_bytes <= bytes_max:
+            return True
+        if self._by_owner[owner]:
+            return False
+        each_max = OWNER_SHARE_MAX * bytes_max
+        taken = sum(min(of_owner, each_max) for of_owner in self._by_owner.values())
+        others_bytes = self.held_bytes - self._answers_bytes
+        return others_bytes + taken + min(size_bytes, each_max) <= OWNERS_SHARE * bytes_max
 
     def _is_small_with_room(self, size_bytes: int) -> bool:
         """Whether an answer is small, and fits into the bound beside all but the largest."""
@@ -199,8 +221,25 @@ class HttpMemory:
         return is_small and others_bytes + size_bytes <= bytes_max
 
     def _admit_waiting(self) -> None:
-        while self._waiting and self._has_room(self._waiting[0][0]):
-            size_bytes, turn = self._waiting.popleft()
-            if not turn.done():
-                self._take(size_bytes)
-                turn.set_result(None)
+        """Let those go on for which there is room, one of each owner in turn."""
+        is_any_admitted = True
+        while is_any_admitted:
+            is_any_admitted = False
+            for owner in list(self._waiting):
+                size_bytes, turn = self._waiting[owner][0]
+                if turn.done() or self._has_room(size_bytes, owner):
+                    self._leave(owner, (size_bytes, turn))
+                    if owner in self._waiting:
+                        self._waiting.move_to_end(owner)
+                    is_any_admitted = True
+                    if not turn.done():
+                        self._take(size_bytes, owner)
+                        turn.set_result(None)
+
+    def _leave(self, owner: str, entry: tuple[int, asyncio.Future[None]]) -> None:
+        """One waits no more."""
+        line = self._waiting.get(owner)
+        if line is not None and entry in line:
+            line.remove(entry)
+            if not line:
+                del self._waiting[owner]

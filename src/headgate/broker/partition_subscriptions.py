@@ -22,9 +22,11 @@ from headgate.base.errors import HeadgateError, StorageError
 from headgate.base.names import PARTITION_SUFFIX, TopicName, parse_topic
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.subscription_properties import copied_properties
+from headgate.engine.errors import TooManySubscriptionsError
 from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
+from headgate.metadata.errors import not_allowed
 from headgate.metadata.rows import Kind, TopicRow
 from headgate.storage.metadata_writer import MetadataWriter
 
@@ -33,9 +35,9 @@ logger = logging.getLogger("headgate.topics")
 SLICE_PARTITIONS = 8
 """Most partitions that are loaded in one slice."""
 
-SLICE_ITEMS = 2_048
+SLICE_ITEMS = 512
 """Subscriptions and properties of them after which a slice ends: a partition gets those of all
-others when it is loaded."""
+others when it is loaded, at 30 us each."""
 
 
 class PartitionSubscriptions:
@@ -48,9 +50,14 @@ class PartitionSubscriptions:
         writer: MetadataWriter,
         when_durable: Callable[[], Awaitable[None]],
         load: Callable[[TopicName], Topic | None],
+        check_partitions: Callable[[TopicName, int, Callable[[], int], int], int],
+        of_tenant: Mapping[str, int],
     ) -> None:
         """``load`` returns the live topic of a name, loaded if necessary; None if it does not
-        exist."""
+        exist. ``check_partitions`` is as :meth:`CountLimits.check_partitions`. ``of_tenant`` are
+        the durable subscriptions of tenants, 0 for others."""
+        self._check_partitions = check_partitions
+        self._of_tenant = of_tenant
         self._log = log
         self._catalog = catalog
         self._writer = writer
@@ -59,6 +66,9 @@ class PartitionSubscriptions:
         self._mutex = KeyedMutex()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Background tasks, by partitioned topic."""
+        self._promised: dict[str, dict[TopicName, int]] = {}
+        """Subscriptions of partitions that are being created, by tenant and partitioned topic. Some
+        of them are there already."""
         self._found: dict[str, dict[str, Mapping[str, str]]] | None = None
         """What :meth:`_subscriptions_of_others` found, by partitioned topic; only within
         :meth:`loading_many`."""
@@ -93,6 +103,51 @@ class PartitionSubscriptions:
             topic.add_subscription(name, acks, cursor_id=cursor_id, properties=dict(properties))
         self._complete_soon(topic.name.base)
 
+    def check_room(self, base: TopicName, added: int) -> None:
+        """Check that a topic may have so many partitions more: each gets the subscriptions of all
+        others, which may have different ones.
+
+        Raises:
+            RefusalError: 412, for the limits on numbers of subscriptions.
+        """
+        subscriptions = -1
+
+        def count() -> int:
+            nonlocal subscriptions
+            if subscriptions < 0:
+                subscriptions = len(self._subscriptions_of_others(base))
+            return subscriptions
+
+        tenant = base.namespace.tenant
+        try:
+            try:
+                more = self._check_partitions(base, added, count, self._with_promised(tenant))
+            except TooManySubscriptionsError:
+                self._forget_kept_promises(tenant)
+                more = self._check_partitions(base, added, count, self._with_promised(tenant))
+        except TooManySubscriptionsError as error:
+            raise not_allowed(str(error)) from error
+        if more:
+            promised = self._promised.setdefault(tenant, {})
+            promised[base] = promised.get(base, 0) + more
+
+    def _with_promised(self, tenant: str) -> int:
+        """What a tenant has and what was promised to its topics."""
+        return self._of_tenant[tenant] + sum(self._promised.get(tenant, {}).values())
+
+    def _forget_kept_promises(self, tenant: str) -> None:
+        """Forget what topics were promised whose partitions have it, or whose change was
+        abandoned."""
+        for base in list(self._promised.get(tenant, ())):
+            self._forget_if_kept(base)
+
+    def _forget_if_kept(self, base: TopicName) -> None:
+        promised = self._promised.get(base.namespace.tenant, {})
+        if base in promised and self._catalog.are_partitions_settled(base):
+            del promised[base]
+            if not promised:
+                del self._promised[base.namespace.tenant]
+
     def applied(self, change: Change) -> None:
         """A change is durable: complete the new partitions that it created."""
         for base in _incomplete_in(change):
@@ -125,6 +180,7 @@ class PartitionSubscriptions:
             StorageError: it could not be stored; the next start tries again.
         """
         await self._mutex.run_alone(base.full, lambda: self._complete_alone(base))
+        self._forget_if_kept(base)
 
     async def _complete_alone(self, base: TopicName) -> None:
         while rows := [row for row in self._partitions(base) if row.lacks_subscriptions]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Flag, auto
 from typing import Final
 
@@ -90,10 +90,11 @@ class PolicyRollout:
             walk.next = self._loop.create_future()
         walk.kinds |= kinds
 
-    async def when_in_force(self) -> None:
-        """Return when everything that was applied until now is in force."""
-        ends = [walk.next or walk.present for walk in self._walks.values()]
-        for end in ends:
+    async def when_in_force(self, scopes: Iterable[str]) -> None:
+        """Return when everything that was applied to these scopes until now is in force. Those of
+        other tenants may go on, one after the other without an end."""
+        walks = [walk for scope in scopes if (walk := self._walks.get(scope)) is not None]
+        for end in [walk.next or walk.present for walk in walks]:
             if end is not None:
                 await asyncio.shield(end)  # a client that disconnects ends only its own wait
 

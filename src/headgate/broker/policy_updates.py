@@ -26,6 +26,9 @@ from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.broker")
 
+_OF_ALL = ""
+"""The scope of a change of a setting."""
+
 _TOPIC_KINDS = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
 _FIELDS_OF_KIND = {
     frozenset({"dispatch_rate", "subscription_dispatch_rate"}): PolicyKinds.DISPATCH,
@@ -119,7 +122,7 @@ class PolicyUpdates:
         self._rights.apply(change)
         kinds = {row.kind for row in change.rows}
         if Kind.SETTING in kinds:
-            self._rollout.apply("", lambda: _AllTopics(self._engine))
+            self._rollout.apply(_OF_ALL, lambda: _AllTopics(self._engine))
         elif kinds & _KINDS_OF_POLICIES:
             self._apply_to_scopes(change)
 
@@ -138,10 +141,12 @@ class PolicyUpdates:
                 if topic is not None:
                     apply(row.key, partial(tuple, (topic,)))
 
-    async def when_in_force(self) -> None:
-        """Return when what was applied until now is in force on all live topics."""
-        await self._rollout.when_in_force()
-        await self._rights.when_in_force()
+    async def when_in_force(self, change: Change) -> None:
+        """Return when ``change``, which was applied, is in force on all live topics."""
+        of_all = {_OF_ALL for row in change.rows if row.kind is Kind.SETTING}
+        scopes = {row.key for row in change.rows if row.kind in _KINDS_OF_POLICIES}
+        await self._rollout.when_in_force(of_all or scopes)
+        await self._rights.when_in_force(change)
 
 
 def _kinds_of(before: object, after: object) -> PolicyKinds:

@@ -76,6 +76,7 @@ class TopicRegistry:
         uses: UseTable,
         when_durable: Callable[[Topic], Awaitable[None]],
         scheduler: WorkScheduler,
+        check_partitions: Callable[[TopicName, int, Callable[[], int], int], int],
         *,
         system_topics: Iterable[str] = (),
     ) -> None:
@@ -92,8 +93,15 @@ class TopicRegistry:
         """Full names of the broker's own topics."""
         main = logs.main
         self.partition_subscriptions = PartitionSubscriptions(
-            main.log, catalog, writer, main.committer.when_durable, self.get
+            main.log,
+            catalog,
+            writer,
+            main.committer.when_durable,
+            self.get,
+            check_partitions,
+            engine.durable_by_tenant,
         )
+        catalog.limit_partitions(self.partition_subscriptions.check_room)
         self._mutex = KeyedMutex()
         """Held by base name while a topic is unloaded or deleted."""
         self._used: dict[str, set[str]] = {}
@@ -393,18 +401,21 @@ class TopicRegistry:
 
     async def _fence(self, topics: list[Topic]) -> None:
         """Refuse new clients of topics, and disconnect the present ones."""
-        clients_count = subscriptions_count = 0
+        clients_count = subscriptions_count = forgotten_units = 0
         for topic in topics:
             topic.fenced = True
             clients_count += len(topic.producers) + _consumers_count(topic)
             subscriptions_count += len(topic.subscriptions)
+            forgotten_units += sum(
+                each.dispatcher.forgotten_units() for each in topic.subscriptions.values()
+            )
         steps = (
             SUBSCRIPTION_LOOKED_AT + CLIENT_CLOSED * count
             for topic in topics
             for count in topic.disconnect_clients()
         )
         units = CLIENT_CLOSED * clients_count + SUBSCRIPTION_LOOKED_AT * subscriptions_count
-        await self._work("fencing a topic", units, steps)
+        await self._work("fencing a topic", units + forgotten_units, steps)
 
     async def _unload(self, topic: Topic) -> None:
         """Drop a fenced topic from memory that stays in the log."""

@@ -91,9 +91,11 @@ class RightsRollout:
             elif walk.next is None:
                 walk.next = self._loop.create_future()
 
-    async def when_in_force(self) -> None:
-        """Return when everything that was applied until now is in force."""
-        for end in [walk.next or walk.present for walk in self._walks.values()]:
+    async def when_in_force(self, change: Change) -> None:
+        """Return when ``change``, which was applied, is in force."""
+        scopes = {scope for row in change.rows if (scope := _scope_of(row)) is not None}
+        walks = [walk for scope in scopes if (walk := self._walks.get(scope)) is not None]
+        for end in [walk.next or walk.present for walk in walks]:
             if end is not None:
                 await asyncio.shield(end)  # a client that disconnects ends only its own wait
 
@@ -167,8 +169,7 @@ class RightsRollout:
         where = f"subscription {subscription.name} of {topic}"
         walk.closed(f"consumer {consumer.name[:80]!r} of {where}", decision.reason)
         held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
-        subscription.disconnect_consumer(consumer)
-        return CLIENT_CLOSED + held_count
+        return subscription.disconnect_consumer(consumer) + held_count
 
 
 def _scope_of(row: RowChange) -> tuple[Kind, str] | None:

@@ -250,6 +250,7 @@ class Broker:
             self.policies.uses,
             self.when_durable,
             self.work,
+            self.count_limits.check_partitions,
             system_topics=[telemetry.full],
         )
 
@@ -428,7 +429,7 @@ class Broker:
             StorageError: it could not be stored, or these subscriptions could not.
         """
         await self.writer.commit(change)
-        await self._policy_updates.when_in_force()
+        await self._policy_updates.when_in_force(change)
         await self.registry.partition_subscriptions.when_created(change)
 
     async def check_commits(self) -> None:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from functools import partial
 from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, check_new_subscription
-from headgate.base.units import NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
+from headgate.broker.expected_readers import ExpectedReaders
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.subscription_properties import check_properties
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
@@ -36,10 +35,6 @@ from headgate.storage.committer import NO_ROOM_REASON, Committer
 from headgate.storage.managed_logs import ManagedLogs
 
 T = TypeVar("T")
-
-READER_RETURN_NS = 60 * NS_PER_S
-"""A seek disconnects a reader. If the reader does not reconnect within this time, its subscription
-is removed."""
 
 
 class Subscriptions:
@@ -68,8 +63,10 @@ class Subscriptions:
         self._count_limits = count_limits
         self._note_use = note_use
         self._mutex = KeyedMutex()
+        self._readers = ExpectedReaders(engine)
         self._creating: Counter[int] = Counter()
         """Subscriptions that are being stored, by topic number."""
+        self._creating_of_tenant: Counter[str] = Counter()
 
     async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
@@ -118,10 +115,13 @@ class Subscriptions:
             held = await managed.index.load(log, (at_ordinal,))
             self._begin_turn()
             _check_usable(topic)
-            self._count_limits.check_subscription(topic, self._creating[log.number])
+            tenant = topic.name.namespace.tenant
+            of_tenant = self._engine.durable_by_tenant[tenant] + self._creating_of_tenant[tenant]
+            self._count_limits.check_subscription(topic, self._creating[log.number], of_tenant)
             acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
             cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
             self._creating[log.number] += 1
+            self._creating_of_tenant[tenant] += 1
             try:
                 await managed.committer.when_durable()
             except StorageError:
@@ -129,6 +129,7 @@ class Subscriptions:
                 raise
             finally:
                 self._begin_turn()
+                self._creating_of_tenant[tenant] -= 1
                 self._creating[log.number] -= 1
                 if not self._creating[log.number]:
                     del self._creating[log.number]
@@ -154,10 +155,14 @@ class Subscriptions:
             StorageError: the index cannot be read.
         """
 
+        is_wanted = True
+
         async def work() -> Subscription:
             held = await self._logs.of(topic).index.load(topic.log, (at_ordinal,))
             self._begin_turn()
             _check_usable(topic)
+            if not is_wanted:
+                raise TopicFencedError(f"The reader of subscription {name} has left")
             known = topic.subscriptions.get(name)
             if known is not None:
                 if known.is_durable:
@@ -169,15 +174,11 @@ class Subscriptions:
 
         try:
             return await self._alone(topic, name, work)
-        except asyncio.CancelledError:
-
-            def remove_if_made() -> None:
-                made = topic.subscriptions.get(name)
-                if made is not None:
-                    _remove_if_unused(made)
-
-            # The reader's connection has ended, and its subscription is made all the same.
-            self._engine.wake_at(self._engine.now_ns + READER_RETURN_NS, remove_if_made)
+        except asyncio.CancelledError:  # the reader's connection has ended
+            is_wanted = False
+            made = topic.subscriptions.get(name)
+            if made is not None and not (made.is_durable or made.consumers):
+                self._readers.expect(made)
             raise
 
     async def delete(
@@ -252,7 +253,8 @@ class Subscriptions:
                 if not subscription.removed:
                     subscription.fenced = False
                     subscription.wake()
-                    self._expect_reader(subscription)
+                    if not subscription.is_durable:
+                        self._readers.expect(subscription)
 
         await self._alone(subscription.topic, subscription.name, work)
 
@@ -322,13 +324,6 @@ class Subscriptions:
         if properties:
             check_properties(properties, self._partitions(topic.name.base))
 
-    def _expect_reader(self, subscription: Subscription) -> None:
-        """Remove a reader's subscription after a seek, unless the reader reconnects within
-        :data:`READER_RETURN_NS`."""
-        if not subscription.is_durable:
-            action = partial(_remove_if_unused, subscription)
-            self._engine.wake_at(self._engine.now_ns + READER_RETURN_NS, action)
-
 
 def _check_usable(topic: Topic) -> None:
     topic.check_not_fenced()
@@ -338,12 +333,6 @@ def _check_usable(topic: Topic) -> None:
 def _remove(subscription: Subscription) -> None:
     if not subscription.removed:
         subscription.topic.remove_subscription(subscription.name)
-
-
-def _remove_if_unused(subscription: Subscription) -> None:
-    """Remove the subscription of a reader that is not connected, unless it is being moved."""
-    if not (subscription.is_durable or subscription.consumers or subscription.fenced):
-        _remove(subscription)
 
 
 async def _when_stored(committer: Committer, done: str) -> None:

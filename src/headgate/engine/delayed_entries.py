@@ -191,6 +191,17 @@ class DelayedEntries:
         self._age_ordinal = 0
         self._schedule_next()
 
+    @property
+    def delivered_count(self) -> int:
+        """How many delivered entries it remembers, not acknowledged since."""
+        return len(self.due_since) + len(self.ahead)
+
+    def forget_delivered(self) -> None:
+        """Forget since when delivered entries were due, as a restart does: until they are delivered
+        again they count as never delayed."""
+        self.due_since, self.ahead = {}, set()
+        self._age_ordinal = 0
+
     def close(self) -> None:
         """The subscription is gone, or another dispatcher delivers to it."""
         self._schedule.count(-self.not_due.entries - self.due.entries)

@@ -24,6 +24,13 @@ GIVE_BACK_ENTRIES = 64
 queue the rest."""
 
 
+QUEUED_BYTES = 240
+"""What an entry takes that waits for redelivery: its amounts, and its places in table and heap."""
+
+NOTED_BYTES = 110
+"""What a number takes that is remembered of an entry: of its redeliveries, or when it was due."""
+
+
 class SharedDispatcher(ChunkingDispatcher):
     """Round robin among the ready consumers of the best priority level.
 
@@ -494,6 +501,17 @@ class SharedDispatcher(ChunkingDispatcher):
             messages = self.subscription.topic.log.message_count(ordinal)
             self._released(holder, messages - acked)
 
+    @property
+    def remembered_bytes(self) -> int:
+        noted = len(self.redelivery_counts)
+        if self.delayed is not None:
+            noted += self.delayed.delivered_count
+        return QUEUED_BYTES * len(self.replaying) + NOTED_BYTES * noted
+
+    def close(self) -> None:
+        self.subscription.topic.engine.remembered.forget(self)
+        super().close()
+
     def _recover(self) -> None:
         """No consumer holds an entry: start again at the first unacknowledged entry."""
         self._returned.clear()
@@ -512,6 +530,13 @@ class SharedDispatcher(ChunkingDispatcher):
             self.delayed.ahead.clear()
         if self._moved is not None:
             self._moved = self._passed()  # what it had yet to look at is no longer held
+        remembered = self.subscription.topic.engine.remembered
+        if self.subscription.consumers:
+            remembered.forget(self)  # their connections are charged with it
+        elif not self.subscription.removed and not remembered.keeps(self):
+            self.redelivery_counts = {}
+            if self.delayed is not None:
+                self.delayed.forget_delivered()
 
     def in_flight_messages(self) -> int:
         return self.unacked_messages

@@ -18,6 +18,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.ack_words import words_of
 from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
+from headgate.base.work_units import FORGOTTEN_BYTES_PER_UNIT
 from headgate.engine.cache import TopicCache
 from headgate.engine.consumer import Consumer
 from headgate.engine.delay_schedule import DelaySchedule
@@ -25,6 +26,7 @@ from headgate.engine.delayed_delivery import DelayedDelivery
 from headgate.engine.delayed_entries import DelayedEntries, DueTimeOf
 from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.ports import EntryLog, RunningTotals
+from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import LABELS, Account, Cell, throttled_cell
 from headgate.flow.limits.waiter_gate import WaiterGate
@@ -63,6 +65,7 @@ class DispatchEngine(Protocol):
     throttle_spares_caught_up: bool
     due_time_of: DueTimeOf
     delays: DelaySchedule
+    remembered: RememberedBudget
 
     def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
         """Run ``action`` in the first flush at or after ``when_ns``."""
@@ -109,6 +112,7 @@ class DispatchedSubscription(Protocol):
     throttled: bool
     throttled_dispatch: ThrottledDispatch
     fenced: bool
+    removed: bool
     done_entries: int
     done_messages: int
     done_bytes: int
@@ -234,6 +238,18 @@ class Dispatcher(ABC):
     def needs_passed(self) -> bool:
         """Whether it has yet to look up entries that the cursor may have passed: until then none of
         the topic's entries are trimmed."""
+
+    @property
+    def remembered_bytes(self) -> int:
+        """Memory of what is remembered of entries that no consumer holds."""
+        return 0
+
+    def forgotten_units(self) -> int:
+        """The units that a consumer takes which leaves as the last one, because most of what is
+        remembered is forgotten then; 0 while there are others."""
+        if len(self.subscription.consumers) != 1:
+            return 0
+        return self.remembered_bytes // FORGOTTEN_BYTES_PER_UNIT
 
     @abstractmethod
     def in_flight_messages(self) -> int:

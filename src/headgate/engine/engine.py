@@ -8,7 +8,7 @@ for another one.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
@@ -34,6 +34,7 @@ from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
 from headgate.engine.quota_scheduler import QuotaScheduler
 from headgate.engine.relative import RelativeLimits
+from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
@@ -115,6 +116,10 @@ class Engine:
         self.relative = RelativeLimits(self)
         self.partials = PartialBudget()
         """What the partly acknowledged batches of all subscriptions take."""
+        self.durable_by_tenant: Counter[str] = Counter()
+        """Durable subscriptions of the loaded topics of each tenant that has some."""
+        self.remembered = RememberedBudget()
+        """What subscriptions without consumers remember of entries."""
         self.due_time_of, self.delays = self.policies.due_time_of, DelaySchedule()
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
@@ -312,6 +317,7 @@ class Engine:
         self.effects.topic_unloaded(topic)
         if topic.quota is not None:
             self.quotas.disarm(topic.quota)
+        self._count_durable(topic, -topic.durable_count)
         topic.subscriptions.clear()
         publish_rate = self.relative.unloaded(topic)
         if deleted:
@@ -362,6 +368,7 @@ class Engine:
     def subscription_added(self, subscription: Subscription) -> None:
         """A subscription became live: apply its limit and tell the observer."""
         self.observer.subscription_added(subscription)
+        self._count_durable(subscription.topic, int(subscription.is_durable))
         if subscription.acks.partials is not None:
             self.partials.measure(subscription)
         self.reload_subscription_limit(subscription)
@@ -370,7 +377,15 @@ class Engine:
         """A subscription is about to be removed: tell the observer, and trim what only this
         subscription needs."""
         self.observer.subscription_removed(subscription)
+        self._count_durable(subscription.topic, -int(subscription.is_durable))
         self.may_release(subscription.topic)
+
+    def _count_durable(self, topic: Topic, more: int) -> None:
+        if more:
+            tenant = topic.name.namespace.tenant
+            self.durable_by_tenant[tenant] += more
+            if not self.durable_by_tenant[tenant]:
+                del self.durable_by_tenant[tenant]
 
     def may_release(self, topic: Topic) -> None:
         """Look soon whether entries of a topic can be trimmed."""

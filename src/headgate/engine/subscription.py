@@ -250,14 +250,15 @@ class Subscription(Cursor):
     def disconnect_in_steps(self) -> Iterator[int]:
         """:meth:`disconnect_consumers` in steps, which yield their units."""
         for consumer in list(self.consumers):
-            self.disconnect_consumer(consumer)
-            yield CLIENT_CLOSED
+            yield self.disconnect_consumer(consumer)
 
-    def disconnect_consumer(self, consumer: Consumer) -> None:
-        """Close one consumer, unless it has left; its client reconnects."""
+    def disconnect_consumer(self, consumer: Consumer) -> int:
+        """Close one consumer, unless it has left; its client reconnects. Returns the units."""
+        units = CLIENT_CLOSED + self.dispatcher.forgotten_units()
         if consumer in self.consumers:
             consumer.port.close_consumer(consumer.consumer_id)
             self.remove_consumer(consumer)
+        return units
 
     # -- events from consumers -------------------------------------------------------------
 

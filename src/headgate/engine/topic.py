@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeVar
 from headgate.base.ack_set import AckSet
 from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
-from headgate.base.work_units import WOKEN_AT_ONCE_MAX
+from headgate.base.work_units import CLIENT_CLOSED, WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
 from headgate.engine.client_observer import ClientObserver
 from headgate.engine.cursor_order import CursorOrder
@@ -37,6 +37,7 @@ from headgate.engine.publishing import (
     TopicPublishing,
 )
 from headgate.engine.rate_meter import RateMeter
+from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.send_rules import SendRules
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import ParkedSendBounds, QuotaSchedule, TopicQuota
@@ -91,6 +92,7 @@ class TopicEngine(Protocol):
     throttle_spares_caught_up: bool
     due_time_of: DueTimeOf
     delays: DelaySchedule
+    remembered: RememberedBudget
     client_observer: ClientObserver
 
     @property
@@ -509,7 +511,8 @@ class Topic:
             pass
 
     def disconnect_clients(self) -> Iterator[int]:
-        """Close all producers and consumers of a fenced topic, in steps; each yields how many."""
+        """Close all producers and consumers of a fenced topic, in steps; each yields how many, or
+        what takes as long."""
         if self.access is not None:
             for waiter in self.access.take_waiters():
                 waiter.refused(TopicFencedError(_UNAVAILABLE))
@@ -522,8 +525,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             yield 0
             for consumer in list(subscription.consumers):
-                subscription.disconnect_consumer(consumer)
-                yield 1
+                yield subscription.disconnect_consumer(consumer) // CLIENT_CLOSED
 
     # -- what reports read -----------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from headgate.base.units import KIB, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS
 from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
-from headgate.broker.entries import FoundMessage, StoredEntry
+from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
 from headgate.broker.termination import TopicTermination
@@ -147,11 +147,11 @@ class AdminFacade:
         clients += sum(len(each.consumers) for each in found.subscriptions.values())
         return len(found.subscriptions) * SUBSCRIPTION_BYTES + clients * CLIENT_BYTES
 
-    async def reserve_answer(self, size_bytes: int) -> None:
-        await self._broker.http_memory.reserve(size_bytes)
+    async def reserve_answer(self, size_bytes: int, owner: str = "") -> None:
+        await self._broker.http_memory.reserve(size_bytes, owner)
 
-    def release_answer(self, size_bytes: int) -> None:
-        self._broker.http_memory.release(size_bytes)
+    def release_answer(self, size_bytes: int, owner: str = "") -> None:
+        self._broker.http_memory.release(size_bytes, owner)
 
     # -- settings and policies -------------------------------------------------------------
 
@@ -368,7 +368,9 @@ class AdminFacade:
             raise not_found("Message ID not found")
         return FoundMessage(position)
 
-    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
+    async def entry(
+        self, topic: TopicName, position: Position, reserve: Reserve = uncharged
+    ) -> StoredEntry:
         found = self._topic(topic)
         log = found.log
         ordinal = log.ordinal_at_or_after(*position)
@@ -376,7 +378,7 @@ class AdminFacade:
             raise not_found("Message id not found")
         with refusals():
             try:
-                return await self._entries.stored_entry(found, ordinal)
+                return await self._entries.stored_entry(found, ordinal, reserve)
             except CorruptionError:
                 if ordinal < found.log.first:  # trimmed while it was read
                     raise not_found("Message id not found") from None

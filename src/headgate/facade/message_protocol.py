@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from headgate.base.names import TopicName
 from headgate.base.positions import Position
-from headgate.broker.entries import StoredEntry
+from headgate.broker.entries import Reserve, StoredEntry, uncharged
 
 
 class PlacedEntry(NamedTuple):
@@ -56,14 +56,18 @@ class MessageOperations(Protocol):
             RefusalError: 404 without the subscription.
         """
 
-    async def peek(self, topic: TopicName, subscription: str, number: int) -> PlacedEntry:
+    async def peek(
+        self, topic: TopicName, subscription: str, number: int, reserve: Reserve = uncharged, /
+    ) -> PlacedEntry:
         """The ``number``-th entry, from 1 on, that a subscription has not acknowledged.
 
         Raises:
             RefusalError: 404 without the subscription, or if it has fewer.
         """
 
-    async def examine(self, topic: TopicName, number: int, *, from_end: bool) -> PlacedEntry:
+    async def examine(
+        self, topic: TopicName, number: int, reserve: Reserve = uncharged, /, *, from_end: bool
+    ) -> PlacedEntry:
         """The ``number``-th entry of a topic, from 1 on; ``from_end`` counts from the last one.
 
         Raises:

@@ -9,6 +9,7 @@ from headgate.base.errors import CorruptionError
 from headgate.base.names import TopicName
 from headgate.base.positions import LATEST, Position
 from headgate.broker.backlog_analysis import count_backlog, nth_unacked
+from headgate.broker.entries import Reserve, uncharged
 from headgate.broker.slices import AdminTurns
 from headgate.engine.topic import Topic
 from headgate.facade.message_protocol import BacklogAnalysis, PlacedEntry
@@ -51,15 +52,19 @@ class TopicMessages:
             analysis.last_message_id = str(log.position(counted.last))
         return analysis
 
-    async def peek(self, topic: TopicName, subscription: str, number: int) -> PlacedEntry:
+    async def peek(
+        self, topic: TopicName, subscription: str, number: int, reserve: Reserve = uncharged
+    ) -> PlacedEntry:
         found = self._subscription(topic, subscription)
         with refusals():
             ordinal = await nth_unacked(found, number, self._turns)
         if ordinal is None:
             raise not_found("Message not found")
-        return await self._entry(found.topic, ordinal)
+        return await self._entry(found.topic, ordinal, reserve)
 
-    async def examine(self, topic: TopicName, number: int, *, from_end: bool) -> PlacedEntry:
+    async def examine(
+        self, topic: TopicName, number: int, reserve: Reserve = uncharged, *, from_end: bool
+    ) -> PlacedEntry:
         found = self._topic(topic)
         log = found.log
         count = log.end - log.first
@@ -67,7 +72,8 @@ class TopicMessages:
             raise not_allowed("Could not examine messages due to the total message is zero")
         if number > count:
             raise not_found(f"Message {number} not found: {topic} holds {count} entries")
-        return await self._entry(found, log.end - number if from_end else log.first + number - 1)
+        ordinal = log.end - number if from_end else log.first + number - 1
+        return await self._entry(found, ordinal, reserve)
 
     async def bytes_from(self, topic: TopicName, position: Position) -> int:
         found = self._topic(topic)
@@ -97,13 +103,12 @@ class TopicMessages:
         await trimming.trim_now(found)
         await self._broker.when_durable(found)
 
-    async def _entry(self, topic: Topic, ordinal: int) -> PlacedEntry:
+    async def _entry(self, topic: Topic, ordinal: int, reserve: Reserve) -> PlacedEntry:
         position = topic.log.position(ordinal)
         with refusals():
             try:
-                return PlacedEntry(
-                    position, await self._broker.entries.stored_entry(topic, ordinal)
-                )
+                entry = await self._broker.entries.stored_entry(topic, ordinal, reserve)
+                return PlacedEntry(position, entry)
             except CorruptionError:
                 if ordinal < topic.log.first:  # trimmed while it was read
                     raise not_found("Message not found") from None

@@ -24,7 +24,7 @@ from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import Position
 from headgate.base.schema_types import CompatibilityStrategy
-from headgate.broker.entries import FoundMessage, StoredEntry
+from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
 from headgate.broker.info import BrokerInfo
 from headgate.facade.message_protocol import MessageOperations
 from headgate.metadata.catalog import Catalog, Change
@@ -138,15 +138,15 @@ class Facade(Protocol):
         """About how many bytes the statistics of ``topic`` take while they are sent; 0 if there is
         no such topic."""
 
-    async def reserve_answer(self, size_bytes: int) -> None:
+    async def reserve_answer(self, size_bytes: int, owner: str = "") -> None:
         """Return when there is memory for an answer of that size; :meth:`release_answer` gives it
-        back.
+        back. ``owner`` is the tenant that it is about, if it is about one.
 
         Raises:
             RefusalError: 503, others take the memory.
         """
 
-    def release_answer(self, size_bytes: int) -> None:
+    def release_answer(self, size_bytes: int, owner: str = "") -> None:
         """An answer is sent, or given up."""
 
     # Dynamic settings. Overrides are in the catalog; these know what the settings mean.
@@ -355,11 +355,13 @@ class Facade(Protocol):
             RefusalError: 404 if the topic never held a message.
         """
 
-    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
-        """The entry at exactly ``position``.
+    async def entry(
+        self, topic: TopicName, position: Position, reserve: Reserve = uncharged, /
+    ) -> StoredEntry:
+        """The entry at exactly ``position``, once ``reserve`` has the memory for it.
 
         Raises:
-            RefusalError: 404 if the topic does not hold it.
+            RefusalError: 404 if the topic does not hold it, 503 if there is no memory.
         """
 
     # Subscriptions. A missing one is 404 ``Subscription S not found for topic T``.

@@ -103,6 +103,10 @@ class Fs(Protocol):
     def list_directory(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
 
+    def is_link(self, path: str) -> bool:
+        """Whether ``path`` is a symbolic link. :meth:`list_directory` follows one; whoever removes
+        all files of a directory asks before."""
+
     def rename(self, source: str, target: str) -> None:
         """Rename a file within its directory; replaces an existing target."""
 

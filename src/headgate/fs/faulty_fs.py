@@ -62,6 +62,10 @@ class FaultyFs:
         """Passed through without a fault."""
         return self.inner.list_directory(path)
 
+    def is_link(self, path: str) -> bool:
+        """Passed through without a fault."""
+        return self.inner.is_link(path)
+
     def rename(self, source: str, target: str) -> None:
         self._ask("rename", source)
         self.inner.rename(source, target)

@@ -221,6 +221,9 @@ class MemFs:
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         return sorted(names)
 
+    def is_link(self, path: str) -> bool:  # noqa: ARG002
+        return False
+
     def rename(self, source: str, target: str) -> None:
         inode = self._inode(source)
         source_names, source_name = self._split(source)

@@ -7,6 +7,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import stat
 import sys
 from collections.abc import Callable, Sequence
 
@@ -32,6 +33,14 @@ _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 _BLOCK_BYTES = 512
 """The unit of ``st_blocks``, whatever the file system."""
 
+_READ = os.O_CLOEXEC | os.O_NONBLOCK
+"""Opening a pipe in the place of a file does not wait for its writer; it is the same for files."""
+_WRITTEN = _READ | os.O_NOFOLLOW
+"""A directory may come from elsewhere, as a damaged one or an unpacked archive does: a link in it
+leads to a file that is none of its own."""
+_NO_LINK = "a symbolic link is in the place of a file, and is not written through"
+_NO_FILE = "what is in the place of a file is none"
+
 
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
     """Linux's ``fallocate``, which Python lacks; None on other systems."""
@@ -46,6 +55,14 @@ def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
 
 
 _fallocate = _find_fallocate()
+
+
+def _regular(fd: int, path: str) -> int:
+    """``fd``, if it is that of a file; closes it otherwise."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, _NO_FILE, path)
 
 
 class OsFile:
@@ -174,13 +191,13 @@ class OsFs:
         os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
     def create(self, path: str, *, exclusive: bool = False) -> OsFile:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if exclusive else os.O_TRUNC)
-        return OsFile(self._open(path, flags), path)
+        flags = os.O_RDWR | os.O_CREAT | (os.O_EXCL if exclusive else os.O_TRUNC)
+        return OsFile(self._open(path, flags | _WRITTEN), path)
 
     def open(self, path: str, *, writable: bool = False) -> OsFile:
         if not writable:
-            return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
-        return OsFile(self._open(path, os.O_RDWR | os.O_CLOEXEC), path)
+            return OsFile(_regular(os.open(path, os.O_RDONLY | _READ), path), path)
+        return OsFile(self._open(path, os.O_RDWR | _WRITTEN), path)
 
     def _open(self, path: str, flags: int) -> int:
         spare = self._spare
@@ -188,15 +205,20 @@ class OsFs:
             try:
                 fd = os.open(path, flags, FILE_MODE)
             except OSError as error:
+                if error.errno == errno.ELOOP and os.path.islink(path):
+                    raise OSError(errno.ELOOP, _NO_LINK, path) from error
                 if error.errno not in NO_FILES or spare is None or not spare.give():
                     raise
             else:
                 if spare is not None:
                     spare.keep()
-                return fd
+                return fd if flags & os.O_DIRECTORY else _regular(fd, path)
 
     def list_directory(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
+
+    def is_link(self, path: str) -> bool:
+        return os.path.islink(path)
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
@@ -225,7 +247,7 @@ class OsFs:
         return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def lock(self, path: str) -> OsLock:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        fd = self._open(path, os.O_RDWR | os.O_CREAT | _WRITTEN)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException:

@@ -100,7 +100,7 @@ class Catalog(OwnRows):
         self.plan_begin_namespace_deletion = tenants.plan_begin_namespace_deletion
         topics = TopicPlans(self._state, self._numbers, self.topic_by_number)
         self.keep_in = topics.keep_in
-        self.limit_topics = topics.limit_topics
+        self.limit_topics, self.limit_partitions = topics.limit_topics, topics.limit_partitions
         self.plan_create_topic = topics.plan_create_topic
         self.plan_move_topic = topics.plan_move_topic
         self.plan_topic_epoch = topics.plan_topic_epoch
@@ -132,6 +132,22 @@ class Catalog(OwnRows):
         self.plan_topic_revoke = grants.plan_topic_revoke
         self.plan_subscription_grant = grants.plan_subscription_grant
         self.plan_subscription_revoke = grants.plan_subscription_revoke
+
+    def are_partitions_settled(self, base: TopicName) -> bool:
+        """Whether no partition of a topic is being created or deleted, and each has all
+        subscriptions of the others."""
+        state = self._state
+        row = state.staged(Kind.PARTITIONED, base.full)
+        if row is not state.get(Kind.PARTITIONED, base.full):
+            return False
+        for index in range(cast(PartitionedRow, row).partitions if row is not None else 0):
+            name = base.partition_name(index).full
+            partition = cast(TopicRow | None, state.staged(Kind.TOPIC, name))
+            if partition is not state.get(Kind.TOPIC, name):
+                return False
+            if partition is not None and partition.lacks_subscriptions:
+                return False
+        return True
 
     # Reads: durable state.
 

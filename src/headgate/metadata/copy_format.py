@@ -31,6 +31,7 @@ from headgate.metadata.store import Write
 COPY_VERSION: Final = 1
 _LINE: Final = b"headgate-metadata-copy %d\n" % COPY_VERSION
 _OTHER_LINE = re.compile(rb"(headgate-metadata-copy [1-9]\d{0,8})\n")
+_COUNT = re.compile(r"[0-9]{1,18}")
 _HEAD = struct.Struct("<II")
 _SIZE = struct.Struct("<I")
 _SNAPSHOT: Final = "snapshot"
@@ -147,7 +148,7 @@ def _record_at(data: bytes, at: int, crc: int) -> tuple[list[_Row], int, int] | 
 
 def _expected(listed: Sequence[_Row], name: str) -> int:
     """The number of rows that the first record announces."""
-    if len(listed) == 1 and listed[0][0] == _SNAPSHOT and listed[0][1].isdecimal():
+    if len(listed) == 1 and listed[0][0] == _SNAPSHOT and _COUNT.fullmatch(listed[0][1]):
         return int(listed[0][1])
     raise CorruptionError(f"{name} is damaged: its first record is not that of a copy")
 

@@ -18,6 +18,10 @@ PROPERTIES_BYTES_MAX: Final = 64 * KIB
 """Most bytes of the keys and values that one namespace or topic keeps. Pulsar has no limit; each
 set of properties is in memory as long as its owner exists."""
 
+PROPERTY_BYTES: Final = 64
+"""What a property counts beside its key and value: short ones take more for themselves, and each
+change copies all of them. So there are a thousand at most."""
+
 
 class PropertyPlans:
     """Plans changes of properties."""
@@ -73,9 +77,12 @@ def checked_properties(properties: Mapping[str, str]) -> dict[str, str]:
     Raises:
         RefusalError: 412 if there are too many bytes.
     """
-    size_bytes = sum(len(key.encode()) + len(value.encode()) for key, value in properties.items())
+    size_bytes = PROPERTY_BYTES * len(properties)
+    if size_bytes <= PROPERTIES_BYTES_MAX:
+        size_bytes += sum(len(k.encode()) + len(v.encode()) for k, v in properties.items())
     if size_bytes > PROPERTIES_BYTES_MAX:
         raise not_allowed(
-            f"The properties would have {size_bytes} bytes: {PROPERTIES_BYTES_MAX} are allowed"
+            f"The properties would have {size_bytes} bytes or more, {PROPERTY_BYTES} for each "
+            f"beside its own: {PROPERTIES_BYTES_MAX} are allowed"
         )
     return dict(properties)

@@ -141,6 +141,10 @@ SCHEMA_ROW_BYTES: Final = 600
 A deleted schema leaves one such row."""
 
 
+SCHEMA_PROPERTY_BYTES: Final = 100
+"""What a property of a version takes in memory beside its bytes."""
+
+
 class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=True):
     """A version of a topic's schema, as its first client sent it."""
 
@@ -161,6 +165,7 @@ class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=T
         """Bytes of its definition and properties, and of the row."""
         return (
             SCHEMA_ROW_BYTES
+            + SCHEMA_PROPERTY_BYTES * len(self.properties)
             + len(self.data)
             + sum(len(k) + len(v) for k, v in self.properties.items())
         )

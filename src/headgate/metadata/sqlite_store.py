@@ -25,6 +25,7 @@ from pathlib import Path
 
 from headgate.base.errors import CorruptionError, NoRoomError, StorageError
 from headgate.metadata.errors import DamagedMetadataError
+from headgate.metadata.file_check import file_problem, schema_problem
 from headgate.metadata.store import Write
 from headgate.metadata.wal import wal_damage
 
@@ -78,7 +79,7 @@ class SqliteStore:
         self._path = path
         self._make_room = make_room
         self._connection: sqlite3.Connection | None = None
-        self._check_wal(Path(f"{path}-wal"))
+        self._check_files(Path(f"{path}-wal"))
         while True:
             try:
                 self._connect(busy_timeout_s)
@@ -217,6 +218,8 @@ class SqliteStore:
                 f"metadata file {self._path} has format {version}; this version of Headgate "
                 f"knows formats up to {FORMAT_VERSION}"
             )
+        elif problem := schema_problem(connection):
+            raise self._damaged(problem)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         if version < FORMAT_VERSION:
@@ -230,9 +233,12 @@ class SqliteStore:
             connection.execute(f"PRAGMA user_version={FORMAT_VERSION}")
             connection.execute("COMMIT")
 
-    def _check_wal(self, path: Path) -> None:
-        """Raise as :meth:`__init__` if SQLite would silently drop transactions behind damage."""
+    def _check_files(self, path: Path) -> None:
+        """Raise as :meth:`__init__` if something else is in the place of a file, or if SQLite would
+        silently drop transactions behind damage of the write-ahead log at ``path``."""
         try:
+            if problem := file_problem(self._path):
+                raise DamagedMetadataError(problem, self._way_out())
             at = wal_damage(path.read_bytes())
         except FileNotFoundError:
             return

@@ -11,7 +11,7 @@ The staged view is an overlay over the durable one, so staging costs the size of
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -75,6 +75,9 @@ class RowState:
         self._rows: dict[Kind, dict[str, Row]] = {kind: {} for kind in Kind}
         self._sorted: dict[tuple[Kind, str], list[str]] = {}
         self._overlay: dict[tuple[Kind, str], _Staged] = {}
+        self._staged_more: Counter[tuple[Kind, str]] = Counter()
+        """How many rows the staged view has more (or, negative, fewer) than the durable one, by
+        kind and parent. The overlay may have thousands of rows of others."""
         self._in_flight: deque[Change] = deque()
         for (kind_text, key), value in stored.items():
             kind, row = decode_row(kind_text, key, value)
@@ -129,11 +132,7 @@ class RowState:
 
     def staged_count(self, kind: Kind, parent: str) -> int:
         """How many rows of ``kind`` are under ``parent`` in the staged view."""
-        count = len(self._sorted.get((kind, parent), ()))
-        for (staged_kind, key), entry in self._overlay.items():
-            if staged_kind is kind and parent_of(kind, key) == parent:
-                count += (entry.row is not None) - (key in self._rows[kind])
-        return count
+        return len(self._sorted.get((kind, parent), ())) + self._staged_more[kind, parent]
 
     def stage(self, rows: Iterable[tuple[Kind, str, Row | None]]) -> Change:
         """Stage validated rows with the next revision."""
@@ -146,6 +145,7 @@ class RowState:
         )
         for row in change.rows:
             self._overlay[(row.kind, row.key)] = _Staged(row.after, change)
+            self._count_staged(row, 1)
         self._in_flight.append(change)
         return change
 
@@ -157,6 +157,7 @@ class RowState:
         )
         self._in_flight.popleft()
         for row in change.rows:
+            self._count_staged(row, -1)
             self._set(row.kind, row.key, row.after)
             entry = self._overlay.get((row.kind, row.key))
             if entry is not None and entry.change is change:
@@ -166,6 +167,15 @@ class RowState:
         """Forget all changes in flight, after a failed commit: later ones depend on it."""
         self._in_flight.clear()
         self._overlay.clear()
+        self._staged_more.clear()
+
+    def _count_staged(self, row: RowChange, sign: int) -> None:
+        more = (row.after is not None) - (row.before is not None)
+        if more:
+            group = row.kind, parent_of(row.kind, row.key)
+            self._staged_more[group] += sign * more
+            if not self._staged_more[group]:
+                del self._staged_more[group]
 
     def _set(self, kind: Kind, key: str, row: Row | None) -> None:
         rows = self._rows[kind]

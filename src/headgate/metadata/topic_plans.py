@@ -47,6 +47,7 @@ class TopicPlans:
         """Logs of topics to be created with these names; all others are in the main log."""
         self._topics_max: Callable[[int | None], int] = lambda policy: policy or 0
         self._exempt: Collection[str] = ()
+        self._check_added: Callable[[TopicName, int], None] = lambda _, __: None
 
     def keep_in(self, topic: TopicName, log: str) -> None:
         """Create a topic of this name in a log other than the main one from now on."""
@@ -61,6 +62,11 @@ class TopicPlans:
         self._topics_max = topics_max
         self._exempt = exempt
 
+    def limit_partitions(self, check: Callable[[TopicName, int], None]) -> None:
+        """Have ``check`` raise a refusal unless a partitioned topic may get so many partitions
+        more, each of which gets the subscriptions of the others."""
+        self._check_added = check
+
     def plan_create_topic(
         self, topic: TopicName, *, now_ms: int, properties: Mapping[str, str] = NO_PROPERTIES
     ) -> Change:
@@ -69,7 +75,7 @@ class TopicPlans:
         Raises:
             RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
                 its partitioned topic does not have, for too many bytes of properties, or if the
-                namespace has too many topics.
+                namespace has too many topics, or the partition would get too many subscriptions.
         """
         staged_open_namespace(self._state, topic.namespace)
         base = None
@@ -80,6 +86,8 @@ class TopicPlans:
             raise conflict("This topic already exists")
         self._check_topic_count([topic])
         lacks_subscriptions = base is not None
+        if lacks_subscriptions:
+            self._check_added(topic.base, 1)
         return self._state.stage(
             self._new_topics([topic], now_ms, properties, lacks_subscriptions=lacks_subscriptions)
         )
@@ -134,7 +142,7 @@ class TopicPlans:
         Raises:
             RefusalError: 404 without its namespace, 406 for the count, 409 if it exists, 412 if
                 it is named like a partition, for too many bytes of properties, or if the namespace
-                has too many topics.
+                has too many topics or its partitions would get too many subscriptions.
         """
         if topic.partition >= 0:
             raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
@@ -149,6 +157,8 @@ class TopicPlans:
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         self._check_topic_count(missing)
         lacks_subscriptions = len(missing) < partitions
+        if missing and lacks_subscriptions:
+            self._check_added(topic, len(missing))
         new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=lacks_subscriptions)
         schemas = schemas_taken_over(self._state, topic.full, [name.full for name in names])
         return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new, *schemas])
@@ -158,7 +168,8 @@ class TopicPlans:
 
         Raises:
             RefusalError: 406 for the count, 409 if the topic is not partitioned, 412 if the
-                namespace has too many topics, 422 for fewer partitions than it has.
+                namespace has too many topics or the new partitions would get too many
+                subscriptions, 422 for fewer partitions than it has.
         """
         check_partition_count(partitions)
         row = cast(PartitionedRow | None, self._state.staged(Kind.PARTITIONED, topic.full))
@@ -169,6 +180,8 @@ class TopicPlans:
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         self._check_topic_count(missing)
+        if missing:
+            self._check_added(topic, len(missing))
         grown = msgspec.structs.replace(row, partitions=partitions)
         new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=True)
         return self._state.stage([(Kind.PARTITIONED, topic.full, grown), *new])

@@ -25,6 +25,8 @@ _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 _MAGIC_LITTLE: Final = 0x377F0682
 """The magic number of little-endian checksums; one more means big-endian."""
+_PAGE_BYTES: Final = tuple(1 << bits for bits in range(9, 17))
+"""The sizes of a page that SQLite knows."""
 _U32 = 0xFFFFFFFF
 
 Sum = tuple[int, int]
@@ -41,6 +43,8 @@ def wal_damage(data: bytes) -> int | None:
     order = "<" if magic == _MAGIC_LITTLE else ">"
     before: Sum = (stored[0], stored[1])
     if before != _sum(data[: _HEADER.size - 8], (0, 0), order):
+        return 0
+    if page_bytes not in _PAGE_BYTES:
         return 0
     damaged_at: int | None = None
     ended = False

@@ -50,6 +50,10 @@ class CountTable:
             return self._settings.maxTopicsPerNamespace
         return self._of_policy(policy, COUNT_NAMES[TOPICS_MAX])
 
+    def subscriptions_of_tenant(self) -> int:
+        """The most durable subscriptions of a tenant; 0 or less is no limit."""
+        return self._settings.headgateMaxSubscriptionsPerTenant
+
     def _of_policy(self, policy: int, name: str) -> int:
         """The limit in force where a policy sets one, and the broker's setting ``name``, too."""
         if self._settings.headgatePoliciesRaiseCounts:

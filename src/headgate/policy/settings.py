@@ -163,6 +163,10 @@ class Settings(SubscriptionSettings):
     maxSubscriptionsPerTopic: int = count_setting(
         "Durable subscriptions of each topic or partition without a policy; 0 and -1 are no limit.",
     )
+    headgateMaxSubscriptionsPerTenant: int = count_setting(
+        "Durable subscriptions of all topics of each tenant together, where each partition has its "
+        "own. One takes 5 to 15 KiB of memory. 0 and -1 are no limit.",
+    )
     maxProducersPerTopic: int = count_setting(
         "Connected producers of each topic or partition without a policy; 0 and -1 are no limit.",
     )

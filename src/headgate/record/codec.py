@@ -37,8 +37,8 @@ PROPERTY_SEQ: Final = "seq"
 
 _SampleBatch: Final[Any] = vars(_pb2)["SampleBatch"]
 ROWS_MAX: Final = MESSAGE_BYTES_MAX // 8
-"""Most rows of one kind in one message. It bounds the memory of a reader, because a column of equal
-values takes no bytes per row; other rows take more than eight bytes."""
+"""Most rows of one message, of all kinds together. It bounds the memory of a reader, because a
+column of equal values takes no bytes per row; other rows take more than eight bytes."""
 COLUMNS_PER_YIELD: Final = 16
 """Columns that are encoded between two yields: for 256 rows up to half a millisecond."""
 
@@ -140,10 +140,10 @@ def encode_in_steps(
     counts = {kind: _row_count(kind, columns) for kind, columns in tables.items()}
     parts_of_all = [(kind, tables[kind], 0, n) for kind, n in counts.items()]
     whole = yield from _encode(header, first_seq, parts_of_all)
-    most_rows = max(counts.values(), default=0)
-    if len(whole) <= MESSAGE_BYTES_MAX and most_rows <= ROWS_MAX:
+    if len(whole) <= MESSAGE_BYTES_MAX and sum(counts.values()) <= ROWS_MAX:
         return [whole]
     # A few more parts than the size needs, because each repeats the header and the names.
+    most_rows = max(counts.values())
     parts = max(len(whole) * 9 // (MESSAGE_BYTES_MAX * 8) + 1, -(-most_rows // ROWS_MAX))
     messages: list[bytes] = []
     for kind, count in counts.items():
@@ -287,9 +287,9 @@ def decode_packed(data: bytes) -> PackedBatch:
     for kind in FIELDS:
         if batch.HasField(kind.value):
             message = getattr(batch, kind.value)
-            if message.rows > ROWS_MAX:
-                raise CorruptionError(f"telemetry record: {message.rows} rows in one message")
             rows[kind] = message.rows
+            if sum(rows.values()) > ROWS_MAX:
+                raise CorruptionError(f"telemetry record: {sum(rows.values())} rows in one message")
             columns[kind] = _packed_columns(kind, message)
     header = BatchHeader(
         batch.source,

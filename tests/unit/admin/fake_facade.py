@@ -13,7 +13,7 @@ from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.schema_types import CompatibilityStrategy
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
-from headgate.broker.entries import FoundMessage, StoredEntry
+from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
 from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.metadata.catalog import Catalog, Change
@@ -92,6 +92,10 @@ class FakeClock:
 
     def monotonic_ns(self) -> int:
         return self.now_ms * 1_000_000
+
+
+ENTRY_BYTES = 1_000
+"""What each stored entry is charged with."""
 
 
 class FakeFacade:
@@ -186,13 +190,13 @@ class FakeFacade:
     def answer_bytes(self, topic: TopicName) -> int:
         return 1_000
 
-    async def reserve_answer(self, size_bytes: int) -> None:
+    async def reserve_answer(self, size_bytes: int, owner: str = "") -> None:
         if self.memory_failure is not None:
             raise self.memory_failure
         self.reserved_bytes += size_bytes
         self.reserved_most = max(self.reserved_most, self.reserved_bytes)
 
-    def release_answer(self, size_bytes: int) -> None:
+    def release_answer(self, size_bytes: int, owner: str = "") -> None:
         self.reserved_bytes -= size_bytes
 
     def dynamic_settings(self) -> Sequence[str]:
@@ -447,7 +451,10 @@ class FakeFacade:
         times_ms = self.topic(topic).entries_ms
         return FoundMessage(Position(LEDGER, bisect_left(times_ms, publish_ms)))
 
-    async def entry(self, topic: TopicName, position: Position) -> StoredEntry:
+    async def entry(
+        self, topic: TopicName, position: Position, reserve: Reserve = uncharged
+    ) -> StoredEntry:
+        await reserve(ENTRY_BYTES)
         if position.entry_id >= len(self.topic(topic).entries_ms):
             raise not_found("Message id not found")
         chunk = ChunkFacts("p é-1", 1, 3, 99) if position.entry_id else None

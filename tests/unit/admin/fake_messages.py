@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headgate.base.names import TopicName
 from headgate.base.positions import Position
+from headgate.broker.entries import Reserve, uncharged
 from headgate.facade.message_protocol import BacklogAnalysis, PlacedEntry
 from headgate.metadata.errors import not_allowed, not_found
 
@@ -32,19 +33,24 @@ class FakeMessages:
         entries = len(self._broker.topic(topic).entries_ms) - found.next
         return BacklogAnalysis(entries=entries, messages=49 * entries)
 
-    async def peek(self, topic: TopicName, subscription: str, number: int) -> PlacedEntry:
+    async def peek(
+        self, topic: TopicName, subscription: str, number: int, reserve: Reserve = uncharged
+    ) -> PlacedEntry:
         found = self._broker.topic(topic).subscriptions[subscription]
-        return await self._placed(topic, found.next + number - 1)
+        return await self._placed(topic, found.next + number - 1, reserve)
 
-    async def examine(self, topic: TopicName, number: int, *, from_end: bool) -> PlacedEntry:
+    async def examine(
+        self, topic: TopicName, number: int, reserve: Reserve = uncharged, *, from_end: bool
+    ) -> PlacedEntry:
         count = len(self._broker.topic(topic).entries_ms)
         if not count:
             raise not_allowed("Could not examine messages due to the total message is zero")
-        return await self._placed(topic, count - number if from_end else number - 1)
+        index = count - number if from_end else number - 1
+        return await self._placed(topic, index, reserve)
 
-    async def _placed(self, topic: TopicName, index: int) -> PlacedEntry:
+    async def _placed(self, topic: TopicName, index: int, reserve: Reserve) -> PlacedEntry:
         position = Position(self._ledger, index)
-        return PlacedEntry(position, await self._broker.entry(topic, position))
+        return PlacedEntry(position, await self._broker.entry(topic, position, reserve))
 
     async def bytes_from(self, topic: TopicName, position: Position) -> int:
         count = len(self._broker.topic(topic).entries_ms)

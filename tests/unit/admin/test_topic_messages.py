@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
 from tests.unit.admin.conftest import Ask
-from tests.unit.admin.fake_facade import LEDGER, FakeFacade, FakeSubscription
+from tests.unit.admin.fake_facade import ENTRY_BYTES, LEDGER, FakeFacade, FakeSubscription
 
 P = "/admin/v2/persistent/public/default"
 T = f"{P}/t"
@@ -28,6 +28,7 @@ def test_an_entry_is_examined_from_either_end(api: Ask, broker: FakeFacade) -> N
     furnish(api, broker)
     answer = api("GET", f"{T}/examinemessage")
     assert (answer.status, answer.body, message_id(answer)) == (200, b"payload", f"{LEDGER}:2")
+    assert (broker.reserved_most, broker.reserved_bytes) == (ENTRY_BYTES, 0)
     path = f"{T}/examinemessage?initialPosition=earliest&messagePosition=2"
     assert message_id(api("GET", path)) == f"{LEDGER}:1"
     path = f"{T}/examinemessage?initialPosition=latest&messagePosition=-9"

@@ -51,7 +51,8 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> 
         ("data:;base64,", "is no data:"),
         ("data:text/plain,abc", "is no data:"),
         ("data:;base64", "is no data:"),
-        ("/no/such/key!", "neither a file that exists nor a key"),
+        ("/no/such/key!", "is the path of no file that exists"),
+        ("no-such-key!", "neither a file that exists nor a key"),
         ("", "neither a file that exists nor a key"),
     ],
 )
@@ -117,3 +118,34 @@ def test_files_that_settings_name(tmp_path: Path) -> None:
         write_new(str(path), b"other")
     with pytest.raises(InvalidKeyError, match="x: /nowhere cannot be read: No such file"):
         read_file("/nowhere", "x")
+
+
+def test_the_path_of_a_missing_file_is_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is base64 and long enough for a secret, and everybody may know it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secrets").mkdir()
+    for path in (
+        "/run/secrets/headgate/token-signing-secret-key",
+        "/" + "a" * 43,
+        "secrets/headgate/token-signing-secret-key_of_it",
+    ):
+        with pytest.raises(InvalidKeyError, match="is the path of no file that exists") as caught:
+            read_key(path, "tokenSecretKey", is_secret=True)
+        assert path not in str(caught.value)  # it may be a key
+        assert not is_literal(path)
+    (tmp_path / "secrets").rmdir()
+    assert is_literal("secrets/" + "A" * 36)
+
+
+def test_a_key_in_base64_may_begin_with_a_slash() -> None:
+    for count in (32, 48):
+        key = b"\xff" * count
+        text = base64.b64encode(key).decode()
+        assert text.startswith("/")
+        assert read_key(f"data:;base64,{text}", "key", is_secret=True) == key
+    # Without that, an end that no path has tells it.
+    padded = base64.b64encode(b"\xff" * 32).decode()
+    assert read_key(padded, "key", is_secret=True) == b"\xff" * 32
+    assert is_literal(padded)

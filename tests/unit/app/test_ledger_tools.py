@@ -15,6 +15,14 @@ from headgate.base.clock import SystemClock
 from headgate.base.errors import CorruptionError, InputError
 from headgate.base.names import parse_topic
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
+from headgate.ledger.format.records import (
+    KIND_RUN,
+    KIND_TRIM,
+    PREFIX,
+    PREFIX_BYTES,
+    SEGMENT_HEADER_BYTES,
+    crc32c,
+)
 from headgate.metadata.catalog import Catalog
 from tests.unit.app.test_open_stores import SMALL, owned, run
 
@@ -234,3 +242,24 @@ def test_the_format_of_another_release_is_not_changed(tmp_path: Path) -> None:
     with pytest.raises(UnknownFormatError):
         repair_directory(str(tmp_path))
     assert (tmp_path / "format").read_text() == "headgate-data 99\n"
+
+
+def test_a_record_that_was_made_by_something_else_is_named(tmp_path: Path) -> None:
+    """Its checksum is right, so it is no damage that could be repaired."""
+    fill(tmp_path)
+    (file,) = (p for p in (tmp_path / "log").glob("*.log") if b"one" in p.read_bytes())
+    data = bytearray(file.read_bytes())
+    at = SEGMENT_HEADER_BYTES
+    while (head := PREFIX.unpack_from(data, at))[2] != KIND_RUN:
+        at += PREFIX_BYTES + head[1]
+    data[at + 8] = KIND_TRIM  # its payload is shorter than that of a run
+    end = at + PREFIX_BYTES + head[1]
+    data[at : at + 4] = crc32c(bytes(data[at + 4 : end])).to_bytes(4, "little")
+    file.write_bytes(data)
+    for tool in (
+        lambda: verify_directory(str(tmp_path)),
+        lambda: repair_directory(str(tmp_path)),
+        lambda: list(dump_directory(str(tmp_path), "log")),
+    ):
+        with pytest.raises(CorruptionError, match="not the content of its kind"):
+            tool()

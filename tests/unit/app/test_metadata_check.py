@@ -141,3 +141,14 @@ def test_a_copy_whose_last_change_is_cut(tmp_path: Path) -> None:
     file = tmp_path / "log" / "metadata.copy"
     file.write_bytes(file.read_bytes() + b"half a record")
     assert checked(tmp_path).copy_rest_bytes == 13
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_a_file_that_takes_no_room_is_not_copied(tmp_path: Path, suffix: str) -> None:
+    """A copy of its terabyte would fill the disk."""
+    path = tmp_path / "data"
+    fill(path)
+    with (path / f"{METADATA}{suffix}").open("ab") as file:
+        file.truncate(1 << 40)
+    found = check_metadata(str(path), ["log"])
+    assert "bytes: 4,294,967,296 at most" in found.problem

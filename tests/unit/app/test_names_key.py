@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -65,3 +66,9 @@ def test_a_damaged_key_in_the_data_directory_is_not_replaced(tmp_path: Path) -> 
     assert made.read_bytes() == b""
     with pytest.raises(StorageError, match="No such file"):
         names_key(hashing(), str(tmp_path / "missing"))
+
+
+def test_nobody_waits_for_a_pipe_in_the_place_of_the_key(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / KEY_FILE_NAME)
+    with pytest.raises(StorageError, match="what is in the place of a file is none"):
+        names_key(hashing(), str(tmp_path))

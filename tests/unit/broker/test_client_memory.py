@@ -20,7 +20,12 @@ from headgate.broker.client_memory import (
     ClientMemory,
     client_memory_bytes,
 )
-from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
+from headgate.broker.held_memory import (
+    CONNECTION_BYTES,
+    PENDING_ENTRY_BYTES,
+    READER_BYTES,
+    HeldMemory,
+)
 from headgate.engine.errors import NotAllowedError
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.client import SimClient
@@ -652,6 +657,36 @@ async def test_a_consumer_that_acknowledges_nothing_is_closed_in_the_end(world: 
     await asyncio.sleep(2)
     assert memory.held.pending == 0
     assert await producer.send(b"last")
+
+
+@played()
+async def test_a_reader_is_charged_with_its_subscription(world: World) -> None:
+    memory = world.broker.client_memory
+    client = await world.connect()
+    await client.subscribe(TOPIC, "s")
+    await asyncio.sleep(2)
+    of_consumer = memory.held.descriptions
+    await client.subscribe(TOPIC, "r", durable=False)
+    await asyncio.sleep(2)
+    assert memory.held.descriptions - of_consumer == pytest.approx(
+        of_consumer + READER_BYTES, abs=9
+    )
+
+
+@played(settings={"headgateClientMemoryMB": "1"})
+async def test_what_others_gave_back_is_charged_to_the_consumers_that_stay(world: World) -> None:
+    memory, sent = world.broker.client_memory, 3_000
+    producer = await (await world.connect()).producer(TOPIC)
+    for _ in range(sent // 500):
+        await asyncio.gather(*(producer.send(b"x") for _ in range(500)))
+    shared = SubscriptionType.SHARED
+    staying, leaver = await world.connect(), await world.connect()
+    await staying.subscribe(TOPIC, "s", kind=shared, queue_size=0)  # it asks for nothing
+    await leaver.subscribe(TOPIC, "s", kind=shared, queue_size=sent)
+    await asyncio.sleep(1)
+    leaver.abort()
+    await asyncio.sleep(2)
+    assert memory.held.pending > sent * PENDING_ENTRY_BYTES
 
 
 @played(settings={"headgateClientMemoryMB": "1"})

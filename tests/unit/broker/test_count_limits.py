@@ -213,8 +213,36 @@ async def test_a_limit_on_subscriptions_looks_at_none(world: World) -> None:
     topic = world.broker.engine.topics[TOPIC]
     topic.subscriptions, present = Uncounted(topic.subscriptions), topic.subscriptions
     with pytest.raises(TooManySubscriptionsError):
-        world.broker.count_limits.check_subscription(topic, 0)
+        world.broker.count_limits.check_subscription(topic, 0, 2)
     topic.subscriptions = present
+
+
+@played(settings={"headgateMaxSubscriptionsPerTenant": "2"})
+async def test_the_subscriptions_of_a_tenant_are_counted_over_all_of_its_topics(
+    world: World,
+) -> None:
+    client = await world.connect()
+    await client.subscribe(TOPIC, "a")
+    await client.reader(TOPIC, EARLIEST)  # is not stored
+    outcomes = await asyncio.gather(
+        *(client.subscribe(f"{TOPIC}-2", name) for name in "bcd"), return_exceptions=True
+    )
+    assert [isinstance(each, RefusedError) for each in outcomes] == [False, True, True]
+    code, text = outcomes[1].code, outcomes[1].message  # type: ignore[union-attr]
+    assert code is ServerError.NOT_ALLOWED_ERROR
+    assert text.startswith("Tenant public may have 2 subscriptions on all of its topics together")
+    facade = AdminFacade(world.broker, world.observer)
+    with pytest.raises(RefusalError, match="Tenant public may have 2"):
+        await facade.create_subscription(NAME, "e", AtPosition(EARLIEST), {})
+    other = parse_topic(f"{TOPIC}-3")
+    await client.producer(other.full)
+    await world.broker.registry.unload(parse_topic(f"{TOPIC}-2"))
+    assert world.broker.engine.durable_by_tenant == {"public": 1}
+    world.broker.registry.get(parse_topic(f"{TOPIC}-2"))
+    with pytest.raises(RefusalError, match="Tenant public may have 2"):
+        await facade.create_subscription(other, "e", AtPosition(EARLIEST), {})
+    await world.broker.registry.delete(parse_topic(f"{TOPIC}-2"), force=True)
+    await client.subscribe(TOPIC, "f")
 
 
 @played(settings={"maxTopicsPerNamespace": "1"})

@@ -182,6 +182,41 @@ def test_an_answer_larger_than_the_bound_ends_no_connection_that_holds_little() 
     run(story())
 
 
+def test_large_answers_about_one_tenant_keep_those_about_others_out_no_longer_than_they_take() -> (
+    None
+):
+    """Who reads a very large answer slowly holds it for hours."""
+
+    async def story() -> None:
+        memory = memory_of(1_000)
+        await memory.reserve(10_000, "one")
+        waiting = [asyncio.ensure_future(memory.reserve(900, "one")) for _ in range(9)]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(memory.reserve(800, "two"), 1)
+        again = asyncio.ensure_future(memory.reserve(800, "two"))
+        await asyncio.wait_for(memory.reserve(2_000, "three"), 1)
+        fourth = asyncio.ensure_future(memory.reserve(2_000, "four"))
+        await asyncio.sleep(1)
+        assert not any(each.done() for each in (*waiting, again, fourth))
+        memory.release(2_000, "three")
+        await asyncio.wait_for(fourth, 1)
+        for size_bytes, owner in ((10_000, "one"), (800, "two"), (2_000, "four")):
+            memory.release(size_bytes, owner)
+        await asyncio.sleep(1)
+        # They take turns by tenant, whoever asked first: one of each, and what fits beside them.
+        assert again.done()
+        assert sum(each.done() for each in waiting) == 1
+        for each in waiting[1:]:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert memory.held_bytes == 1_700
+        memory.release(800, "two")
+        memory.release(900, "one")
+        assert (memory.held_bytes, memory._waiting, memory._by_owner) == (0, {}, {})
+
+    run(story())
+
+
 def test_a_small_answer_waits_for_no_large_one() -> None:
     """Who reads a large answer slowly holds it for long."""
 

@@ -21,6 +21,7 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
 from headgate.metadata.errors import RefusalError
 from headgate.testing import World
+from headgate.testing.errors import RefusedError
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.test_registry import NAME, create_partitioned, soon
 
@@ -72,6 +73,62 @@ async def test_new_partitions_have_the_durable_subscriptions_of_all_others(world
         assert subscriptions["s"].cursor_id is not None
     assert set(live(world, 0).subscriptions) >= {"s"}
     assert "only here" not in live(world, 0).subscriptions  # what is there is left alone
+
+
+@played(settings={"maxSubscriptionsPerTopic": "3"})
+async def test_partitions_that_would_get_more_than_a_topic_may_have_are_refused(
+    world: World,
+) -> None:
+    await create_partitioned(world, 2)
+    for index in (0, 1):
+        for number in (0, 1):
+            await subscribe(world, part(index), f"s{index}-{number}")
+    with pytest.raises(RefusalError, match="would get the 4 subscriptions of the others: 3 are"):
+        await grow(world, 3)
+    await world.broker.registry.delete(part(1), force=True)
+    await grow(world, 3)  # and makes the deleted one again
+    assert set(live(world, 1).subscriptions) == {"s0-0", "s0-1"}
+    await subscribe(world, part(2), "own")
+    await subscribe(world, part(1), "own too")
+    await world.broker.registry.delete(part(0), force=True)
+    client = await world.connect()
+    with pytest.raises(RefusedError, match="would get the 4 subscriptions"):
+        await client.producer(part(0).full)
+
+
+@played(settings={"headgateMaxSubscriptionsPerTenant": "10"})
+async def test_partitions_at_once_do_not_pass_the_limit_of_their_tenant(world: World) -> None:
+    await create_partitioned(world, 1)
+    await subscribe(world, part(0), "a")
+    await subscribe(world, part(0), "b")
+    for _ in range(2):  # what is abandoned is promised no more
+        promised = world.broker.registry.partition_subscriptions._promised
+        growing = [soon(grow(world, count)) for count in (3, 5, 6)]
+        outcomes = await asyncio.gather(*growing, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [type(None), type(None), RefusalError]
+        assert "may have 10 subscriptions" in str(outcomes[2])
+        assert world.broker.engine.durable_by_tenant["public"] == 10
+        assert not promised
+        await world.broker.registry.delete(NAME, force=True)
+        assert "public" not in world.broker.engine.durable_by_tenant
+        await create_partitioned(world, 1)
+        await subscribe(world, part(0), "a")
+        await subscribe(world, part(0), "b")
+
+
+@played(settings={"headgateMaxSubscriptionsPerTenant": "4"})
+async def test_what_an_abandoned_change_was_promised_is_free_again(world: World) -> None:
+    await create_partitioned(world, 1)
+    await subscribe(world, part(0), "a")
+    partitions = world.broker.registry.partition_subscriptions
+    change = world.broker.catalog.plan_grow_partitioned(NAME, 4, now_ms=world.wall_ms())
+    assert partitions._promised == {"public": {NAME: 3}}
+    with pytest.raises(RefusalError, match="may have 4 subscriptions"):
+        partitions.check_room(NAME, 1)
+    world.broker.catalog.abandon_all()
+    del change
+    await grow(world, 4)
+    assert set(live(world, 3).subscriptions) == {"a"}
 
 
 @played()

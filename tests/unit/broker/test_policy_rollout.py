@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.work_units import (
     SLICE_UNITS,
     SUBSCRIPTION_RESOLVED,
@@ -183,10 +183,33 @@ async def test_changes_while_a_walk_runs_share_the_next_one(world: World) -> Non
     for _ in range(10):
         rollout.apply("all", broker.engine.topics.values)
         await asyncio.sleep(0)
-    await rollout.when_in_force()
+    await rollout.when_in_force(["all"])
     assert counts.total() == 2 * len(topics)
     assert max(counts.values()) <= TURN_TOPICS_MAX
-    await rollout.when_in_force()
+    await rollout.when_in_force(["all"])
+
+
+@played()
+async def test_a_change_waits_for_its_own_scope_alone(world: World) -> None:
+    """A tenant that changes its policies without an end would hold up the changes of all others."""
+    topics = await with_topics(world)
+    broker, catalog = world.broker, world.broker.catalog
+    await broker.commit(catalog.plan_create_namespace(NamespaceName("public", "other")))
+    rollout = broker._policy_updates._rollout
+    rollout.apply(str(NAMESPACE), lambda: topics)
+    rate = DispatchRate(10)
+    change = catalog.plan_namespace_policies(NamespaceName("public", "other"), dispatch_rate=rate)
+    committed = asyncio.ensure_future(broker._policy_updates.when_in_force(change))
+    await asyncio.sleep(0)
+    assert rollout._walks
+    assert committed.done()
+    own = catalog.plan_namespace_policies(NAMESPACE, dispatch_rate=rate)
+    committed = asyncio.ensure_future(broker._policy_updates.when_in_force(own))
+    await asyncio.sleep(0)
+    assert rollout._walks
+    assert not committed.done()
+    await committed
+    catalog.abandon_all()
 
 
 @played()
@@ -213,7 +236,7 @@ async def test_a_topic_that_is_unloaded_during_a_walk_is_left_out(world: World) 
     await asyncio.sleep(0)
     topics[-1].fence()
     broker.engine.unload_topic(topics[-1])
-    await rollout.when_in_force()
+    await rollout.when_in_force(["all"])
     assert counts.total() == len(topics) - 1
 
 

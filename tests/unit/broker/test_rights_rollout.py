@@ -200,7 +200,8 @@ async def test_changes_while_a_walk_runs_share_its_next_round(world: Story) -> N
         await world.broker.writer.commit(change)
         walks.append(len(rights._walks))
     assert max(walks) <= 1
-    await rights.when_in_force()
+    for change in changes:
+        await rights.when_in_force(change)
     assert rights._walks == {}
     assert JOB_STEP_UNITS_MAX > rights_rollout.CLIENT_CLOSED
 

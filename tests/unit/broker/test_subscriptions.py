@@ -13,7 +13,7 @@ from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import KIB, NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
-from headgate.broker.subscriptions import READER_RETURN_NS
+from headgate.broker.expected_readers import RETURN_NS
 from headgate.engine.errors import (
     DamagedError,
     NotAllowedError,
@@ -252,7 +252,7 @@ def test_a_reader_finds_its_cursor_after_its_seek_but_only_for_a_while(world: Wo
         return subscription
 
     subscription = world.run(read())
-    world.advance(READER_RETURN_NS / 1e9 + 1)
+    world.advance(RETURN_NS / 1e9 + 1)
     assert subscription.removed
     assert not topic.subscriptions
 
@@ -470,8 +470,23 @@ async def test_a_reader_that_leaves_before_it_is_connected_leaves_no_subscriptio
         await asked
     reads.thaw()
     await asyncio.sleep(1)
-    assert list(topic.subscriptions) == ["reader"], "what has begun runs to its end"
-    await asyncio.sleep(READER_RETURN_NS / NS_PER_S)
+    assert not topic.subscriptions
+
+
+@played()
+async def test_a_reader_that_leaves_as_it_is_connected_is_expected_for_a_while(
+    world: World,
+) -> None:
+    topic = await topic_with(world, 3)
+    asked = asyncio.ensure_future(world.broker.subscriptions.add_reader(topic, "r", 0))
+    while "r" not in topic.subscriptions:
+        await asyncio.sleep(0)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await asyncio.sleep(RETURN_NS / NS_PER_S - 1)
+    assert list(topic.subscriptions) == ["r"]
+    await asyncio.sleep(2)
     assert not topic.subscriptions
 
 

@@ -85,7 +85,7 @@ def test_a_secret_on_the_command_line_has_a_warning(tmp_path: Path) -> None:
         (("show",), "give the token, --token-file or --stdin"),
         (("show", "a.b.c", "-i"), "give the token, --token-file or --stdin"),
         (("show", "-f", "/no/such/file"), "--token-file /no/such/file cannot be read"),
-        (("validate", "a.b.c", "-pk", "/no/such/key!"), "--public-key is neither a file"),
+        (("validate", "a.b.c", "-pk", "/no/such/key!"), "--public-key is the path of no file"),
     ],
 )
 def test_what_is_refused(words: tuple[str, ...], why: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.message_protocol import BacklogAnalysis
 from headgate.facade.protocol import AtPosition
@@ -94,6 +95,44 @@ def test_peeking_takes_nothing(story: Story) -> None:
         assert placed.entry.batch_size == ordinal + 1
     assert story.refused(story.messages.peek(NAME, "s", 4)) == (404, "Message not found")
     assert story.world.run(story.messages.peek(NAME, "s", 1)).position == story.positions[1]
+
+
+def test_the_memory_for_an_entry_is_reserved_before_it_is_read(story: Story) -> None:
+    """A request of 100 bytes may ask for the largest message, hundreds at once."""
+    topic = story.broker.engine.topics[T]
+    read = story.broker.entries.body
+    done: list[object] = []
+
+    async def body(of: Topic, ordinal: int) -> bytes:
+        done.append(ordinal)
+        return await read(of, ordinal)
+
+    story.broker.entries.body = body  # type: ignore[method-assign]
+
+    async def reserve(size_bytes: int) -> None:
+        done.append(("reserved", size_bytes))
+
+    for ask in (
+        lambda: story.messages.peek(NAME, "s", 2, reserve),
+        lambda: story.messages.examine(NAME, 2, reserve, from_end=False),
+        lambda: story.facade.entry(NAME, story.positions[1], reserve),
+    ):
+        done.clear()
+        story.world.run(ask())
+        assert done == [("reserved", 2 * topic.log.size_bytes(1)), 1]
+
+
+def test_an_entry_that_is_gone_when_there_is_memory_for_it(story: Story) -> None:
+    async def truncate(_: int) -> None:
+        await story.messages.truncate(NAME)
+
+    async def unload(_: int) -> None:
+        await story.broker.registry.unload(NAME)
+
+    asked = story.messages.examine(NAME, 1, unload, from_end=False)
+    assert story.refused(asked)[0] == 503
+    asked = story.messages.examine(NAME, 1, truncate, from_end=False)
+    assert story.refused(asked) == (404, "Message not found")
 
 
 def test_entries_are_examined_from_either_end(story: Story) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,53 @@ def test_other_users_may_not_read_what_it_makes(tmp_path: Path) -> None:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "a").rglob("*")}
     assert modes == {"b": 0o700, "file": 0o600, "lock": 0o600}
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A file beside the directory, to which a link in it leads."""
+    made = tmp_path / "victim"
+    made.write_bytes(b"of somebody else")
+    return made
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda fs, path: fs.create(path),
+        lambda fs, path: fs.create(path, exclusive=True),
+        lambda fs, path: fs.open(path, writable=True),
+        lambda fs, path: fs.lock(path),
+    ],
+    ids=["create", "create new", "open", "lock"],
+)
+def test_a_link_is_not_written_through(
+    tmp_path: Path, victim: Path, write: Callable[[OsFs, str], object]
+) -> None:
+    link = tmp_path / "x"
+    link.symlink_to(victim)
+    with pytest.raises(OSError, match=r"link|exists"):
+        write(OsFs(), str(link))
+    assert victim.read_bytes() == b"of somebody else"
+    victim.unlink()
+    with pytest.raises(OSError, match=r"link|exists"):
+        write(OsFs(), str(link))
+    assert not victim.exists()
+
+
+def test_a_link_of_a_whole_directory_is_followed(tmp_path: Path) -> None:
+    """An operator puts the log onto another disk so."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "log").symlink_to(tmp_path / "disk")
+    assert OsFs().is_link(str(tmp_path / "log"))
+    OsFs().create(str(tmp_path / "log" / "x")).close()
+    assert (tmp_path / "disk" / "x").exists()
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_nobody_waits_for_the_writer_of_a_pipe(tmp_path: Path, writable: bool) -> None:
+    os.mkfifo(tmp_path / "x")
+    with pytest.raises(OSError, match="in the place of a file is none"):
+        OsFs().open(str(tmp_path / "x"), writable=writable)
+    with pytest.raises(OSError, match="in the place of a file is none"):
+        OsFs().open("/dev/zero", writable=writable)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
+import msgspec
 import pytest
 
 from headgate.base.errors import CorruptionError
@@ -86,3 +90,12 @@ def test_another_release_is_named_as_such() -> None:
         decode_copy(b"headgate-metadata-copy 2\nrest", "copy")
     with pytest.raises(CorruptionError, match="first line"):
         decode_copy(b"", "copy")
+
+
+@pytest.mark.parametrize("count", ["9" * 5_000, "1e3", "\u0663", "-1", ""])
+def test_a_number_of_rows_that_is_none_is_damage(count: str) -> None:
+    payload = msgspec.msgpack.encode([("snapshot", count, None)])
+    size = struct.pack("<I", len(payload))
+    record = struct.pack("<I", zlib.crc32(payload, zlib.crc32(size))) + size + payload
+    with pytest.raises(CorruptionError, match="its first record is not that of a copy"):
+        decode_copy(b"headgate-metadata-copy 1\n" + record, "copy")

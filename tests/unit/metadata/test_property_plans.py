@@ -6,7 +6,7 @@ import pytest
 
 from headgate.base.names import NamespaceName
 from headgate.metadata.errors import RefusalError
-from headgate.metadata.property_plans import PROPERTIES_BYTES_MAX
+from headgate.metadata.property_plans import PROPERTIES_BYTES_MAX, PROPERTY_BYTES
 from tests.unit.metadata.catalog_rig import NS, PT, Broker, T, refused
 
 
@@ -49,6 +49,16 @@ def test_what_is_refused(broker: Broker) -> None:
     assert caught.value.status == 412
     broker.do(broker.catalog.plan_topic_properties(T, {"a": "2"}))
     assert broker.catalog.in_flight_count == 0
+
+
+def test_very_many_short_properties_count_what_they_take(broker: Broker) -> None:
+    allowed = PROPERTIES_BYTES_MAX // (PROPERTY_BYTES + 4)
+    properties = {f"{number:04}": "" for number in range(allowed + 1)}
+    name = NamespaceName("public", "default")
+    with pytest.raises(RefusalError, match="64 for each beside its own: 65536 are allowed"):
+        broker.catalog.plan_namespace_properties(name, properties)
+    properties.popitem()
+    broker.do(broker.catalog.plan_namespace_properties(name, properties))
 
 
 def test_a_new_namespace_or_topic_has_no_more_properties_than_others(broker: Broker) -> None:

@@ -49,6 +49,18 @@ def test_a_later_change_of_the_same_row_stays_staged_when_the_first_is_applied()
     assert state.get(SETTING, "a") == SettingRow("2")
 
 
+def test_staged_rows_are_counted_without_a_look_at_those_in_flight() -> None:
+    class Unseen(dict[object, object]):
+        def items(self) -> object:
+            raise AssertionError("thousands of rows of others may be in flight")
+
+    state = RowState({})
+    state.stage([(TENANT, name, TenantRow()) for name in "ab"])
+    state._overlay = Unseen(state._overlay)  # type: ignore[assignment]
+    assert state.staged_count(TENANT, "") == 2
+    assert state.staged_count(SETTING, "") == 0
+
+
 def test_changes_are_applied_in_order() -> None:
     state = RowState({})
     state.stage([(SETTING, "a", SettingRow("1"))])
@@ -115,6 +127,7 @@ def test_the_durable_view_is_always_what_a_restart_finds(
             staged = dict(state.rows(SETTING))
         assert {key: state.staged(SETTING, key) for key in staged} == staged
         assert sorted(state.staged_children(SETTING, "")) == sorted(staged)
+        assert state.staged_count(SETTING, "") == len(staged)
         restarted = RowState(store.load())
         assert dict(restarted.rows(SETTING)) == dict(state.rows(SETTING))
         assert restarted.children(SETTING, "") == state.children(SETTING, "")

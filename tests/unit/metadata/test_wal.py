@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -74,3 +75,15 @@ def test_a_transaction_that_was_written_in_part_is_no_damage(wal: bytes) -> None
     """Its frames reach the disk in any order: the last may be there and one before it not."""
     torn = flipped(wal, len(wal) - FRAME_BYTES - 100)
     assert wal_damage(torn) is None
+
+
+@pytest.mark.parametrize("page_bytes", [0, 1, 100, 4095, 1 << 17, 1 << 31])
+def test_a_page_of_no_size_is_damage(page_bytes: int) -> None:
+    head = struct.pack(">6I", 0x377F0682, 3007000, page_bytes, 0, 1, 2)
+    first = second = 0
+    words = struct.unpack("<6I", head)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    whole = head + struct.pack(">2I", first, second)
+    assert wal_damage(whole + bytes(FRAME_BYTES)) == 0

@@ -206,6 +206,18 @@ def test_many_equal_rows_are_split_too() -> None:
     assert all(batch.rows[Kind.EVENT] <= codec.ROWS_MAX for batch in batches)
 
 
+def test_rows_of_all_kinds_together_have_the_bound_of_a_message() -> None:
+    """A reader holds all of them at once."""
+    half = codec.ROWS_MAX // 2 + 1
+    tables = {Kind.EVENT: {"event": ["restart"] * half}, Kind.TOPIC: {"msgs_in": [1] * half}}
+    batches = [decode(message) for message in encode_window(HEADER, 3, tables)]
+    assert [dict(batch.rows) for batch in batches] == [{Kind.EVENT: half}, {Kind.TOPIC: half}]
+    whole = codec._SampleBatch(major_version=1, source="s", window_end_ns=1)
+    whole.topic.rows = whole.subscription.rows = half
+    with pytest.raises(CorruptionError, match=f"{2 * half} rows in one message"):
+        decode(whole.SerializeToString())
+
+
 def test_encoding_pauses_between_columns() -> None:
     """256 rows of a hundred columns took 3 to 12 ms in one turn."""
     integers = {

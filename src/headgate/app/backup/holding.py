@@ -80,7 +80,14 @@ class FileHolding:
         self._lease: asyncio.TimerHandle | None = None
 
     def clear(self) -> None:
-        """Remove what an earlier backup left. Blocks. Raises :class:`OSError`."""
+        """Remove what an earlier backup left. Blocks. Raises :class:`OSError`.
+
+        In a data directory from elsewhere the folder may be a link: then the link alone goes, and
+        no file that it leads to.
+        """
+        if self._fs.is_link(self._source_path):
+            self._fs.remove(self._source_path)
+            return
         try:
             names = self._fs.list_directory(self._source_path)
         except FileNotFoundError:

@@ -8,6 +8,7 @@ are always copied; the same content gets the same name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,8 @@ from typing import Final
 from headgate.app.backup.manifest import Manifest
 
 SHA256_DIGITS: Final = 64
+_OWN_NAME: Final = re.compile(rf".+\.(?:[0-9a-f]{{{SHA256_DIGITS}}}|tmp)", re.DOTALL)
+"""That of a stored file, or of one that was not finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ def expired(generations: Collection[int], keep: int) -> list[int]:
 
 
 def unused(names: Iterable[str], kept: Mapping[int, Manifest]) -> list[str]:
-    """The stored files that no kept generation has."""
+    """The stored files that no kept generation has. What has no name of a backup's stays: a
+    folder from elsewhere may lead to files that no backup made."""
     used = {file.stored for manifest in kept.values() for file in manifest.files}
-    return [name for name in names if name not in used]
+    return [name for name in names if name not in used and _OWN_NAME.fullmatch(name)]

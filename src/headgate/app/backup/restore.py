@@ -86,6 +86,10 @@ def _begin(fs: Fs, path: str, manifest: Manifest) -> None:
         if name not in (*LOGS, RESTORE_MARKER, _MARKER_TEMPORARY):
             fs.remove(f"{path}/{name}")
     for log in LOGS:
+        if fs.is_link(f"{path}/{log}"):
+            # A restore makes none, so what it leads to is not what an earlier try left.
+            fs.remove(f"{path}/{log}")
+            continue
         try:
             left = fs.list_directory(f"{path}/{log}")
         except FileNotFoundError:

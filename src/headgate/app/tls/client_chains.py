@@ -23,8 +23,8 @@ class LongChainError(ssl.SSLError):
     """A client has sent too many bytes of certificates."""
 
     def __init__(self, size_bytes: int) -> None:
-        super().__init__(f"certificates of {size_bytes:,} bytes: {CHAIN_BYTES_MAX:,} are allowed")
-        self.reason = f"its certificates have {size_bytes:,} bytes of PEM"
+        super().__init__()
+        self.reason = f"its certificates have {size_bytes:,} bytes, {CHAIN_BYTES_MAX:,} are allowed"
 
 
 class ServerTls(ssl.SSLObject):
@@ -51,7 +51,7 @@ class ServerTls(ssl.SSLObject):
         if self.getpeercert(binary_form=True) is None:
             return 0
         own: Any = self._sslobj  # type: ignore[attr-defined]  # public from Python 3.13 on
-        return sum(len(each.public_bytes()) for each in own.get_unverified_chain())
+        return sum(len(each.public_bytes()) for each in own.get_unverified_chain() or ())
 
     def _is_to_be_forgotten(self) -> bool:
         return (

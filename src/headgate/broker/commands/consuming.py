@@ -20,7 +20,7 @@ from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.patient_reads import read_patiently
 from headgate.broker.commands.schemas import TopicSchemas, takes_any_schema
-from headgate.broker.connection.bounds import SLICE_REDELIVERED_IDS, check_room
+from headgate.broker.connection.bounds import SLICE_REDELIVERED_IDS, bytes_beside, check_room
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.entries import SingleEntryReader
@@ -91,7 +91,7 @@ class ConsumerCommands:
         if key in connection.creating:
             raise TopicFencedError("Consumer is already present on the connection")
         held_bytes = self._host.client_memory.admit(
-            check_room(connection, request), connection.objects_count
+            check_room(connection, request), connection.objects_count, bytes_beside(request)
         )
         connection.creating[key] = request
         try:

@@ -12,7 +12,7 @@ from headgate.base.units import INT64_MAX
 from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.producer_access import ProducerAccess
 from headgate.broker.commands.schemas import TopicSchemas
-from headgate.broker.connection.bounds import check_room
+from headgate.broker.connection.bounds import bytes_beside, check_room
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.broker.count_limits import CountLimits
@@ -72,7 +72,7 @@ class ProducerCommands:
         if key in connection.creating:
             raise TopicFencedError("Producer is already present on the connection")
         held_bytes = self._host.client_memory.admit(
-            check_room(connection, request), connection.objects_count
+            check_room(connection, request), connection.objects_count, bytes_beside(request)
         )
         connection.creating[key] = request
         try:

@@ -16,6 +16,7 @@ from headgate.base.work_units import (
     TURN_UNITS,
 )
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.held_memory import PROPERTY_BYTES, READER_BYTES
 from headgate.engine.errors import NotAllowedError
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import CommandProducer, CommandSubscribe
@@ -137,4 +138,14 @@ def check_room(connection: ClientConnection, request: CommandProducer | CommandS
             f"Names, metadata and properties take {size_bytes} bytes: "
             f"{allowed_bytes} are allowed{beside}"
         )
+    return size_bytes
+
+
+def bytes_beside(request: CommandProducer | CommandSubscribe) -> int:
+    """What a producer or consumer takes beside its description: for its properties, and for the
+    subscription of a reader."""
+    size_bytes = PROPERTY_BYTES * len(request.metadata)
+    if isinstance(request, CommandSubscribe):
+        size_bytes += PROPERTY_BYTES * len(request.subscription_properties)
+        size_bytes += READER_BYTES * (not request.durable)
     return size_bytes

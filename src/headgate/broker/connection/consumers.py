@@ -66,13 +66,16 @@ class ConnectionConsumers:
 
     def held_bytes(self) -> int:
         """Memory of the entries that its consumers have and did not acknowledge, with their shares
-        of what is partly acknowledged on their subscriptions."""
+        of what is partly acknowledged on their subscriptions, waits there for redelivery, or is
+        remembered of entries."""
         size_bytes = 0
         for consumer, subscription in self.by_id.values():
             size_bytes += len(consumer.held) * PENDING_ENTRY_BYTES
+            shared_bytes = subscription.dispatcher.remembered_bytes
             if subscription.acks.partials is not None:
-                consumers_count = max(len(subscription.consumers), 1)
-                size_bytes += subscription.acks.partial_bytes // consumers_count
+                shared_bytes += subscription.acks.partial_bytes
+            if shared_bytes:
+                size_bytes += shared_bytes // max(len(subscription.consumers), 1)
         return size_bytes
 
     @property
@@ -177,5 +180,6 @@ class ConnectionConsumers:
     def _disconnect(connected: list[tuple[Consumer, Subscription]]) -> Steps:
         for consumer, subscription in connected:
             held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
+            units = CLIENT_CLOSED + held_count + subscription.dispatcher.forgotten_units()
             subscription.remove_consumer(consumer)
-            yield CLIENT_CLOSED + held_count
+            yield units

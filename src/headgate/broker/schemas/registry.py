@@ -30,7 +30,7 @@ from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, conflict
-from headgate.metadata.rows import SCHEMA_ROW_BYTES, SchemaRow
+from headgate.metadata.rows import SCHEMA_PROPERTY_BYTES, SCHEMA_ROW_BYTES, SchemaRow
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.schema import definition as definitions
@@ -270,7 +270,9 @@ class SchemaRegistry:
         self, name: TopicName, schema: Definition, *, may_add: bool, needs_topic: bool
     ) -> int:
         """The version of a definition; a new one is added. Runs alone for its topic."""
-        size_bytes = schema.size_bytes
+        size_bytes = (
+            SCHEMA_ROW_BYTES + schema.size_bytes + SCHEMA_PROPERTY_BYTES * len(schema.properties)
+        )
         for _ in range(TRIES):
             latest = self._catalog.latest_schema(name)
             version = await self.find_version(name, schema)
@@ -335,7 +337,7 @@ class SchemaRegistry:
             of_all=catalog.schema_bytes,
             tenants_count=len(catalog.tenant_schema_bytes),
         )
-        check_room(use, size_bytes + SCHEMA_ROW_BYTES, settings.headgateSchemaMemoryMB)
+        check_room(use, size_bytes, settings.headgateSchemaMemoryMB)
 
     async def _verdict(
         self,

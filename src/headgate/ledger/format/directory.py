@@ -8,10 +8,12 @@ release also opens the version before, and rewrites the line once it has found t
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import re
 from typing import Final
 
+from headgate.base.units import GIB
 from headgate.fs.api import Fs, Lock
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 from headgate.ledger.format.records import segment_of_name
@@ -24,6 +26,9 @@ _ADOPTED_VERSION = 2
 _PROGRAM = "headgate-log"
 FORMAT_NAME: Final = "format"
 _LOCK_NAME = "lock"
+READ_BYTES_MAX: Final = 2 * GIB
+"""Twice the longest segment. A longer file has a length that damage or a stranger made: it may take
+no room on the disk, and more memory than there is."""
 _ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
 TEMPORARY_SUFFIX: Final = ".tmp"
 METADATA_COPY_NAME: Final = "metadata.copy"
@@ -78,10 +83,17 @@ def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
 
 
 def read_file(fs: Fs, path: str) -> bytes:
-    """The content of a file."""
+    """The content of a file.
+
+    Raises :class:`OSError`, also if it is longer than :data:`READ_BYTES_MAX`.
+    """
     file = fs.open(path)
     try:
-        return file.read_at(0, file.size())
+        size_bytes = file.size()
+        if size_bytes > READ_BYTES_MAX:
+            what = f"{size_bytes:,} bytes, where {READ_BYTES_MAX:,} are the most"
+            raise OSError(errno.EFBIG, what, path)
+        return file.read_at(0, size_bytes)
     finally:
         file.close()
 

@@ -7,6 +7,7 @@ ordinal and totals in the record.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection
 
 from headgate.base.ack_changes import AckChanges
@@ -52,7 +53,16 @@ class Redo:
         """The highest TRIM seen of each known topic."""
 
     def run(self, payload: bytes, at: int) -> None:
-        """Apply a RUN record: the topic's totals before its next entry, and its ledger."""
+        """Apply a RUN record: the topic's totals before its next entry, and its ledger.
+
+        Raises :class:`CorruptionError` as :meth:`control`.
+        """
+        try:
+            self._run(payload, at)
+        except struct.error as error:
+            raise self._no_content(at, error) from error
+
+    def _run(self, payload: bytes, at: int) -> None:
         number, lag, ordinal, messages, size, received, *ledger = RUN.unpack(payload)
         ledger_id, ledger_first, created = ledger
         state = self._state
@@ -103,7 +113,23 @@ class Redo:
         return topic
 
     def control(self, kind: int, payload: bytes, at: int) -> None:
-        """Apply a record of any kind but BATCH, RUN and ENTRY."""
+        """Apply a record of any kind but BATCH, RUN and ENTRY.
+
+        Raises :class:`CorruptionError` if it has not the content of its kind: its checksum is
+        right, so this is no damage, and something else than Headgate has made it.
+        """
+        try:
+            self._control(kind, payload, at)
+        except (struct.error, UnicodeDecodeError) as error:
+            raise self._no_content(at, error) from error
+
+    def _no_content(self, at: int, error: Exception) -> CorruptionError:
+        return CorruptionError(
+            f"{self.place(at)}: a record has a sound checksum, and not the content of its kind: "
+            f"something else than Headgate has made it ({error})"
+        )
+
+    def _control(self, kind: int, payload: bytes, at: int) -> None:
         state = self._state
         if kind == KIND_ACKS:
             (cursor_id,) = CURSOR_ID.unpack_from(payload)

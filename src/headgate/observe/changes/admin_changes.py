@@ -29,7 +29,7 @@ OF_BROKER: Final = ""
 
 _SETTINGS: Final = (
     "adaptivePublisher", "backlogQuota", "dispatch", "maxPublishRate", "maxUnackedMessages",
-    "publisherThrottling", "brokerPublisherThrottling", "ttlDuration", "headgateMax",
+    "publisherThrottling", "brokerPublisherThrottling", "ttlDuration", "headgateMaxParked",
 )  # fmt: skip
 """How the names of settings begin that hold or take messages of topics."""
 

@@ -77,7 +77,10 @@ def _write(path: Path, html: str) -> None:
     """Replace the page in one step: a reader sees the old page or the new one."""
     hidden = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        hidden.write_text(html, encoding="utf-8")
+        # In a folder of all users somebody may have put a link there.
+        hidden.unlink(missing_ok=True)
+        with hidden.open("x", encoding="utf-8") as file:
+            file.write(html)
         hidden.replace(path)
     except OSError as error:
         with suppress(OSError):  # it may fail for the same reason

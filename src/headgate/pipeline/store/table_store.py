@@ -101,7 +101,18 @@ class TableStore:
         return "/".join((self.root, *names))
 
     def path(self, *names: str) -> str:
-        """The file's path in ``files``."""
+        """The file's path in ``files``.
+
+        Raises:
+            InputError: a name leads out of its folder. Names come from the log of a table, which
+                others may have written.
+        """
+        for name in names:
+            if ".." in name and ".." in name.split("/"):
+                raise InputError(
+                    f"{self.root}: the log of a table names the file {name[:80]!r}, which is not "
+                    "in its folder"
+                )
         return "/".join((self.folder, *names))
 
     def url(self, *names: str) -> str:
@@ -187,9 +198,17 @@ class TableStore:
     def present(self, table: str) -> set[str]:
         """The files in a table's folder, by their paths below the root, whatever its log tells.
 
+        In a file system without those behind links below that folder: they may be of others.
+
         Raises:
             OSError: the folder cannot be read.
         """
+        if not self.is_object_store:
+            return {
+                os.path.relpath(f"{folder}/{name}", self.folder)
+                for folder, _, names in os.walk(self.path(table), onerror=_raise)
+                for name in names
+            }
         found = self.files.get_file_info(fs.FileSelector(self.path(table), recursive=True))
         start = len(self.folder) + 1 if self.folder else 0
         return {info.path[start:] for info in found if info.type == fs.FileType.File}
@@ -258,6 +277,10 @@ def table_names(root: str) -> list[str]:
     """Names of a folder's tables, without one that a killed run left without a version."""
     store = store_of(root)
     return [name for name in store.tables() if store.is_table(name)]
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 _LOCAL: Final = fs.LocalFileSystem()

@@ -8,6 +8,7 @@ import pytest
 
 from headgate.app.backup.folder import INCOMING, BackupFolder
 from headgate.app.backup.manifest import BackupError, Manifest, StoredFile
+from headgate.app.backup.plan import stored_name
 from headgate.base.errors import InputError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger.format.directory import write_file
@@ -82,13 +83,14 @@ def test_a_folder_on_a_read_only_file_system_can_be_restored_from() -> None:
 
 def test_what_no_kept_generation_has_is_removed() -> None:
     fs = empty_disk()
-    folder = folder_with(fs, generation(1, "a", "b"), generation(2, "b", "c"), generation(3, "c"))
-    write_file(fs, folder.files_path, "left", [b"x"])
+    a, b, c, left = (stored_name(key, "0" * 64) for key in ("a", "b", "c", "left"))
+    folder = folder_with(fs, generation(1, a, b), generation(2, b, c), generation(3, c))
+    write_file(fs, folder.files_path, left, [b"x"])
     write_file(fs, folder.files_path, INCOMING, [b"x"])
-    assert folder.stored_names() == ["a", "b", "c", "left"]
+    assert folder.stored_names() == [a, b, c, left]
     assert folder.prune(2) == [1]
     assert folder.generations() == [2, 3]
-    assert fs.list_directory(folder.files_path) == ["b", "c"]
+    assert fs.list_directory(folder.files_path) == [b, c]
 
 
 def test_beside_a_damaged_manifest_no_file_is_removed() -> None:

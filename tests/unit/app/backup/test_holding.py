@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from headgate.app.backup.take import take_backup
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.facade.protocol import BackupHold
-from headgate.fs import MemFs
+from headgate.fs import MemFs, OsFs
 from headgate.ledger import CommitLog, LedgerSettings, look_at_log
 from headgate.ledger.format.directory import write_file
 from headgate.metadata.catalog import Catalog
@@ -291,3 +293,21 @@ async def test_a_start_removes_what_a_killed_broker_left(world: World) -> None:
     assert backups.fs.list_directory(f"{DATA}/{SOURCE_NAME}")
     Backups(world).holding.clear()
     assert backups.fs.list_directory(f"{DATA}/{SOURCE_NAME}") == []
+
+
+def test_a_start_removes_nothing_through_a_link(tmp_path: Path) -> None:
+    """A data directory from an archive may lead to any folder."""
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / "thesis").touch()
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / SOURCE_NAME).symlink_to(documents)
+    none: Any = None
+    holding = FileHolding(
+        OsFs(), str(data), {}, none, none, upkeep=none, metadata=none, entropy=none
+    )
+    holding.clear()
+    assert (documents / "thesis").exists()
+    assert not (data / SOURCE_NAME).is_symlink()
+    holding.clear()

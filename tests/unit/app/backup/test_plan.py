@@ -46,6 +46,12 @@ def test_the_newest_generations_stay() -> None:
 
 
 def test_a_file_of_any_kept_generation_stays() -> None:
-    kept = {1: manifest("a", "b"), 2: manifest("b", "c")}
-    assert unused(["a", "b", "c", "d", "incoming.tmp"], kept) == ["d", "incoming.tmp"]
-    assert unused(["a"], {}) == ["a"]
+    a, b, c, d = (stored_name(key, SHA_A) for key in ("a", "b", "c", "d"))
+    kept = {1: manifest(a, b), 2: manifest(b, c)}
+    assert unused([a, b, c, d, "incoming.tmp"], kept) == [d, "incoming.tmp"]
+    assert unused([a], {}) == [a]
+
+
+def test_what_no_backup_made_stays() -> None:
+    """The folder of the files may be a link, in a backup from elsewhere."""
+    assert unused(["thesis.txt", "photo", "a.beef", f"a.{'A' * 64}", f".{SHA_A}x"], {}) == []

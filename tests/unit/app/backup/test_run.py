@@ -48,3 +48,19 @@ def test_an_error_of_the_disk_is_one_sentence(tmp_path: Path) -> None:
     target = str(tmp_path / "file" / "backup")
     with pytest.raises(BackupError, match="Not a directory"):
         back_up_stopped(str(tmp_path / "data"), BackupOptions(target), ignore)
+
+
+def test_a_restore_removes_nothing_through_a_link(tmp_path: Path) -> None:
+    """What looks like an unfinished restore may have come from elsewhere."""
+    fill(tmp_path / "data")
+    back_up_stopped(str(tmp_path / "data"), BackupOptions(str(tmp_path / "backup")), ignore)
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "thesis").touch()
+    new = tmp_path / "new"
+    new.mkdir()
+    (new / "restore-unfinished").touch()
+    (new / "log").symlink_to(tmp_path / "documents")
+    restore_into(str(tmp_path / "backup"), None, str(new), 0, ignore)
+    assert [path.name for path in (tmp_path / "documents").iterdir()] == ["thesis"]
+    assert not (new / "log").is_symlink()
+    assert verify_directory(str(new))["isSound"]

@@ -20,10 +20,15 @@ NEW, OLD = ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_2
 class Pair:
     """Both ends of a connection in memory."""
 
-    def __init__(self, server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        server: ssl.SSLContext,
+        client: ssl.SSLContext,
+        session: ssl.SSLSession | None = None,
+    ) -> None:
         up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.server = server.wrap_bio(up, down, server_side=True)
-        self.client = client.wrap_bio(down, up, server_hostname="localhost")
+        self.client = client.wrap_bio(down, up, server_hostname="localhost", session=session)
 
     def shake_hands(self) -> None:
         self._until_done(self.client.do_handshake, self.server.do_handshake)
@@ -123,3 +128,15 @@ def test_others_are_told_the_end(
         pair.shake_hands()
         pair.end()
         assert pair.is_told
+
+
+def test_a_session_that_is_kept_can_be_resumed(tmp_path: Path) -> None:
+    trial = Trial(tmp_path)
+    server, client = server_of(trial), client_of(trial, OLD)
+    first = Pair(server, client)
+    first.shake_hands()
+    first.end()
+    second = Pair(server, client, first.client.session)
+    second.shake_hands()
+    assert second.client.session_reused
+    assert second.server.getpeercert() == first.server.getpeercert()

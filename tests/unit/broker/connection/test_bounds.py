@@ -16,15 +16,17 @@ from headgate.broker.connection.bounds import (
     DESCRIPTIONS_BYTES_MAX,
     OBJECTS_MAX,
     UNREAD_BYTES_MAX,
+    bytes_beside,
     work_expected,
 )
 from headgate.broker.connection.command_budget import SHORT_WORK
 from headgate.broker.connection.connection import Connection
+from headgate.broker.held_memory import PROPERTY_BYTES, READER_BYTES
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
 from headgate.wire.frame import encode_frame
-from headgate.wire.messages import BaseCommand
+from headgate.wire.messages import BaseCommand, CommandProducer, CommandSubscribe
 from tests.unit.broker.playing import TOPIC, played
 
 SHARED = SubscriptionType.SHARED
@@ -34,6 +36,32 @@ def server_side(world: World, client: SimClient) -> Connection:
     """The broker's connection of a client."""
     (found,) = (c for c in world.broker.connections if c._transport is client.transport._peer)  # type: ignore[attr-defined]
     return found
+
+
+def test_properties_and_the_subscriptions_of_readers_are_charged() -> None:
+    producer, consumer = CommandProducer(), CommandSubscribe()
+    assert (bytes_beside(producer), bytes_beside(consumer)) == (0, 0)
+    for number in range(3):
+        for properties in (producer.metadata, consumer.metadata, consumer.subscription_properties):
+            properties.add(key=str(number), value="")
+    assert bytes_beside(producer) == 3 * PROPERTY_BYTES
+    assert bytes_beside(consumer) == 6 * PROPERTY_BYTES
+    consumer.durable = False
+    assert bytes_beside(consumer) == 6 * PROPERTY_BYTES + READER_BYTES
+
+
+@played()
+async def test_a_client_is_charged_with_its_properties(world: World) -> None:
+    """Short ones take more for themselves than they have bytes."""
+    client = await world.connect()
+    command = BaseCommand(type=CommandType.PRODUCER)
+    command.producer.topic, command.producer.producer_id = TOPIC, 1
+    command.producer.request_id = 1
+    for number in range(500):
+        command.producer.metadata.add(key=str(number), value="")
+    client.write(encode_frame(command))
+    await asyncio.sleep(2)
+    assert world.broker.client_memory.held.descriptions > 500 * PROPERTY_BYTES
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "10"})

@@ -19,7 +19,7 @@ from headgate.broker.schemas.figures import SchemaOperation
 from headgate.broker.schemas.registry import SchemaRegistry, version_bytes
 from headgate.broker.work.scheduler import JobClass, Steps
 from headgate.metadata.errors import RefusalError
-from headgate.metadata.rows import SCHEMA_ROW_BYTES, TenantRow
+from headgate.metadata.rows import SCHEMA_PROPERTY_BYTES, SCHEMA_ROW_BYTES, TenantRow
 from headgate.schema.definition import DEFINITION_BYTES_MAX, PROPERTIES_MAX, Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 from headgate.testing import World
@@ -130,6 +130,17 @@ async def test_definitions_without_bytes_and_deletions_are_bounded_too(world: Wo
     await schemas.delete(parse_topic("t1"), force=True)
     await schemas.delete(parse_topic("t3"), force=True)
     assert await schemas.add(parse_topic("one-more"), empty) == 0
+
+
+@played(settings={"headgateSchemaMemoryMB": "1"})
+async def test_short_properties_of_versions_count_what_they_take(world: World) -> None:
+    schemas, catalog = schemas_of(world), world.broker.catalog
+    properties = {f"{number:03}": "" for number in range(600)}
+    await schemas.add(NAME, Definition(SchemaType.STRING, properties=properties))
+    assert catalog.schema_bytes == SCHEMA_ROW_BYTES + 600 * (SCHEMA_PROPERTY_BYTES + 3)
+    more = {f"{number:03}": "" for number in range(700)}
+    with pytest.raises(IncompatibleSchemaError, match="a sixteenth of headgateSchemaMemoryMB=1"):
+        await schemas.add(parse_topic("other"), Definition(SchemaType.STRING, properties=more))
 
 
 @played()

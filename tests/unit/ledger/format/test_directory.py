@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
-from headgate.fs import FaultyFs, MemFs, Operation
+from headgate.fs import FaultyFs, MemFs, Operation, OsFs
 from headgate.ledger import DirectoryInUseError, UnknownFormatError
 from headgate.ledger.format.directory import (
     adopt,
@@ -114,3 +115,11 @@ def test_a_file_for_which_there_is_no_room_leaves_none_taken() -> None:
         write_file(fs, "/d", "name", [bytes(8_192)])
     assert fs.list_directory("/d") == []
     assert fs.space("/d").free_bytes == before
+
+
+def test_a_file_with_a_length_without_end_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "x").open("wb") as file:
+        file.truncate(1 << 40)  # it takes no room
+    with pytest.raises(OSError, match="bytes, where") as caught:
+        read_file(OsFs(), str(tmp_path / "x"))
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(tmp_path / "x"))

@@ -13,6 +13,7 @@ from headgate.ledger.format.records import (
     KIND_ACCEPT,
     KIND_ACKS,
     KIND_CREATE,
+    KIND_DELETE,
     KIND_TRIM,
     ORDINALS,
     RUN,
@@ -127,3 +128,12 @@ def test_a_restated_cursor_is_replaced_and_is_no_new_one() -> None:
     assert state.next_cursor_id == 4
     (cursor,) = state.cursors_of(1)
     assert (cursor.properties, cursor.ack_set.mark_delete) == ({}, 0)
+
+
+@pytest.mark.parametrize("kind", [KIND_ACCEPT, KIND_ACKS, KIND_DELETE, KIND_TRIM])
+def test_a_record_without_the_content_of_its_kind_is_an_error_of_the_log(kind: int) -> None:
+    _, _, found = records()
+    with pytest.raises(CorruptionError, match="not the content of its kind"):
+        found.control(kind, b"\xff" * 3, 100)
+    with pytest.raises(CorruptionError, match=r"0000000000000004\.log offset 100"):
+        found.run(b"", 100)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline.options import ReportOptions
-from headgate.pipeline.report.job import run_report
+from headgate.pipeline.report.job import _write, run_report
 from headgate.pipeline.store.delta_log import ensure_table
 from headgate.pipeline.tables.catalogue import TABLES
 from tests.unit.pipeline.report.folder import (
@@ -137,3 +138,13 @@ def test_folders_without_needed_tables(tmp_path: Path) -> None:
     write(other, "attribution", [quota_row(0)], layout=2)
     with pytest.raises(InputError, match="layout 2; this version reads and writes 1"):
         reported(other)
+
+
+def test_a_page_is_not_written_through_a_link(tmp_path: Path) -> None:
+    """In a folder of all users others know the name under which it is written first."""
+    victim = tmp_path / "victim"
+    victim.write_text("of somebody else")
+    (tmp_path / f".page.html.{os.getpid()}").symlink_to(victim)
+    _write(tmp_path / "page.html", "<p>")
+    assert victim.read_text() == "of somebody else"
+    assert (tmp_path / "page.html").read_text() == "<p>"

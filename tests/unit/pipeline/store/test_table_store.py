@@ -119,6 +119,36 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
         store.text("b", "_delta_log", "0.json")
 
 
+def test_the_log_of_a_table_names_no_file_elsewhere(tmp_path: Path) -> None:
+    """Who writes a table must not read or delete other files as who keeps it in order."""
+    victim = tmp_path / "victim.parquet"
+    victim.touch()
+    (tmp_path / "tables" / "bronze").mkdir(parents=True)
+    store = store_of(str(tmp_path / "tables"))
+    for name in ("bronze/../../victim.parquet", "../victim.parquet", "bronze/x/../../../victim"):
+        with pytest.raises(InputError, match="not in its folder"):
+            store.delete([name])
+        with pytest.raises(InputError, match="not in its folder"):
+            list(store.columns("bronze", [name], ["a"]))
+    assert victim.exists()
+    assert store.path("bronze", "a..b/..c.parquet").endswith("/bronze/a..b/..c.parquet")
+
+
+def test_files_behind_a_link_are_none_of_a_table(tmp_path: Path) -> None:
+    """A vacuum deletes what is there and is not used."""
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "thesis").touch()
+    (tmp_path / "disk" / "date=2026-11-29").mkdir(parents=True)
+    (tmp_path / "disk" / "date=2026-11-29" / "a.parquet").touch()
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "bronze").symlink_to(tmp_path / "disk")  # a whole table may be elsewhere
+    (tmp_path / "disk" / "date=2026-11-28").symlink_to(tmp_path / "documents")
+    store = store_of(str(tmp_path / "tables"))
+    assert store.present("bronze") == {"bronze/date=2026-11-29/a.parquet"}
+    with pytest.raises(OSError, match="none"):
+        store.present("none")
+
+
 def test_messages_have_the_root_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = store_of("tables")
