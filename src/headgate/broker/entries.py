@@ -149,7 +149,7 @@ class SingleEntryReader:
 
         last, messages = await self._logs.of(topic).index.look_up(find_last)
         position = log.position(last)
-        if not messages:
+        if last < log.first:
             none = position if position.entry_id < 0 else position._replace(entry_id=-1)
             return FoundMessage(none)
         if messages > 1:

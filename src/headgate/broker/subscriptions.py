@@ -154,7 +154,6 @@ class Subscriptions:
             NotAllowedError: a durable subscription has that name.
             StorageError: the index cannot be read.
         """
-
         is_wanted = True
 
         async def work() -> Subscription:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headgate.admin.app import AdminApp
+from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import KIB, NS_PER_MS
@@ -116,8 +117,7 @@ class Search:
             NAMESPACES, (*TOPICS, "split"), (*SUBSCRIPTIONS, "reader-s0"), self._position_in,
             lambda: self._chance.choice(sorted(bundles)), world.wall_ms,
         )  # fmt: skip
-        takes_all: Any = lambda _, path, __: not path.startswith(BACKUPS)  # noqa: E731
-        self._requests = Requests(self._chance, subjects, takes_all)
+        self._requests = Requests(self._chance, subjects, _is_about_no_backup)
         about_kept = Subjects(
             (("own", "quiet"),), ("kept",), ("s",), self._position_in,
             lambda: self._chance.choice(sorted(bundles)), world.wall_ms,
@@ -261,8 +261,14 @@ class Search:
     def _start(self, work: Any) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = self.world.loop.create_task(_unless_gone(work))
         self._asked.add(task)
-        task.add_done_callback(self._asked.discard)
+        task.add_done_callback(self._done)
         return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._asked.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.world.loop.fail(error)
 
     async def _ask(self, request: Request) -> None:
         answer = await ask_async(self._app, request.method, request.path, request.body)
@@ -404,6 +410,10 @@ class Search:
         await client.lost
 
 
+def _is_about_no_backup(_method: str, path: str, _operation: str) -> bool:
+    return not path.startswith(BACKUPS)
+
+
 def _leaves_messages(method: str, path: str, operation: str) -> bool:
     if "{topic}" not in path or path.endswith(("/trim", "/truncate")):
         return False
@@ -413,8 +423,6 @@ def _leaves_messages(method: str, path: str, operation: str) -> bool:
 
 async def _unless_gone(work: Any) -> None:
     """Do it. Its connection may end meanwhile, or the broker refuse it."""
-    from headgate.base.errors import HeadgateError
-
     try:
         await work
     except HeadgateError:
