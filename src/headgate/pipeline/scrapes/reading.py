@@ -19,7 +19,10 @@ from headgate.pipeline.scrapes.series import NAMES, SERIES, Scope
 Values: TypeAlias = dict[str, float]
 """Values of one subject, by the fields of ``series``."""
 
-_PARTITION: Final = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
+"""As :mod:`headgate.base.names` reads it. A topic that ends otherwise is no partition: whoever may
+create topics chooses its name, and a number of twenty digits would fit no column."""
+_INDEX: Final = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 
 
 class TopicName(NamedTuple):
@@ -108,6 +111,8 @@ def _topic_name(labels: dict[str, str]) -> TopicName:
     suffix."""
     topic, cluster = labels["topic"], labels.get("cluster", "")
     if "partition" in labels:
+        if _INDEX.fullmatch(labels["partition"]) is None:
+            raise ValueError("the label is no index of a partition")
         index = int(labels["partition"])
         return TopicName(cluster, topic, index if index >= 0 else None)
     match = _PARTITION.fullmatch(topic)
