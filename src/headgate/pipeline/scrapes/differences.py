@@ -25,7 +25,6 @@ from headgate.flow.account.inferred import (
 )
 from headgate.flow.account.verdict import INFERRED, MEASURED
 from headgate.pipeline.scrapes.pairs import (
-    VALUE_MAX,
     Counters,
     Difference,
     Growth,
@@ -245,7 +244,7 @@ def _moved(
 
 
 def _by_rate(per_s: float, elapsed_ns: int) -> int:
-    return max(0, round(min(per_s * elapsed_ns / NS_PER_S, VALUE_MAX)))
+    return max(0, round(per_s * elapsed_ns / NS_PER_S))
 
 
 def _measured_cells(counters: Counters, elapsed_ns: int) -> Sequence[int] | None:
