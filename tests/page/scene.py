@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from headgate.admin.app import AdminApp
 from headgate.facade.admin_facade import AdminFacade
-from headgate.page.app import PageApp
+from headgate.page.app import PREFIX, PageApp
 from headgate.page.files import page_files
 from headgate.testing import SimClient, SimConsumer, World
 from headgate.wire.codes import SubscriptionType
@@ -33,10 +33,12 @@ BASE: Final = "/admin/v2/persistent/public/default"
 HOSTILE: Final = "<img src=x onerror=alert(1)>"
 """A name that does harm where it is not text."""
 TICK_S: Final = 0.1
-PLAYED_S: Final = 150
+PLAYED_S: Final = 120
 TTL_S: Final = 7_200
 """Of all topics, set by their namespace; nothing becomes so old."""
 ANSWER_LIMIT_S: Final = 60.0
+FILES_S: Final = 3_600
+"""For how long a browser keeps the files of the page."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,13 @@ class Answering(Protocol):
         ...
 
 
+def _cached(path: str, name: str, value: str) -> str:
+    """The value of a header. No test changes the page's files, so a browser need not ask for each
+    of them at each page whether it has changed."""
+    is_file = path.startswith(PREFIX) and path != PREFIX
+    return f"max-age={FILES_S}" if is_file and name == "cache-control" else value
+
+
 def handler(scene: Answering) -> type[BaseHTTPRequestHandler]:
     """Hands the requests of a small HTTP server to a scene."""
 
@@ -163,7 +172,7 @@ def handler(scene: Answering) -> type[BaseHTTPRequestHandler]:
             self.send_response(answer.status)
             for name, value in answer.headers.items():
                 if name != "content-length":
-                    self.send_header(name, value)
+                    self.send_header(name, _cached(self.path, name, value))
             if answer.status not in (204, 304):
                 self.send_header("content-length", str(len(answer.body)))
             self.end_headers()

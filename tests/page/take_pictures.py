@@ -8,11 +8,10 @@ the tests of the agent.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
-from devkit.browser import known_browser
+from devkit.browser import browser_arguments, known_browser
 from devkit.paths import ROOT
 from playwright.sync_api import Page, sync_playwright
 
@@ -31,9 +30,9 @@ def main() -> None:
     agent, scene = AgentScene(), demo_cluster(MAIN, PLAYED_S)
     path = known_browser()
     assert path is not None, "./dev test page installs a browser"
-    words = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        page = playwright.chromium.launch(executable_path=path, args=words).new_page()
+        browser = playwright.chromium.launch(executable_path=path, args=browser_arguments())
+        page = browser.new_page()
         for name, url, view in (
             ("page-now", scene.url, "now"),
             ("page-topic", scene.url, topic_view("clicks")),

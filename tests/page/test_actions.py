@@ -6,14 +6,14 @@ import base64
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
 from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import Page, expect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.web_authentication import WebAuthentication
@@ -21,9 +21,11 @@ from headgate.base.audit_entry import AuditEntry
 from headgate.broker.authentication import Authentication
 from headgate.policy.settings import Settings
 from headgate.security.failed_attempts import FailedAttempts
-from tests.page.conftest import PHONE, WIDE, OpenPage
+from tests.page.conftest import Call, OpenPage
+from tests.page.files_scene import FilesScene
 from tests.page.scene import LIMITED, Scene, limited_backlog
 from tests.page.views import subscription_view, topic_view
+from tests.page.whole import each_look
 from tests.unit.app.test_web_authentication import Passwords
 from tests.unit.cli.admin.fake_server import FakeServer, admin
 from tests.unit.security.made_tokens import token_of, token_provider
@@ -183,37 +185,25 @@ def test_without_authentication_it_only_shows_commands(open_page: OpenPage, scen
     expect(box.get_by_role("button", name="Send")).to_have_count(0)
 
 
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("kind", "view"), [("topic", topic_view(LIMITED.topic)), ("subscription", VIEW)]
+)
 def test_each_dialog_can_be_read(
-    open_page: OpenPage, unchanged: Scene, artifacts: Path, size: tuple[int, int], scheme: str
+    open_page: OpenPage, unchanged: Scene, artifacts: Path, kind: str, view: str
 ) -> None:
-    for kind, view in (("topic", topic_view(LIMITED.topic)), ("subscription", VIEW)):
-        page = signed_in(open_page, unchanged, view, size=size, scheme=scheme)
-        buttons = page.locator(".actions button")
-        expect(buttons).to_have_count(5)
-        for number in range(5):
-            buttons.nth(number).click()
-            box = page.get_by_role("dialog")
-            expect(box.get_by_role("button", name="Send this request")).to_be_visible()
-            page.screenshot(path=artifacts / f"action-{kind}-{number}-{size[0]}-{scheme}.png")
-            assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
-            assert abs(box.evaluate(BELOW_ITS_FOOTER)) < 1
-            page.keyboard.press("Escape")
-            expect(page.get_by_role("dialog")).to_have_count(0)
-
-
-CALL = """async ([module, name, values]) =>
-  (await import(new URL(`app/${module}`, document.baseURI)))[name](...values)"""
-
-
-@pytest.fixture(scope="module")
-def call(browser: Browser, scene: Scene) -> Iterator[Callable[..., Any]]:
-    """``call(module, function, *arguments)`` calls a pure function of the page."""
-    page = browser.new_page()
-    page.goto(f"{scene.url}/headgate/")
-    yield lambda module, name, *values: page.evaluate(CALL, [module, name, values])
-    page.close()
+    page = signed_in(open_page, unchanged, view)
+    buttons = page.locator(".actions button")
+    expect(buttons).to_have_count(5)
+    for number in range(5):
+        buttons.nth(number).click()
+        box = page.get_by_role("dialog")
+        expect(box.get_by_role("button", name="Send this request")).to_be_visible()
+        for look in each_look(page, f"action-{kind}-{number}"):
+            page.screenshot(path=artifacts / f"{look}.png")
+            assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0, look
+            assert abs(box.evaluate(BELOW_ITS_FOOTER)) < 1, look
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 ODD = {"topic": "persistent://a/b/it's <x>", "subscription": "s/1", "nowMs": 7_200_000}
@@ -250,7 +240,7 @@ def plain(path: str) -> str:
     ],
 )  # fmt: skip
 def test_a_request_and_its_commands(
-    call: Callable[..., Any],
+    call: Call,
     monkeypatch: pytest.MonkeyPatch,
     name: str,
     values: dict[str, str],
@@ -272,7 +262,7 @@ def test_a_request_and_its_commands(
     assert "Authorization: Bearer $TOKEN" in curl
 
 
-def test_credentials_and_names(call: Callable[..., Any]) -> None:
+def test_credentials_and_names(call: Call) -> None:
     assert call("credentials.js", "bearerHeader", " Bearer a.b.c\n") == "Bearer a.b.c"
     encoded = base64.b64encode("ann:pä:ss".encode()).decode()
     assert call("credentials.js", "basicHeader", "ann", "pä:ss") == f"Basic {encoded}"
@@ -336,7 +326,7 @@ BROKER_LIMIT = {"level": "broker", "text": "24 msg/s", "source": SETTING}
     ],
 )  # fmt: skip
 def test_the_effect_of_a_dispatch_limit(
-    call: Callable[..., Any], values: dict[str, str], found: dict[str, Any], sentence: str
+    call: Call, values: dict[str, str], found: dict[str, Any], sentence: str
 ) -> None:
     about = {"values": values, "reports": [found], "level": "topic"}
     assert sentence in call("actions/effects.js", "dispatchEffect", about)[0]
@@ -350,7 +340,7 @@ def test_the_effect_of_a_dispatch_limit(
     ],
 )  # fmt: skip
 def test_a_shared_limit_is_shared_by_need(
-    call: Callable[..., Any], total: float, needs: list[float], shares: list[float]
+    call: Call, total: float, needs: list[float], shares: list[float]
 ) -> None:
     assert call("actions/effects.js", "fairShares", total, needs) == shares
 
@@ -378,7 +368,7 @@ def two(**search: Any) -> list[dict[str, Any]]:
     ],
 )  # fmt: skip
 def test_the_effect_of_a_limit_that_subscriptions_share(
-    call: Callable[..., Any], limit: str, others: dict[str, Any], ends: list[str]
+    call: Call, limit: str, others: dict[str, Any], ends: list[str]
 ) -> None:
     about = {
         "values": {"messages": limit, "relative": others.get("relative")}, "reports": two(**others),
@@ -388,7 +378,7 @@ def test_the_effect_of_a_limit_that_subscriptions_share(
     assert [end in each for end, each in zip(ends, said, strict=False)] == [True, True], said
 
 
-def test_the_effect_of_a_limit_of_each_subscription(call: Callable[..., Any]) -> None:
+def test_the_effect_of_a_limit_of_each_subscription(call: Call) -> None:
     slow = report("CONSUMER", 600, 402, provenAckPerS=402, limits=[in_force("subscription", 500)])
     about = {"values": {"messages": "500"}, "reports": [slow], "level": "subscription"}
     (said,) = call("actions/effects.js", "dispatchEffect", about)
@@ -408,7 +398,7 @@ def test_the_effect_of_a_limit_of_each_subscription(call: Callable[..., Any]) ->
     assert said.startswith("search: the limit lets 10 msg/s through and 100 msg/s come in")
 
 
-def test_another_limit_that_binds_is_said_before_a_number_is(call: Callable[..., Any]) -> None:
+def test_another_limit_that_binds_is_said_before_a_number_is(call: Call) -> None:
     held = report("THROTTLED_BROKER", limit=BROKER_LIMIT)
     found = call("actions/effects.js", "boundElsewhere", {"reports": [held], "level": "topic"})
     assert found == {
@@ -433,7 +423,7 @@ def test_another_limit_that_binds_is_said_before_a_number_is(call: Callable[...,
     ],
 )
 def test_the_effect_of_a_publish_limit_on_producers_that_are_held(
-    call: Callable[..., Any], cause: str, values: dict[str, str], end: str
+    call: Call, cause: str, values: dict[str, str], end: str
 ) -> None:
     parked = {"cause": cause, "producers": 1, "minuteS": 60, "limit": {"text": "23,000 B/s"}}
     publishing = {"messagesPerS": 101, "bytesPerS": 23_000, "parked": [parked]}
@@ -448,7 +438,7 @@ def test_the_effect_of_a_publish_limit_on_producers_that_are_held(
     assert call("actions/effects.js", "heldProducers", publishing) is None
 
 
-def test_the_effects_of_other_actions(call: Callable[..., Any]) -> None:
+def test_the_effects_of_other_actions(call: Call) -> None:
     def said(name: str, about: dict[str, Any]) -> str:
         return " ".join(call("actions/effects.js", name, about))
 
@@ -475,15 +465,14 @@ def test_the_effects_of_other_actions(call: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("name", [".", "..", "a/../..", "..\\x"])
 def test_a_name_that_a_browser_resolves_is_asked_nothing_about(
-    call: Callable[..., Any], scene: Scene, name: str
+    call: Call, files: FilesScene, name: str
 ) -> None:
     """To delete the subscription .. would delete the topic."""
     odd = {"topic": TOPIC, "subscription": name, "values": {}}
     found = call("actions/requests.js", "remove", odd)
-    before = changes(scene)
     with pytest.raises(PlaywrightError, match="A browser cannot ask about a name"):
         call("api.js", "request", found["method"], found["path"])
-    assert changes(scene) == before
+    assert [each for each in files.requests if each[0] in CHANGES] == []
     url = call("api.js", "address", found["path"])
     assert url.endswith(f"/subscription/{quote(name, safe='')}?force=false")
     without_body = {"method": found["method"]}  # Playwright makes null of what is undefined

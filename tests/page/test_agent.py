@@ -16,9 +16,9 @@ from starlette.types import ASGIApp
 from headgate.agent.configuration import PortSettings
 from headgate.app.agent_access import TokenGate, token_verifier
 from tests.page.agent_scene import PRODUCTION, STAGING, TOPICS, AgentScene
-from tests.page.conftest import PHONE, WIDE, OpenPage
+from tests.page.conftest import OpenPage, go_to
 from tests.page.scene import HOSTILE
-from tests.page.whole import assert_whole
+from tests.page.whole import LOOKS, assert_whole
 
 SECRET = b"s" * 32
 
@@ -42,20 +42,13 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("size", "scheme"),
-    [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")],
-    ids=["wide light", "wide dark", "phone light", "phone dark"],
-)
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_is_whole_and_every_request_of_it_is_answered(
-    open_page: OpenPage, agent: AgentScene, artifacts: Path, view: str,
-    size: tuple[int, int], scheme: str,
-) -> None:  # fmt: skip
+    open_page: OpenPage, agent: AgentScene, artifacts: Path, view: str
+) -> None:
     agent.refused.clear()
-    page = open_page(view, size, scheme, agent.url)
     name = view.replace(quote(TOPICS, safe=""), "").replace("/", "-")
-    assert_whole(page, VIEWS[view], artifacts / f"agent-{name}-{size[0]}-{scheme}.png")
+    assert_whole(open_page(view, url=agent.url), VIEWS[view], artifacts, f"agent-{name}")
     assert agent.refused == []
 
 
@@ -182,8 +175,9 @@ def test_a_cluster_leads_to_its_backlogs_without_loading_the_page_anew(
 
 
 def test_every_verdict_is_dashed(open_page: OpenPage, agent: AgentScene) -> None:
+    page = open_page("storage", url=agent.url)
     for view in ("now", "cluster", topic_view("emails"), subscription_view("orders", "billing")):
-        page = open_page(view, url=agent.url)
+        go_to(page, view)
         shown = page.locator("main .verdict:not(.legend .verdict)")
         shown.first.wait_for()
         styles = shown.evaluate_all("all => all.map(one => getComputedStyle(one).borderStyle)")
@@ -246,7 +240,8 @@ def test_what_was_not_read_is_not_known_and_nothing_can_be_changed(
     expect(page.locator(".not-known").first).to_contain_text("Not known")
     expect(page.get_by_text("No limit is in force")).to_have_count(0)
     for view in (topic_view("emails"), subscription_view("orders", "billing")):
-        assert open_page(view, url=agent.url).get_by_role("group", name="Actions").count() == 0
+        go_to(page, view)
+        assert page.get_by_role("group", name="Actions").count() == 0
 
 
 def test_a_subscription_shows_the_consumers_of_the_last_look(
@@ -256,7 +251,7 @@ def test_a_subscription_shows_the_consumers_of_the_last_look(
     row = page.get_by_role("row").filter(has_text="c-0")
     expect(row.locator('[data-head="Permits free"]')).to_have_text("0")
     expect(row.locator('[data-head="Gets"]')).to_have_text("—")
-    page = open_page(subscription_view("parted", "all"), url=agent.url)
+    go_to(page, subscription_view("parted", "all"))
     expect(page.get_by_role("row").filter(has_text="c-0")).to_have_count(2)
 
 
@@ -277,6 +272,7 @@ def test_commands_name_the_agent_and_the_cluster(open_page: OpenPage, agent: Age
 
 
 def test_a_name_that_is_markup_stays_text(open_page: OpenPage, agent: AgentScene) -> None:
+    page = open_page("cluster", url=agent.url)
     for view in (
         "now",
         "limits",
@@ -284,7 +280,7 @@ def test_a_name_that_is_markup_stays_text(open_page: OpenPage, agent: AgentScene
         topic_view(HOSTILE),
         subscription_view(HOSTILE, HOSTILE),
     ):
-        page = open_page(view, url=agent.url)
+        go_to(page, view)
         page.get_by_text(HOSTILE).first.wait_for()
         assert page.locator("main img").count() == 0
 
@@ -320,11 +316,11 @@ def test_a_cluster_that_is_away_keeps_its_last_figures_in_grey(
     assert (
         away.locator(".figures").evaluate("one => getComputedStyle(one).filter") == "grayscale(1)"
     )
-    assert_whole(page, "Cluster", artifacts / "agent-cluster-away.png")
+    assert_whole(page, "Cluster", artifacts, "agent-cluster-away", LOOKS[:1])
     page.get_by_role("link", name="Backlogs of production").click()
     # The page's own data are new, and those of the cluster are not.
     expect(page.get_by_role("alert")).to_contain_text("The figures are those of the last looks.")
-    assert_whole(page, "Backlogs now", artifacts / "agent-now-away.png")
+    assert_whole(page, "Backlogs now", artifacts, "agent-now-away", LOOKS[:1])
 
 
 def tokens_needed(app: ASGIApp) -> ASGIApp:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.page.conftest import OpenPage
+from tests.page.conftest import OpenPage, go_to
 from tests.page.views import subscription_view, topic_view
 
 PLACE = re.compile("(before|as) the backlog began")
@@ -50,10 +50,10 @@ def test_a_subscription_shows_its_own_changes_and_those_of_its_topic(open_page: 
 def test_what_a_quota_evicts_is_a_change_and_no_consumption(open_page: OpenPage) -> None:
     page = open_page(topic_view("quota-exceeded"))
     expect(changed(page).filter(has_text="a backlog quota evicted")).to_have_count(1)
-    page = open_page("now")
+    go_to(page, "now")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="quota-exceeded"))
     expect(row.first.locator("td").last).to_have_text(re.compile(r"^—\s*[\d,]+ evicted"))
-    page = open_page(subscription_view("quota-exceeded", "orders"))
+    go_to(page, subscription_view("quota-exceeded", "orders"))
     expect(page.locator(".figure", has_text="Empty in")).to_contain_text("not consumed")
 
 
@@ -107,11 +107,16 @@ def test_a_link_to_a_time_that_is_gone_says_where_it_is(open_page: OpenPage) -> 
 def test_a_link_opens_its_hour_at_the_page_over_the_tables(open_page: OpenPage) -> None:
     """Behind the host of ``headgate pipeline serve``, whose answers this test gives."""
     until = "2001-02-03T04:05:06.000Z"
-    page = open_page(f"{subscription_view('topic-limit', 'billing')}?until={until}&hours=1")
     asked: list[str] = []
-    page.route("**/server.json", lambda route: route.fulfill(json={"live": False, "history": True}))
-    page.route("**/admin/v2/headgate/history**", lambda route: _answer_of_tables(route, asked))
-    page.reload()
+
+    def given(page: Page) -> None:
+        server = {"live": False, "history": True}
+        page.route("**/server.json", lambda route: route.fulfill(json=server))
+        page.route("**/admin/v2/headgate/history**", lambda route: _answer_of_tables(route, asked))
+
+    page = open_page(
+        f"{subscription_view('topic-limit', 'billing')}?until={until}&hours=1", prepare=given
+    )
     expect(page.get_by_role("heading", level=1)).to_have_text(
         "public/default/topic-limit · billing"
     )

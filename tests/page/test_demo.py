@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from headgate.demo.scenes import MAIN, SCENES, clusters, subjects
 from headgate.flow.account.verdict import Verdict
-from tests.page.conftest import WIDE, OpenPage
+from tests.page.conftest import WIDE, OpenPage, go_to
 from tests.page.demo_scene import demo_cluster
 from tests.page.scene import Scene
 from tests.page.test_each_view import CAUSES
 from tests.page.views import subscription_view, topic_view
+from tests.page.whole import take_picture
 
 NAMES = CAUSES | {"THROTTLED_BROKER": "Broker limit", "NONE": "Keeps up"}
 
@@ -27,12 +28,12 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[tuple[str, Scene]]:
     played.close()
 
 
-def test_the_first_view_names_the_cause_of_each(
+def test_the_views_name_the_cause_of_each(
     open_page: OpenPage, cluster: tuple[str, Scene], artifacts: Path
 ) -> None:
     name, scene = cluster
     page = open_page("now", url=scene.url)
-    page.screenshot(path=artifacts / f"{name}-now-{WIDE[0]}.png", full_page=True)
+    take_picture(page, artifacts / f"{name}-now-{WIDE[0]}.png")
     waiting = 0
     for subject, situation in subjects():
         if subject.cluster != name:
@@ -47,18 +48,14 @@ def test_the_first_view_names_the_cause_of_each(
     total = sum(subject.cluster == name for subject, _ in subjects())
     if waiting < total:
         expect(page.get_by_text("no backlog.")).to_contain_text(f"{total - waiting} ")
+    if name == MAIN:
+        _assert_views_behind(page, artifacts)
 
 
-def test_the_views_behind_it(
-    open_page: OpenPage, cluster: tuple[str, Scene], artifacts: Path
-) -> None:
-    name, scene = cluster
-    if name != MAIN:
-        expect(open_page("now", url=scene.url).get_by_role("heading", level=1)).to_be_visible()
-        return
-    page = open_page(topic_view("clicks"), url=scene.url)
+def _assert_views_behind(page: Page, artifacts: Path) -> None:
+    go_to(page, topic_view("clicks"))
     expect(page.locator(".growth")).to_contain_text("the dispatch limit of the topic was set to")
-    page.screenshot(path=artifacts / "demo-topic.png", full_page=True)
-    page = open_page(subscription_view("orders", "billing"), url=scene.url)
+    take_picture(page, artifacts / "demo-topic.png")
+    go_to(page, subscription_view("orders", "billing"))
     expect(page.locator(".lead .verdict")).to_have_text("Consumer")
-    page.screenshot(path=artifacts / "demo-subscription.png", full_page=True)
+    take_picture(page, artifacts / "demo-subscription.png")

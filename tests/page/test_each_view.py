@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
-from tests.page.conftest import PHONE, WIDE, OpenPage
+from tests.page.conftest import Call, OpenPage, go_to
 from tests.page.scene import BACKLOGS, HOSTILE
 from tests.page.views import (
     HOSTILE_VIEWS,
@@ -32,17 +32,9 @@ CAUSES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("size", "scheme"),
-    [(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")],
-    ids=["wide light", "wide dark", "phone light", "phone dark"],
-)
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_is_whole(
-    open_page: OpenPage, artifacts: Path, view: str, size: tuple[int, int], scheme: str
-) -> None:
-    page = open_page(view, size, scheme)
-    assert_whole(page, VIEWS[view], artifacts / f"{file_name(view)}-{size[0]}-{scheme}.png")
+def test_a_view_is_whole(open_page: OpenPage, artifacts: Path, view: str) -> None:
+    assert_whole(open_page(view), VIEWS[view], artifacts, file_name(view))
 
 
 def test_now_names_the_cause_of_each_backlog(open_page: OpenPage) -> None:
@@ -98,7 +90,7 @@ def test_a_subscription_shows_its_consumers(open_page: OpenPage) -> None:
     expect(row.locator('[data-head="Oldest of them"]')).to_contain_text("1 min")
     expect(page.locator(".figure", has_text="Acknowledged out of order")).to_contain_text("0")
     expect(page.locator(".lead .verdict")).to_have_text("Consumer")
-    page = open_page(subscription_view("topic-limit", "billing"))
+    go_to(page, subscription_view("topic-limit", "billing"))
     row = page.get_by_role("row", name=re.compile("^topic-limit-reader"))
     expect(row.locator('[data-head="State"]')).to_have_text("hungry: has room for messages")
 
@@ -111,10 +103,12 @@ def test_limits_name_what_waits_for_them(open_page: OpenPage) -> None:
 
 def test_the_use_of_a_limit_is_the_mean_of_what_the_page_saw(open_page: OpenPage) -> None:
     """A single period says little, since messages pass in groups."""
-    page = open_page("limits?every=2")
     answers = (_with_granted(look) for look in count())
-    page.route("**/headgate/limits?*", lambda route: route.fulfill(json=next(answers)))
-    page.reload()
+
+    def given(page: Page) -> None:
+        page.route("**/headgate/limits?*", lambda route: route.fulfill(json=next(answers)))
+
+    page = open_page("limits?every=2", prepare=given)
     used = page.get_by_role("row").filter(has_text="bursts").locator('[data-head="Used"]')
     expect(used).to_contain_text("80 %")
 
@@ -140,31 +134,30 @@ def test_storage_names_the_quota_and_what_keeps_the_disk(open_page: OpenPage) ->
     expect(page.get_by_role("heading", name="Topics that keep most of it")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("quota", "said"),
-    [
-        ({"secondsToBreach": 1_200, "secondsToBreachEarliest": 540, "secondsToBreachLatest": 3_600},
-         "20 min 9 min to 1 h"),
-        ({"secondsToBreach": 1_200, "secondsToBreachEarliest": 540},
-         "20 min 9 min at the earliest"),
-        ({"secondsToBreach": 30, "secondsToBreachEarliest": 29.4, "secondsToBreachLatest": 30.2},
-         "30 s steady"),
-        ({"secondsToBreach": 40}, "40 s"),
-        ({"secondsToBreach": 0, "exceeded": True}, "exceeded"),
-    ],
-)  # fmt: skip
-def test_a_quota_has_its_band(open_page: OpenPage, quota: dict[str, Any], said: str) -> None:
-    page = open_page("storage")
-    state = {"type": "size", "limit": 1 << 20, "policy": "producer_request_hold"} | quota
-    breach = {"topic": "persistent://public/default/filling", "quota": state | {"sentence": ""}}
+def test_a_quota_has_its_band(open_page: OpenPage) -> None:
+    quotas: dict[str, dict[str, Any]] = {
+        "20 min 9 min to 1 h":
+            {"secondsToBreach": 1_200, "secondsToBreachEarliest": 540,
+             "secondsToBreachLatest": 3_600},
+        "20 min 9 min at the earliest": {"secondsToBreach": 1_200, "secondsToBreachEarliest": 540},
+        "30 s steady":
+            {"secondsToBreach": 30, "secondsToBreachEarliest": 29.4,
+             "secondsToBreachLatest": 30.2},
+        "40 s": {"secondsToBreach": 40},
+        "exceeded": {"secondsToBreach": 0, "exceeded": True},
+    }  # fmt: skip
+    state = {"type": "size", "limit": 1 << 20, "policy": "producer_request_hold", "sentence": ""}
+    breaches = [
+        {"topic": f"persistent://public/default/filling-{number}", "quota": state | quota}
+        for number, quota in enumerate(quotas.values())
+    ]
 
     def answered(route: Route) -> None:
-        route.fulfill(json=route.fetch().json() | {"quotas": [breach]})
+        route.fulfill(json=route.fetch().json() | {"quotas": breaches})
 
-    page.route("**/headgate/explain?*", answered)
-    page.reload()
-    row = page.get_by_role("row").filter(has_text="filling")
-    expect(row.locator('[data-head="Breaks in"]')).to_have_text(said)
+    page = open_page("storage", prepare=lambda page: page.route("**/explain?*", answered))
+    rows = page.get_by_role("row").filter(has_text="filling-")
+    expect(rows.locator('[data-head="Breaks in"]')).to_have_text([*quotas])
 
 
 def test_browse_leads_to_a_message(open_page: OpenPage) -> None:
@@ -189,7 +182,7 @@ def test_browse_says_in_words_which_policies_hold_and_where_each_is_set(
         row = page.get_by_role("row", name=re.compile(f"^{name} "))
         expect(row).to_have_text(f"{name}{value}{place}")
     expect(page.get_by_text("It has no schema.")).to_be_visible()
-    page = open_page(browse_view("quota-exceeded"))
+    go_to(page, browse_view("quota-exceeded"))
     row = page.get_by_role("row", name=re.compile("^Backlog quotas "))
     expect(row).to_contain_text("293 KiB, consumer_backlog_eviction")
 
@@ -201,12 +194,13 @@ def test_words_beside_a_tag_keep_their_distance(open_page: OpenPage) -> None:
     expect(page.locator(".lead")).to_contain_text("ObserveOnly=true it only says")
 
 
-@pytest.mark.parametrize("view", HOSTILE_VIEWS)
-def test_a_name_that_is_markup_stays_text(open_page: OpenPage, view: str) -> None:
-    page = open_page(view)
-    page.get_by_text(HOSTILE).first.wait_for()
-    assert page.get_by_text(HOSTILE).count() >= HOSTILE_VIEWS[view]
-    assert page.locator("main img").count() == 0
+def test_a_name_that_is_markup_stays_text(open_page: OpenPage) -> None:
+    page = open_page("limits")
+    for view, places in HOSTILE_VIEWS.items():
+        go_to(page, view)
+        page.get_by_text(HOSTILE).first.wait_for()
+        assert page.get_by_text(HOSTILE).count() >= places, view
+        assert page.locator("main img").count() == 0, view
 
 
 def test_a_message_that_is_markup_stays_text(open_page: OpenPage) -> None:
@@ -216,36 +210,20 @@ def test_a_message_that_is_markup_stays_text(open_page: OpenPage) -> None:
     assert page.locator("main img").count() == 0
 
 
-@pytest.mark.parametrize(
-    ("view", "word"),
-    [
-        (topic_view(HOSTILE), f"persistent://public/default/{HOSTILE}"),
-        (subscription_view(HOSTILE, HOSTILE), f"persistent://public/default/{HOSTILE}"),
-        (browse_view(HOSTILE), f"persistent://public/default/{HOSTILE}"),
-    ],
-)
-def test_a_name_is_one_word_of_the_commands_to_copy(
-    open_page: OpenPage, view: str, word: str
-) -> None:
+def test_a_name_is_one_word_of_the_commands_to_copy(open_page: OpenPage) -> None:
     """Clients choose names, and an administrator may copy a command into a shell."""
-    page = open_page(view)
-    page.get_by_text(HOSTILE).first.wait_for()
-    page.locator(".elsewhere summary").click()
-    curl, command = page.locator(".elsewhere code").all_inner_texts()[:2]
-    assert shlex.split(command)[-1] == word
-    assert shlex.split(curl)[0] == "curl"
-    assert len(shlex.split(curl)) == 2
+    page = open_page("limits")
+    for view in (topic_view(HOSTILE), subscription_view(HOSTILE, HOSTILE), browse_view(HOSTILE)):
+        go_to(page, view)
+        page.get_by_text(HOSTILE).first.wait_for()
+        page.locator(".elsewhere summary").click()
+        curl, command = page.locator(".elsewhere code").all_inner_texts()[:2]
+        assert shlex.split(command)[-1] == f"persistent://public/default/{HOSTILE}", view
+        assert shlex.split(curl)[0] == "curl", view
+        assert len(shlex.split(curl)) == 2, view
 
 
 @pytest.mark.parametrize("name", ["o'k;id", '"$(id)"', "`id`", "a\\b c", "", "-x"])
-def test_words_of_a_shell_and_labels_of_promql(open_page: OpenPage, name: str) -> None:
-    page = open_page("now")
-    word, label = page.evaluate(
-        """async (name) => {
-          const { labelValue, quoted } = await import("./app/format.js");
-          return [quoted(name), labelValue(name)];
-        }""",
-        name,
-    )
-    assert shlex.split(word) == [name]
-    assert json.loads(label) == name
+def test_words_of_a_shell_and_labels_of_promql(call: Call, name: str) -> None:
+    assert shlex.split(call("format.js", "quoted", name)) == [name]
+    assert json.loads(call("format.js", "labelValue", name)) == name

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from headgate.pipeline.time_span import iso_text
-from tests.page.conftest import PHONE, WIDE, OpenPage
+from tests.page.conftest import OpenPage
 from tests.page.history_scene import TOPICS, HistoryScene
-from tests.page.whole import assert_whole
+from tests.page.whole import LOOKS, assert_whole
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import NS
 
@@ -41,23 +41,20 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HistoryScene]:
     scene.close()
 
 
-def opened(open_page: OpenPage, tables: HistoryScene, name: str, *how: object) -> Page:
+def opened(open_page: OpenPage, tables: HistoryScene, name: str) -> Page:
     """A view with its answer."""
-    page = open_page(VIEWS[name][0], *how, url=tables.url)
+    page = open_page(VIEWS[name][0], url=tables.url)
     expect(page.locator(".freshness")).to_contain_text("the tables reach to 2025-11-21 14:00 UTC")
     return page
 
 
-@pytest.mark.parametrize(
-    ("size", "scheme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide light", "phone dark"]
-)
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_of_the_past_is_whole(
-    open_page: OpenPage, tables: HistoryScene, artifacts: Path, name: str,
-    size: tuple[int, int], scheme: str,
-) -> None:  # fmt: skip
-    page = opened(open_page, tables, name, size, scheme)
-    assert_whole(page, VIEWS[name][1], artifacts / f"history-{name}-{size[0]}-{scheme}.png")
+    open_page: OpenPage, tables: HistoryScene, artifacts: Path, name: str
+) -> None:
+    page = opened(open_page, tables, name)
+    looks = (LOOKS[0], LOOKS[-1])
+    assert_whole(page, VIEWS[name][1], artifacts, f"history-{name}", looks)
 
 
 def test_a_chart_of_the_past_tells_backlog_and_cause_of_a_minute(

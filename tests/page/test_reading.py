@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
@@ -37,53 +37,56 @@ def waiting(*names: str) -> list[dict[str, Any]]:
 
 
 def limits_page(open_page: OpenPage, *limits: dict[str, Any], size: Any = WIDE) -> Page:
-    page = open_page("now", size)
     answer = {"at": AT.format(0), "limitsTotal": len(limits), "limits": limits}
-    page.route("**/headgate/limits?*", lambda route: route.fulfill(json=answer))
-    page.get_by_role("link", name="Limits").click()
+
+    def given(page: Page) -> None:
+        page.route("**/headgate/limits?*", lambda route: route.fulfill(json=answer))
+
+    page = open_page("limits", size, prepare=given)
     page.locator("tbody").first.wait_for()
     return page
+
+
+def numbered(limits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each of a topic of its own, so that they are rows of one page."""
+    return [
+        {**each, "subject": each["subject"].replace(TOPIC, f"{TOPIC}-{number}")}
+        for number, each in enumerate(limits)
+    ]
 
 
 def cell(page: Page, head: str) -> Locator:
     return page.locator(f'td[data-head="{head}"]')
 
 
-@pytest.mark.parametrize(
-    ("found", "shown", "used", "left"),
-    [
-        ({}, "100 msg/s", "30 % 30 msg/s", "70 msg/s"),
-        ({"inWindow": 130}, "100 msg/s", "130 % 130 msg/s", "0 msg/s"),
-        ({"inWindow": None}, "100 msg/s", "—", "—"),
-        ({"limit": None, "text": "20 msg/s above the publish rate"},
-         "20 msg/s above the publish rate", "—", "—"),
-        # One unit in a row, and the one of the sentences: 500,000 is not 488 KiB to its reader.
-        ({"dimension": "bytes", "limit": 500_000, "inWindow": 125_000},
-         "500,000 B/s", "25 % 125,000 B/s", "375,000 B/s"),
-        ({"periodS": 60.0}, "100 msg per 1 min", "30 % 30 msg per 1 min", "70 msg per 1 min"),
-    ],
-)  # fmt: skip
-def test_a_limit_has_its_headroom(
-    open_page: OpenPage, found: dict[str, Any], shown: str, used: str, left: str
-) -> None:
-    page = limits_page(open_page, limit(budgets=[budget(**found)]))
-    expect(cell(page, "Limit")).to_have_text(shown)
-    expect(cell(page, "Used")).to_have_text(used)
-    expect(cell(page, "Headroom")).to_have_text(left)
+HEADROOM: list[tuple[dict[str, Any], str, str, str]] = [
+    ({}, "100 msg/s", "30 % 30 msg/s", "70 msg/s"),
+    ({"inWindow": 130}, "100 msg/s", "130 % 130 msg/s", "0 msg/s"),
+    ({"inWindow": None}, "100 msg/s", "—", "—"),
+    ({"limit": None, "text": "20 msg/s above the publish rate"},
+     "20 msg/s above the publish rate", "—", "—"),
+    # One unit in a row, and the one of the sentences: 500,000 is not 488 KiB to its reader.
+    ({"dimension": "bytes", "limit": 500_000, "inWindow": 125_000},
+     "500,000 B/s", "25 % 125,000 B/s", "375,000 B/s"),
+    ({"periodS": 60.0}, "100 msg per 1 min", "30 % 30 msg per 1 min", "70 msg per 1 min"),
+    # What a long period used is a mean. A short one may be full below a limit that holds nothing.
+    ({"granted": 500, "periodS": 60.0},
+     "100 msg per 1 min", "30 % 30 msg per 1 min", "70 msg per 1 min"),
+    ({"inWindow": 100, "granted": 500}, "100 msg/s", "not measured yet", "—"),
+]  # fmt: skip
 
 
-def test_what_one_period_used_is_not_taken_for_a_mean(open_page: OpenPage) -> None:
-    """A period may be full below a limit that holds nothing: no bar, and no headroom."""
-    page = limits_page(open_page, limit(budgets=[budget(inWindow=100, granted=500)]))
-    expect(cell(page, "Used")).to_have_text("not measured yet")
-    expect(cell(page, "Used").locator("svg")).to_have_count(0)
-    expect(cell(page, "Headroom")).to_have_text("—")
-
-
-def test_what_a_long_period_used_is_a_mean(open_page: OpenPage) -> None:
-    page = limits_page(open_page, limit(budgets=[budget(granted=500, periodS=60.0)]))
-    expect(cell(page, "Used")).to_have_text("30 % 30 msg per 1 min")
-    expect(cell(page, "Headroom")).to_have_text("70 msg per 1 min")
+def test_a_limit_has_its_headroom(open_page: OpenPage) -> None:
+    limits = numbered(limit(budgets=[budget(**found)]) for found, *_ in HEADROOM)
+    page = limits_page(open_page, *limits)
+    for head, texts in zip(
+        ("Limit", "Used", "Headroom"), zip(*(said for _, *said in HEADROOM), strict=True),
+        strict=True,
+    ):  # fmt: skip
+        expect(cell(page, head)).to_have_text([*texts])
+    # There is no bar where nothing is known, nor for what one period used.
+    bars = [used.locator("svg").count() for used in cell(page, "Used").all()]
+    assert bars == [int("%" in used) for _, _, used, _ in HEADROOM]
 
 
 def test_a_limit_names_those_that_wait(open_page: OpenPage) -> None:
@@ -115,29 +118,32 @@ def test_a_name_that_the_reader_may_not_see_is_no_link(open_page: OpenPage) -> N
     expect(cell(page, "Who waits").get_by_role("link")).to_have_count(0)
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (limit(), "none"),
-        (limit(waiters=None), "—"),
-        (limit("subscription", subject=f"{TOPIC} / s", waiters=1), "this subscription"),
-        (limit("publish_topic", waiters=1), "1 producer"),
-        (limit("publish_broker", waiters=12), "12 producers"),
+def test_who_waits_in_other_words(open_page: OpenPage) -> None:
+    limits = {
+        "this subscription": limit("subscription", subject=f"{TOPIC} / s", waiters=1),
+        "1 producer": limit("publish_topic", waiters=1),
+        "12 producers": limit("publish_broker", waiters=12),
         # An agent may know how many, and not who.
-        (limit(waiters=3, longestWaiting=[]), "3 subscriptions"),
-    ],
-)
-def test_who_waits_in_other_words(open_page: OpenPage, found: dict[str, Any], said: str) -> None:
-    expect(cell(limits_page(open_page, found), "Who waits")).to_have_text(said)
+        "3 subscriptions": limit(waiters=3, longestWaiting=[]),
+        # Those at which nothing waits are of other tables.
+        "none": limit(),
+        "—": limit(waiters=None),
+    }
+    page = limits_page(open_page, *numbered(limits.values()))
+    expect(cell(page, "Who waits")).to_have_text([*limits])
 
 
 def test_a_limit_at_which_something_waits_now_and_then_stays_where_it_is(
     open_page: OpenPage,
 ) -> None:
-    page = open_page("limits?every=2")
     found: dict[str, Any] = {"at": AT.format(0), "limits": [limit(waiters=2, waitingS=1.0)]}
-    page.route("**/headgate/limits?*", lambda route: route.fulfill(json={"limitsTotal": 1} | found))
-    page.reload()
+
+    def given(page: Page) -> None:
+        page.route(
+            "**/headgate/limits?*", lambda route: route.fulfill(json={"limitsTotal": 1} | found)
+        )
+
+    page = open_page("limits?every=2", prepare=given)
     holding = page.locator(".figure", has_text="Hold something").locator("dd")
     expect(cell(page, "Who waits")).to_have_text("2 subscriptions")
     found |= {"at": AT.format(3), "limits": [limit(waiters=0, waitingS=1.5)]}
@@ -147,7 +153,7 @@ def test_a_limit_at_which_something_waits_now_and_then_stays_where_it_is(
     expect(holding).to_have_text("0")
 
 
-ORDER = """async ([steps]) => {
+ORDER = """async (steps) => {
   const { nextOrder } = await import(new URL("app/order.js", document.baseURI));
   let order = null;
   return steps.map(([values, more]) => {
@@ -183,25 +189,25 @@ FIRST = {"a": 900, "b": 500, "c": 480, "d": 3}
     ],
 )
 def test_rows_move_only_for_a_reason(
-    open_page: OpenPage, values: dict[str, Any], more: dict[str, Any], expected: str
+    modules: Page, values: dict[str, Any], more: dict[str, Any], expected: str
 ) -> None:
-    page = open_page("now")
-    assert page.evaluate(ORDER, [[[FIRST, {}], [values, more]]]) == ["abcd", expected]
+    assert modules.evaluate(ORDER, [[FIRST, {}], [values, more]]) == ["abcd", expected]
 
 
 class Changing:
     """The start page, whose answer a test changes."""
 
     def __init__(self, open_page: OpenPage) -> None:
-        self.page = open_page("now?every=2", own_context=True)
-        self._first = self.page.evaluate(TOP)
+        self._first: dict[str, Any] = {}
         self._change: Change = lambda answer: answer
-        self.page.route("**/headgate/explain?*", self._answer)
-        self.page.clock.install()
-        self.page.reload()
-        self.page.locator(".freshness.fresh", has_text="old").wait_for()
+        self.page = open_page("now?every=2", own_context=True, prepare=self._prepare)
+
+    def _prepare(self, page: Page) -> None:
+        page.clock.install()
+        page.route("**/headgate/explain?*", self._answer)
 
     def _answer(self, route: Route) -> None:
+        self._first = self._first or route.fetch().json()
         route.fulfill(json=self._change(deepcopy(self._first)))
 
     def names(self) -> list[str]:
@@ -215,12 +221,6 @@ class Changing:
 
     def sentence(self) -> Locator:
         return self.page.get_by_text("Sorted by largest backlog at")
-
-
-TOP = """async () => {
-  const { get } = await import(new URL("app/api.js", document.baseURI));
-  return get("admin/v2/headgate/explain?count=100&timeline=true");
-}"""
 
 
 def reversed_sizes(answer: dict[str, Any]) -> dict[str, Any]:
@@ -267,38 +267,32 @@ def test_a_row_that_has_the_focus_stays_when_its_backlog_is_gone(open_page: Open
     assert now.names() == [names[0], *names[2:]]
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        ({"drainsInS": 90.0}, "1 min 30 s"),
-        ({"breaksInS": 90.0, "breaksQuota": "size"}, "— quota breaks in 1 min 30 s"),
-        ({"breaksInS": 0, "breaksQuota": "size"}, "— quota exceeded"),
-        ({"drainsInS": 20.0, "breaksInS": 90.0, "breaksQuota": "time"},
-         "20 s age quota breaks in 1 min 30 s"),
-    ],
-)  # fmt: skip
-def test_a_row_says_what_becomes_of_its_backlog(
-    open_page: OpenPage, found: dict[str, Any], said: str
-) -> None:
+def test_a_row_says_what_becomes_of_its_backlog(open_page: OpenPage) -> None:
+    rows: dict[str, dict[str, Any]] = {
+        "1 min 30 s": {"drainsInS": 90.0},
+        "— quota breaks in 1 min 30 s": {"breaksInS": 90.0, "breaksQuota": "size"},
+        "— quota exceeded": {"breaksInS": 0, "breaksQuota": "size"},
+        "20 s age quota breaks in 1 min 30 s":
+            {"drainsInS": 20.0, "breaksInS": 90.0, "breaksQuota": "time"},
+    }  # fmt: skip
+
     def changed(answer: dict[str, Any]) -> dict[str, Any]:
+        # The first backlog with each of them, and one whose second cause is as strong.
+        first = answer["subscriptions"][0]
         none = {"drainsInS": None, "breaksInS": None, "evictedMessages": 0}
-        answer["subscriptions"] = [answer["subscriptions"][0] | none | found]
-        return answer
-
-    now = Changing(open_page)
-    now.ask_again(changed)
-    expect(cell(now.page, "Empty / breaks in")).to_have_text(said)
-
-
-def test_a_second_cause_that_is_as_strong_is_named(open_page: OpenPage) -> None:
-    def changed(answer: dict[str, Any]) -> dict[str, Any]:
         second = {"second": "THROTTLED_TOPIC", "bystander": False}
-        answer["subscriptions"] = [answer["subscriptions"][0] | second]
+        found = [first | none | row for row in rows.values()] + [first | none | second]
+        answer["subscriptions"] = [
+            each | {"subscription": f"s{number}"} for number, each in enumerate(found)
+        ]
         return answer
 
     now = Changing(open_page)
     now.ask_again(changed)
-    expect(cell(now.page, "Cause")).to_contain_text("about equally: Topic limit")
+    expect(cell(now.page, "Empty / breaks in")).to_have_text([*rows, "—"])
+    causes = cell(now.page, "Cause")
+    expect(causes.filter(has_text="about equally")).to_have_count(1)
+    expect(causes.last).to_contain_text("about equally: Topic limit")
 
 
 def test_no_command_has_its_name_twice(open_page: OpenPage) -> None:

@@ -63,10 +63,7 @@ def test_the_skip_link_stays_in_its_view(open_page: OpenPage) -> None:
 
 
 def test_the_focus_stays_while_figures_change(open_page: OpenPage, scene: Scene) -> None:
-    page = open_page("now?every=2", own_context=True)
-    page.clock.install()
-    page.reload()
-    page.locator(".freshness.fresh", has_text="old").wait_for()
+    page = open_page("now?every=2", own_context=True, prepare=lambda page: page.clock.install())
     tab_to(page, "billing")
     before = len(scene.requests)
     page.clock.run_for(5_000)
@@ -104,10 +101,7 @@ def mortal(scene: Scene) -> Iterator[Scene]:
 def test_figures_of_a_broker_that_went_away_are_grey_and_stay(
     open_page: OpenPage, mortal: Scene
 ) -> None:
-    page = open_page("now?every=2", own_context=True)
-    page.clock.install()
-    page.reload()
-    page.locator(".freshness.fresh", has_text="old").wait_for()
+    page = open_page("now?every=2", own_context=True, prepare=lambda page: page.clock.install())
     figures = page.locator(".figure dd").all_inner_texts()
     rows = page.locator("tbody td.number").all_inner_texts()
     mortal.is_reachable = False

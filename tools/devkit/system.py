@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from devkit.browser import OTHER_PACKAGE as OTHER_BROWSER_PACKAGE
 from devkit.browser import PACKAGE as BROWSER_PACKAGE
 from devkit.browser import known_browser
 from devkit.console import DevError, Stage, say
@@ -28,8 +29,9 @@ MAVEN_PACKAGES: Final = ("maven", "openjdk-17-jdk-headless")
 _INSTEAD: Final = {
     JAVA_PACKAGES[0]: JAVA_PACKAGES[1],
     MAVEN_PACKAGES[1]: "default-jdk-headless",
+    BROWSER_PACKAGE: OTHER_BROWSER_PACKAGE,
 }
-"""What a newer release has instead of a package."""
+"""What another release has instead of a package."""
 
 _ASK_LIMIT_S: Final = 30
 _APT_LIMIT_S: Final = 1_800

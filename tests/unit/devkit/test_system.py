@@ -140,12 +140,14 @@ def test_an_apt_that_waits_for_ever_is_timed_out(
 def test_a_browser_is_installed_for_the_tests_of_the_page(machine: Path) -> None:
     log = put_apt(machine, "")
     system.ensure_packages(browser=True)
-    assert log.read_text() == "-y install --no-install-recommends chromium\n"
+    assert log.read_text() == "-y install --no-install-recommends chromium-headless-shell\n"
 
 
 def test_without_apt_one_sentence_names_the_browser(machine: Path) -> None:
     assert machine.exists()
-    with pytest.raises(DevError, match="need the package chromium, or a Chrome on the PATH"):
+    with pytest.raises(
+        DevError, match="need the package chromium-headless-shell, or a Chrome on the PATH"
+    ):
         system.ensure_packages(browser=True)
 
 

@@ -54,6 +54,8 @@ def test_what_the_browser_has_is_not_sent_again() -> None:
     status, headers, body = ask("/headgate/", if_none_match='"e1"')
     assert (status, body) == (304, b"")
     assert headers["etag"] == '"e1"'
+    # A new version of the broker is seen at once.
+    assert headers["cache-control"] == "no-cache"
     assert "content-length" not in headers
     assert ask("/headgate/", if_none_match='"e2"')[0] == 200
 
