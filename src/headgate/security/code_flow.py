@@ -205,8 +205,9 @@ def check_id_claims(claims: Mapping[str, Any], client_id: str, nonce: str) -> No
     """
     found = claims.get("nonce")
     # JSON may have half of a surrogate pair, which UTF-8 does not have.
-    given = found.encode(errors="surrogatepass") if isinstance(found, str) else b""
-    if not hmac.compare_digest(given, nonce.encode()):
+    if not isinstance(found, str) or not hmac.compare_digest(
+        found.encode(errors="surrogatepass"), nonce.encode()
+    ):
         raise CredentialsError("the ID token is of another sign-in: its nonce differs")
     party = claims.get("azp")
     if party is not None and party != client_id:
