@@ -7,6 +7,7 @@ would complete it later.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
@@ -142,6 +143,42 @@ class Subscriptions:
             return made
 
         return await self._alone(topic, name, work)
+
+    async def add_reader(self, topic: Topic, name: str, at_ordinal: int) -> Subscription:
+        """Return the non-durable subscription of that name; add it at ``at_ordinal`` if needed.
+
+        It takes its turn like a durable one: else one name would get a subscription of each kind.
+
+        Raises:
+            TopicFencedError: the topic is being closed; the client may try again.
+            NotAllowedError: a durable subscription has that name.
+            StorageError: the index cannot be read.
+        """
+        is_wanted = True
+
+        async def work() -> Subscription:
+            held = await self._logs.of(topic).index.load(topic.log, (at_ordinal,))
+            self._begin_turn()
+            _check_usable(topic)
+            if not is_wanted:
+                raise TopicFencedError(f"The reader of subscription {name} has left")
+            known = topic.subscriptions.get(name)
+            if known is not None:
+                if known.is_durable:
+                    raise NotAllowedError(f"Subscription {name} exists and is durable")
+                return known
+            made = topic.add_subscription(name, AckSet(at_ordinal - 1), cursor_id=None)
+            del held  # until here the index of the first entry stays in memory
+            return made
+
+        try:
+            return await self._alone(topic, name, work)
+        except asyncio.CancelledError:  # the reader's connection has ended
+            is_wanted = False
+            made = topic.subscriptions.get(name)
+            if made is not None and not (made.is_durable or made.consumers):
+                self._readers.expect(made)
+            raise
 
     async def delete(
         self,
