@@ -210,6 +210,10 @@ class DelayedEntries:
         self.due_since, self.ahead = {}, set()
         self.next_due_ms = NEVER_MS
 
+    def leave(self, waker: Waker) -> None:
+        """The subscription was removed: know it by a weak reference from now on."""
+        self._waker = waker
+
     # -- what the dispatcher and reports read ----------------------------------------------
 
     @property

@@ -396,16 +396,17 @@ class SharedDispatcher(ChunkingDispatcher):
             return True
         wanted = tuple(islice(following, GIVE_BACK_ENTRIES))
         look_up = partial(self._hold_index, wanted)
-        self._awaits_index = not subscription.topic.is_looked_up(look_up, self._index_read)
+        again = partial(self._index_read, subscription)  # which is needed until then
+        self._awaits_index = not subscription.topic.is_looked_up(look_up, again)
         return not self._awaits_index
 
     def _hold_index(self, ordinals: Sequence[int]) -> None:
         """Hold the index of entries, so that reads of others do not evict it before it is used."""
         self._held_index = self.subscription.topic.log.index_of(ordinals)
 
-    def _index_read(self) -> None:
+    def _index_read(self, subscription: DispatchedSubscription) -> None:
         self._awaits_index = False
-        self.subscription.wake()
+        subscription.wake()
 
     def _take_back(self, part: ReturnedEntries, ordinal: int, messages: int) -> int:
         """An entry of so many messages leaves what its holder gave back; returns how many of them
@@ -511,6 +512,10 @@ class SharedDispatcher(ChunkingDispatcher):
     def close(self) -> None:
         self.subscription.topic.engine.remembered.forget(self)
         super().close()
+
+    def leave(self) -> None:
+        super().leave()
+        self._moved = None  # a generator that holds the dispatcher
 
     def _recover(self) -> None:
         """No consumer holds an entry: start again at the first unacknowledged entry."""

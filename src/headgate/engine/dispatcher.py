@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import filterfalse
 from typing import TYPE_CHECKING, Protocol
+from weakref import proxy
 
 from headgate.base.ack_set import AckSet
 from headgate.base.ack_words import words_of
@@ -375,6 +376,14 @@ class Dispatcher(ABC):
         """The subscription is gone, or another dispatcher delivers to it."""
         if self.delayed is not None:
             self.delayed.close()
+
+    def leave(self) -> None:
+        """Keep a removed subscription in memory no longer: without this cycle it is freed at once,
+        and with it only by a complete collection, before which one client could make gigabytes of
+        them. Whoever still uses the subscription holds it."""
+        self.subscription = proxy(self.subscription)
+        if self.delayed is not None:
+            self.delayed.leave(self.subscription)
 
     def _up_to_partial(self, first: int, stop: int) -> tuple[int, int, tuple[int, ...]]:
         """How far the entries from ``first`` on go out together: to before the next partly

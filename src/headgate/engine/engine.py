@@ -332,6 +332,7 @@ class Engine:
         topic.cache.clear()
         self.by_number.pop(topic.log.number, None)
         self.release_name(topic)
+        topic.leave()
 
     def release_name(self, topic: Topic) -> None:
         """Free the name of a deleted topic that is not unloaded yet: another topic may be created

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeVar
+from weakref import proxy
 
 from headgate.base.ack_set import AckSet
 from headgate.base.chunk import Chunk
@@ -277,6 +278,19 @@ class Topic:
         """The dispatch limit as it is set; the gate has the amounts in force."""
         self.publish_rate: PublishRate | None = None
         """The measured publish rate, while a relative limit depends on it."""
+
+    def leave(self) -> None:
+        """It is unloaded, and its subscriptions have ended. Nothing that it has keeps it in memory:
+        so it is freed when nobody uses it. A cycle would be freed by a complete collection only,
+        before which one client could make gigabytes of them."""
+        self.subscriptions.clear()
+        self.cursors = CursorOrder(self.subscriptions)  # the old one holds their cursors
+        self.gate.owner = None
+        if self.publishing.gate is not None:
+            self.publishing.gate.owner = None
+        self.quota = None
+        if not self.producers and not self.publishing.pending_count:  # else they need it
+            self.publishing.topic = proxy(self)
 
     # -- producers -------------------------------------------------------------------------
 

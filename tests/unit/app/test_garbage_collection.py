@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -28,6 +29,7 @@ from headgate.base.units import NS_PER_MS
 from headgate.broker.work.turn_meter import TurnMeter
 from headgate.testing import World
 from headgate.testing.loop import SimLoop
+from headgate.wire.codes import SubscriptionType
 
 TOPIC = "persistent://public/default/t"
 
@@ -212,3 +214,56 @@ def test_python_counts_its_own_collections_beside_ours() -> None:
     before = Collector().young_count()
     gc.collect(0)
     assert Collector().young_count() == before + 1
+
+
+LIMITS = {
+    "dispatchThrottlingRatePerTopicInMsg": "1000",
+    "dispatchThrottlingRatePerSubscriptionInMsg": "1000",
+    "maxPublishRatePerTopicInMessages": "1000",
+    "brokerDeduplicationEnabled": "true",
+    "backlogQuotaDefaultLimitBytes": "1000000",
+}
+
+
+def test_what_ended_is_freed_without_a_collection() -> None:
+    """Cycles would stay until a complete collection: unloads of topics with 20,000 subscriptions
+    took 33 MB each time, and another 600 s could pass."""
+
+    async def used(world: World) -> list[weakref.ref[object]]:
+        client = await world.connect()
+        producer = await client.producer(TOPIC)
+        await producer.send(b"first")
+        for kind in (
+            SubscriptionType.EXCLUSIVE,
+            SubscriptionType.SHARED,
+            SubscriptionType.FAILOVER,
+        ):
+            consumer = await client.subscribe(TOPIC, kind.name, kind=kind)
+            await consumer.receive()
+            await consumer.close()
+        await producer.close()
+        await asyncio.sleep(1)
+        topic = world.broker.registry.loaded(parse_topic(TOPIC))
+        assert topic is not None
+        return [weakref.ref(topic), *map(weakref.ref, topic.subscriptions.values())]
+
+    async def play(world: World) -> None:
+        registry, name = world.broker.registry, parse_topic(TOPIC)
+        gone = await used(world)
+        await registry.unload(name)
+        await asyncio.sleep(1)
+        assert [one() for one in gone] == [None] * 4
+        assert registry.get(name) is not None
+        gone = await used(world)
+        assert len(gone) == 4
+        await registry.delete(name, force=True)
+        await asyncio.sleep(1)
+        assert [one() for one in gone] == [None] * 4
+
+    with World(settings=LIMITS) as world:
+        world.run(world.start())
+        gc.disable()
+        try:
+            world.run(play(world))
+        finally:
+            gc.enable()

@@ -48,10 +48,10 @@ class RetiredGates(Generic[GateT]):
         """Keep the gate of the closed subscription ``name`` while its past deliveries count."""
         self._forget_clear(now_ns)
         gate.leave(now_ns)
+        gate.owner = None  # so that reference counts free both
         if gate.is_clear(now_ns):
             gate.close(now_ns)
             return
-        gate.owner = None
         (self._readers if is_reader else self._durable)[name] = gate
 
     def take(self, name: str, now_ns: int, *, is_reader: bool) -> GateT | None:

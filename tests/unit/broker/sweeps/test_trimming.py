@@ -207,7 +207,7 @@ async def test_what_a_cursor_passed_stays_until_its_consumers_have_forgotten_it(
     await world.broker.trimming.trim()
     await asyncio.sleep(1)
     assert held(world) == (0, 35)
-    dispatcher._index_read()
+    dispatcher._index_read(subscription)
     await asyncio.sleep(60)
     assert held(world) == (20, 35)
     assert dispatcher.in_flight_messages() == subscription.backlog_messages == 10
