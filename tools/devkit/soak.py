@@ -26,6 +26,7 @@ FUZZ_MINUTES: Final = 10
 LIFETIMES: Final = 4_800
 """Segments that half a MiB/s fills in a week."""
 POWER_CUT_SEEDS: Final = 100
+RACE_SEEDS: Final = 200
 FAULT_SECONDS: Final = 60
 KILLS_WORD: Final = "kills"
 """First argument: not the grid, but ``headgate pipeline stream``, killed again and again."""
@@ -95,6 +96,7 @@ SOAKS: Final = {
         more=("-k", "flipped", "tests/unit/metadata/test_sqlite_store.py"),
     ),
     "space": Soak(LIFETIMES, "segments", "--lifetimes", "sim/test_space_bound.py", 14_400),
+    "races": Soak(RACE_SEEDS, "seeds", "", "tests.sim.more_races", 600, 60),
     POWER_CUTS_WORD: Soak(POWER_CUT_SEEDS, "seeds", "", "tests.faults.more_power_cuts", 600, 600),
 }
 """By first argument."""

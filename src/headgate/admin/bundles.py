@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -60,19 +60,22 @@ async def unload(call: Call) -> Reply:
         "", call.facade.info.broker_id,
     ):  # fmt: skip
         raise not_allowed("destinationBroker is not this broker, which owns all bundles")
-    waiting: list[Awaitable[None]] = []
+    waiting: list[TopicName] = []
     async for topic in topics_of(call, name, row, bundle):
-        waiting.append(_unload(call, topic))
+        waiting.append(topic)
         if len(waiting) == UNLOADED_AT_ONCE:
-            await asyncio.gather(*waiting)
+            await _unload(call, waiting)
             waiting.clear()
-    await asyncio.gather(*waiting)
+    await _unload(call, waiting)
     return NO_CONTENT
 
 
-async def _unload(call: Call, topic: TopicName) -> None:
-    if call.facade.catalog.topic(topic.full) is not None:  # else it was deleted meanwhile
-        await call.facade.unload_topic(topic)
+async def _unload(call: Call, topics: list[TopicName]) -> None:
+    async def unload_one(topic: TopicName) -> None:
+        if call.facade.catalog.topic(topic.full) is not None:  # else it was deleted meanwhile
+            await call.facade.unload_topic(topic)
+
+    await asyncio.gather(*map(unload_one, topics))
 
 
 async def split(call: Call) -> Reply:

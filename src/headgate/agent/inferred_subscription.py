@@ -21,7 +21,7 @@ from headgate.agent.infer import (
 from headgate.agent.looks import ConsumerLook, CursorLook, LimitsLook, ProofLook, SubscriptionLook
 from headgate.agent.oldest_message import OldestMessage
 from headgate.agent.undelivered import COUNTED_TYPES, Undelivered
-from headgate.base.units import NS_PER_S
+from headgate.base.units import INT64_MAX, NS_PER_S
 from headgate.explain.points import Point, limits_hash
 from headgate.explain.track import Track
 from headgate.flow.account.account import CELL_COUNT, Cell, throttled_cell
@@ -443,20 +443,20 @@ class InferredSubscription:
             cell=self._cell(sample, events, rates),
             cells_ns=tuple(self.cells_ns),
             at_ns=at_ns,
-            appended=self._appended,
-            done=self._appended - backlog,
-            sent=sent,
-            sent_bytes=sent_bytes,
-            acked=acked,
-            skipped=skipped,
-            rewound=rewound,
-            expired=expired,
-            evicted=evicted,
+            appended=_in_64_bits(self._appended),
+            done=_in_64_bits(self._appended - backlog),
+            sent=_in_64_bits(sent),
+            sent_bytes=_in_64_bits(sent_bytes),
+            acked=_in_64_bits(acked),
+            skipped=_in_64_bits(skipped),
+            rewound=_in_64_bits(rewound),
+            expired=_in_64_bits(expired),
+            evicted=_in_64_bits(evicted),
             redelivered=0,
-            in_flight=in_flight,
-            delayed=delayed,
-            age_ns=age_ns,
-            age_ns_max=age_ns,
+            in_flight=_in_64_bits(in_flight),
+            delayed=_in_64_bits(delayed),
+            age_ns=_in_64_bits(age_ns),
+            age_ns_max=_in_64_bits(age_ns),
             limits=self._limits_hash(),
         )
 
@@ -465,6 +465,12 @@ class InferredSubscription:
         if self.limits is None or self.limits == self._first_limits:
             return 0
         return limits_hash([effective.limit for effective in self.limits])
+
+
+def _in_64_bits(figure: int) -> int:
+    """A figure as points and records can have it. What a cluster tells may add up to more, and must
+    not keep its other topics from being seen."""
+    return max(-INT64_MAX, min(figure, INT64_MAX))
 
 
 def missing_figure(look: SubscriptionLook) -> str:

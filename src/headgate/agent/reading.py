@@ -28,6 +28,10 @@ from headgate.base.units import INT64_MAX
 
 T = TypeVar("T")
 
+AGE_S_MAX: Final = 1 << 32
+"""An age beyond 136 years counts as this. A cluster may tell the age of a message by the publish
+time, which its producer names: any number."""
+
 _NOT_A_NUMBER = re.compile(rb"([:\[,]\s*)(?:NaN|-?Infinity)(?=\s*[,}\]])")
 """Numbers that JSON does not have and some encoders write."""
 
@@ -239,7 +243,7 @@ def _topic_look(
         publish_limited_count=count(found.publish_rate_limited_times),
         quota_size_bytes=count(found.backlog_quota_limit_size),
         quota_age_s=count(found.backlog_quota_limit_time),
-        oldest_age_s=amount(found.oldest_backlog_message_age_seconds),
+        oldest_age_s=_age(found.oldest_backlog_message_age_seconds),
         oldest_subscription=_text(found.oldest_backlog_message_subscription_name),
         size_evictions=None,  # these two are on /metrics alone
         age_evictions=None,
@@ -273,7 +277,7 @@ def _subscription_look(name: str, found: _Subscription) -> SubscriptionLook:
         last_consumed_ms=count(found.last_consumed_timestamp),
         last_acked_ms=count(found.last_acked_timestamp),
         mark_delete_moved_ms=count(found.last_mark_delete_advanced_timestamp),
-        oldest_age_s=amount(found.oldest_backlog_message_age_seconds),
+        oldest_age_s=_age(found.oldest_backlog_message_age_seconds),
         consumers=consumers,
         active_consumer=_text(found.active_consumer_name),
     )
@@ -321,6 +325,11 @@ def amount(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if 0 <= value <= INT64_MAX else None
+
+
+def _age(value: Any) -> float | None:
+    found = amount(value)
+    return None if found is None else min(found, float(AGE_S_MAX))
 
 
 def _flag(value: Any) -> bool | None:

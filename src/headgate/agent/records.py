@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from headgate.agent.figures import SubjectFigures
 from headgate.base.names import parse_topic
+from headgate.base.units import INT64_MAX
 from headgate.record.codec import BatchHeader, Columns, Value, encode_window
 from headgate.record.fields import UNKNOWN_INCARNATION, Kind, Nature, field_names
 
@@ -145,9 +146,16 @@ class RecordWindows:
             covered, until_ns=until_ns, looked_ns=looked_ns, last=counts, window=self._number
         )
         name = parse_topic(figures.topic)
-        row = {field: value for field, value in figures.values.items() if field in _NAMES[kind]}
+        row = {
+            field: _in_64_bits(value)
+            for field, value in figures.values.items()
+            if field in _NAMES[kind]
+        }
         # A count that was not known at first counts from then on.
-        row |= {field: n - covered.begin.setdefault(field, n) for field, n in counts.items()}
+        row |= {
+            field: _in_64_bits(n - covered.begin.setdefault(field, n))
+            for field, n in counts.items()
+        }
         row |= {
             "topic": name.base.full,
             "partition": None if name.partition < 0 else name.partition,
@@ -202,6 +210,14 @@ def _begins_anew(covered: _Covered, figures: SubjectFigures, counts: dict[str, i
     return covered.counting_ns != figures.since_ns or any(
         value < covered.last.get(name, 0) for name, value in counts.items()
     )
+
+
+def _in_64_bits(value: Value) -> Value:
+    """A value as a record can have it. What a cluster tells of one topic may be any number, and
+    must not keep the rows of all others from being stored."""
+    if isinstance(value, int) and not -INT64_MAX <= value <= INT64_MAX:
+        return INT64_MAX if value > 0 else -INT64_MAX
+    return value
 
 
 def _columns(rows: list[dict[str, Value]]) -> Columns:

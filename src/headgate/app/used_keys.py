@@ -1,7 +1,8 @@
 """Warns when a file of keys or passwords has changed since the start that read it.
 
-Token keys, passwords and the secret of the sign-in come into force at a start. Whoever takes a
-password out of its file, or replaces a leaked key, must not believe that this was all.
+Token keys and passwords come into force at a start. Whoever takes a password out of its file, or
+replaces a leaked key, must not believe that this was all. The secret of the sign-in is not among
+them: it is read for each sign-in.
 """
 
 from __future__ import annotations
@@ -22,10 +23,7 @@ logger = logging.getLogger("headgate.authentication")
 PERIOD_S: Final = 5.0
 """Seconds between two looks at the files."""
 
-_SECRETS: Final = (
-    "tokenSecretKey", "headgateTokenSecretKeyOther", "basicAuthConf",
-    "headgateSignInClientSecretFile",
-)  # fmt: skip
+_SECRETS: Final = ("tokenSecretKey", "headgateTokenSecretKeyOther", "basicAuthConf")
 _PUBLIC: Final = ("tokenPublicKey", "headgateTokenPublicKeyOther")
 
 

@@ -118,8 +118,9 @@ class SingleEntryReader:
             plan = await managed.index.look_up(locate)
             try:
                 found = await run_on(self._lane, partial(log.read, plan))
-            except StorageError:
-                # The segment may have been rewritten or removed during the read.
+            except (StorageError, CorruptionError):
+                # The segment may have been rewritten or removed during the read, and its file be
+                # that of another segment by now.
                 is_gone = not topic.is_live or ordinal < topic.log.first
                 if is_gone or log.is_outdated(plan):
                     continue
@@ -139,12 +140,18 @@ class SingleEntryReader:
         """
         topic.check_not_damaged()
         log = topic.log
-        last = log.last_kept()
+
+        def find_last() -> tuple[int, int]:
+            # Again before each look-up: the topic may change while the index is read.
+            topic.check_loaded()
+            last = log.last_kept()
+            return last, 0 if last < log.first else log.message_count(last)
+
+        last, messages = await self._logs.of(topic).index.look_up(find_last)
         position = log.position(last)
         if last < log.first:
             none = position if position.entry_id < 0 else position._replace(entry_id=-1)
             return FoundMessage(none)
-        messages = await self._logs.of(topic).index.look_up(partial(log.message_count, last))
         if messages > 1:
             return FoundMessage(position, messages - 1)
         # The log's index cannot tell a batch of one message from a single message.

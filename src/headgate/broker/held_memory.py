@@ -25,6 +25,13 @@ in a table, and its message while the client waits."""
 READER_BYTES: Final = 5 * KIB
 """What the subscription of a reader takes beside its consumer: it ends with it."""
 
+WAITING_BYTES: Final = 6 * KIB
+"""What a command takes beside its bytes while it waits: its message, its task, and the calls of its
+handler."""
+
+WAITING_ID_BYTES: Final = 80
+"""What an id of an entry takes in a command that waits, which has few bytes on the wire."""
+
 PENDING_ENTRY_BYTES: Final = 120
 """What the broker remembers of an entry that a consumer has and did not acknowledge."""
 
@@ -41,7 +48,7 @@ class HeldMemory(NamedTuple):
     descriptions: int = 0
     """Producers and consumers, with their names, metadata and properties."""
     commands: int = 0
-    """Commands that wait."""
+    """Commands that wait, with the tasks of their handlers."""
     pending: int = 0
     """Positions of messages that consumers have and did not acknowledge, and which messages of
     batches are acknowledged."""

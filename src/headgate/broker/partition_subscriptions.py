@@ -52,12 +52,15 @@ class PartitionSubscriptions:
         load: Callable[[TopicName], Topic | None],
         check_partitions: Callable[[TopicName, int, Callable[[], int], int], int],
         of_tenant: Mapping[str, int],
+        properties_of_tenant: Mapping[str, int],
     ) -> None:
         """``load`` returns the live topic of a name, loaded if necessary; None if it does not
         exist. ``check_partitions`` is as :meth:`CountLimits.check_partitions`. ``of_tenant`` are
-        the durable subscriptions of tenants, 0 for others."""
+        the durable subscriptions of tenants, 0 for others, and
+        ``properties_of_tenant`` the bytes of their properties."""
         self._check_partitions = check_partitions
         self._of_tenant = of_tenant
+        self._properties_of_tenant = properties_of_tenant
         self._log = log
         self._catalog = catalog
         self._writer = writer
@@ -94,7 +97,8 @@ class PartitionSubscriptions:
         for name, of_others in self._subscriptions_of_others(topic.name.base).items():
             if name in topic.subscriptions:
                 continue
-            properties = copied_properties(of_others, count)
+            of_tenant = self._properties_of_tenant.get(topic.name.namespace.tenant, 0)
+            properties = copied_properties(of_others, count, of_tenant)
             acks = AckSet(topic.log.first - 1)
             try:
                 cursor_id = self._log.create_cursor(topic.log.number, name, acks, properties)

@@ -100,6 +100,7 @@ class TopicRegistry:
             self.get,
             check_partitions,
             engine.durable_by_tenant,
+            engine.properties.by_tenant,
         )
         catalog.limit_partitions(self.partition_subscriptions.check_room)
         self._mutex = KeyedMutex()

@@ -1,7 +1,8 @@
 """How many properties a subscription may have.
 
 They stay in memory and in the log, once for each partition of its topic. So those of a topic with
-thousands of partitions may take less each: one request would otherwise take gigabytes.
+thousands of partitions may take less each, and those of a tenant have a bound together: short
+requests would otherwise take gigabytes. They count as their bytes in memory.
 """
 
 from __future__ import annotations
@@ -10,48 +11,55 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.base.errors import InputError
+from headgate.base.text_memory import PROPERTY_BYTES, properties_bytes
 from headgate.base.units import KIB, MIB
 
-CHARACTERS_MAX: Final = 64 * KIB
-"""Most characters of the properties of one subscription, as :func:`characters_of` counts them.
-Pulsar has no limit."""
+BYTES_MAX: Final = 64 * KIB
+"""The properties of one subscription. Pulsar has no limit."""
 
-PROPERTY_CHARACTERS: Final = 256
-"""What a property counts beside its own characters: about what it takes in memory."""
-
-PARTITIONS_CHARACTERS_MAX: Final = 8 * MIB
+PARTITIONS_BYTES_MAX: Final = 8 * MIB
 """The same of all partitions together: about half of what 4,096 subscriptions take without."""
 
+TENANT_BYTES_MAX: Final = 64 * MIB
+"""Those of all subscriptions of a tenant, in all partitions: 3 KiB for each of 20,000."""
 
-def allowed_characters(partitions: int) -> int:
+
+def allowed_bytes(partitions: int) -> int:
     """What the properties of a subscription of a topic with ``partitions`` may take; 0 for a topic
     that is not partitioned."""
-    return min(CHARACTERS_MAX, PARTITIONS_CHARACTERS_MAX // max(partitions, 1))
+    return min(BYTES_MAX, PARTITIONS_BYTES_MAX // max(partitions, 1))
 
 
-def characters_of(properties: Mapping[str, str]) -> int:
-    """What properties count."""
-    texts = sum(len(key) + len(value) for key, value in properties.items())
-    return texts + PROPERTY_CHARACTERS * len(properties)
-
-
-def check_properties(properties: Mapping[str, str], partitions: int) -> None:
-    """Check that a subscription of a topic with ``partitions`` may have these properties.
+def check_properties(
+    properties: Mapping[str, str], partitions: int, of_tenant: int, replaced_bytes: int = 0
+) -> None:
+    """Check that a subscription of a topic with ``partitions`` may have these properties in the
+    place of ``replaced_bytes`` of the ``of_tenant`` that its tenant has. Less than before is always
+    allowed: an earlier release may have admitted more.
 
     Raises:
         InputError: they are too long or too many.
     """
-    size, allowed = characters_of(properties), allowed_characters(partitions)
+    size, allowed = properties_bytes(properties), allowed_bytes(partitions)
     if size > allowed:
         of_topic = f" of a topic with {partitions} partitions" * (partitions > 0)
         raise InputError(
-            f"The properties of a subscription{of_topic} have {size} characters, where each counts "
-            f"{PROPERTY_CHARACTERS} more: {allowed} are allowed"
+            f"The properties of a subscription{of_topic} take {size} bytes of memory, where each "
+            f"counts {PROPERTY_BYTES} more: {allowed} are allowed"
+        )
+    of_others = of_tenant - replaced_bytes
+    if size > replaced_bytes and of_others + size > TENANT_BYTES_MAX:
+        raise InputError(
+            f"The properties take {size} bytes of memory, and those of other subscriptions of the "
+            f"tenant {of_others}, where each partition has its own: {TENANT_BYTES_MAX} are allowed"
         )
 
 
-def copied_properties(properties: Mapping[str, str], partitions: int) -> Mapping[str, str]:
+def copied_properties(
+    properties: Mapping[str, str], partitions: int, of_tenant: int
+) -> Mapping[str, str]:
     """What a partition that is added gets of the properties of a subscription of the others: none
-    if they are too long for that many partitions."""
-    fits = characters_of(properties) <= allowed_characters(partitions)
+    if they are too long for that many partitions, or for the tenant."""
+    size = properties_bytes(properties)
+    fits = size <= allowed_bytes(partitions) and of_tenant + size <= TENANT_BYTES_MAX
     return properties if fits else {}

@@ -7,6 +7,7 @@ would complete it later.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, check_new_subscription
+from headgate.base.text_memory import properties_bytes
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.expected_readers import ExpectedReaders
@@ -66,6 +68,8 @@ class Subscriptions:
         self._creating: Counter[int] = Counter()
         """Subscriptions that are being stored, by topic number."""
         self._creating_of_tenant: Counter[str] = Counter()
+        self._creating_bytes: Counter[str] = Counter()
+        """What their properties take, by tenant."""
 
     async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
@@ -108,7 +112,7 @@ class Subscriptions:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
             check_new_subscription(name)
-            self._check_properties(topic, properties)
+            self._check_properties(topic, properties, replaced_bytes=0)
             await self._note_use(topic.name, name)
             log, managed = topic.log, self._logs.of(topic)
             held = await managed.index.load(log, (at_ordinal,))
@@ -117,10 +121,13 @@ class Subscriptions:
             tenant = topic.name.namespace.tenant
             of_tenant = self._engine.durable_by_tenant[tenant] + self._creating_of_tenant[tenant]
             self._count_limits.check_subscription(topic, self._creating[log.number], of_tenant)
+            self._check_properties(topic, properties, replaced_bytes=0)  # others may have come
+            properties_taken = properties_bytes(properties)
             acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
             cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
             self._creating[log.number] += 1
             self._creating_of_tenant[tenant] += 1
+            self._creating_bytes[tenant] += properties_taken
             try:
                 await managed.committer.when_durable()
             except StorageError:
@@ -129,6 +136,7 @@ class Subscriptions:
             finally:
                 self._begin_turn()
                 self._creating_of_tenant[tenant] -= 1
+                self._creating_bytes[tenant] -= properties_taken
                 self._creating[log.number] -= 1
                 if not self._creating[log.number]:
                     del self._creating[log.number]
@@ -142,6 +150,42 @@ class Subscriptions:
             return made
 
         return await self._alone(topic, name, work)
+
+    async def add_reader(self, topic: Topic, name: str, at_ordinal: int) -> Subscription:
+        """Return the non-durable subscription of that name; add it at ``at_ordinal`` if needed.
+
+        It takes its turn like a durable one: else one name would get a subscription of each kind.
+
+        Raises:
+            TopicFencedError: the topic is being closed; the client may try again.
+            NotAllowedError: a durable subscription has that name.
+            StorageError: the index cannot be read.
+        """
+        is_wanted = True
+
+        async def work() -> Subscription:
+            held = await self._logs.of(topic).index.load(topic.log, (at_ordinal,))
+            self._begin_turn()
+            _check_usable(topic)
+            if not is_wanted:
+                raise TopicFencedError(f"The reader of subscription {name} has left")
+            known = topic.subscriptions.get(name)
+            if known is not None:
+                if known.is_durable:
+                    raise NotAllowedError(f"Subscription {name} exists and is durable")
+                return known
+            made = topic.add_subscription(name, AckSet(at_ordinal - 1), cursor_id=None)
+            del held  # until here the index of the first entry stays in memory
+            return made
+
+        try:
+            return await self._alone(topic, name, work)
+        except asyncio.CancelledError:  # the reader's connection has ended
+            is_wanted = False
+            made = topic.subscriptions.get(name)
+            if made is not None and not (made.is_durable or made.consumers):
+                self._readers.expect(made)
+            raise
 
     async def delete(
         self,
@@ -243,10 +287,12 @@ class Subscriptions:
                 raise NotAllowedError(f"Subscription {subscription.name} is non-durable")
             if subscription.damage:
                 raise DamagedError(str(topic.name), subscription.damage)
-            self._check_properties(topic, properties)
+            replaced_bytes = self._engine.properties.of(subscription)
+            self._check_properties(topic, properties, replaced_bytes=replaced_bytes)
             managed = self._logs.of(topic)
             managed.log.restate_cursor(subscription.cursor_id, properties)
             subscription.properties = dict(properties)
+            self._engine.properties.measure(subscription)
             await _when_stored(managed.committer, "the properties have changed")
 
         await self._alone(subscription.topic, subscription.name, work)
@@ -282,9 +328,14 @@ class Subscriptions:
     ) -> T:
         return await self._mutex.run_alone((topic.log.number, name), work)
 
-    def _check_properties(self, topic: Topic, properties: Mapping[str, str]) -> None:
+    def _check_properties(
+        self, topic: Topic, properties: Mapping[str, str], *, replaced_bytes: int
+    ) -> None:
         if properties:
-            check_properties(properties, self._partitions(topic.name.base))
+            tenant = topic.name.namespace.tenant
+            of_tenant = self._engine.properties.by_tenant[tenant] + self._creating_bytes[tenant]
+            partitions = self._partitions(topic.name.base)
+            check_properties(properties, partitions, of_tenant, replaced_bytes)
 
 
 def _check_usable(topic: Topic) -> None:

@@ -32,6 +32,7 @@ from headgate.engine.observer import NoObserver, Observer
 from headgate.engine.parked_bounds import ParkedBounds
 from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
+from headgate.engine.property_budget import PropertyBudget
 from headgate.engine.quota_scheduler import QuotaScheduler
 from headgate.engine.relative import RelativeLimits
 from headgate.engine.remembered_budget import RememberedBudget
@@ -116,6 +117,7 @@ class Engine:
         self.relative = RelativeLimits(self)
         self.partials = PartialBudget()
         """What the partly acknowledged batches of all subscriptions take."""
+        self.properties = PropertyBudget()
         self.durable_by_tenant: Counter[str] = Counter()
         """Durable subscriptions of the loaded topics of each tenant that has some."""
         self.remembered = RememberedBudget()
@@ -369,6 +371,7 @@ class Engine:
         """A subscription became live: apply its limit and tell the observer."""
         self.observer.subscription_added(subscription)
         self._count_durable(subscription.topic, int(subscription.is_durable))
+        self.properties.measure(subscription)
         if subscription.acks.partials is not None:
             self.partials.measure(subscription)
         self.reload_subscription_limit(subscription)

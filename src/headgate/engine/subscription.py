@@ -559,6 +559,7 @@ class Subscription(Cursor):
         """Remove it; only what it spent of its limit stays known (law 1.1)."""
         self.fenced = self.removed = True
         self.topic.engine.partials.forget(self)
+        self.topic.engine.properties.forget(self)
         self.dispatcher.close()
         self.topic.engine.ended_count += 1
         self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)

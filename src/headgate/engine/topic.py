@@ -29,6 +29,7 @@ from headgate.engine.large_entry_looks import SMALL_BYTES, LargeEntryLooks
 from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
+from headgate.engine.property_budget import PropertyBudget
 from headgate.engine.publishing import (
     ALL_ENTRIES,
     Admission,
@@ -83,6 +84,7 @@ class TopicEngine(Protocol):
     limits: EngineLimits
     cache: EntryCache
     partials: PartialBudget
+    properties: PropertyBudget
     gate: BrokerGate
     broker_limit: RateLimit | None
     ended_count: int

@@ -14,6 +14,7 @@ from headgate.ledger.errors import (
     LogFailedError,
     LogFullError,
     OlderLogError,
+    TopicGoneError,
     UnknownFormatError,
     UnknownTopicsError,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "ReceiveTimeBound",
     "Space",
     "SpaceUse",
+    "TopicGoneError",
     "TopicLog",
     "UnknownFormatError",
     "UnknownTopicsError",

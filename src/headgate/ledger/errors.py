@@ -16,6 +16,14 @@ class LogFullError(NoRoomError):
     """The disk is full. Publishing waits for room; consuming goes on."""
 
 
+class TopicGoneError(StorageError):
+    """A topic was deleted while its index was read. A later look-up finds that out by itself."""
+
+    def __init__(self, number: int) -> None:
+        text = f"topic number {number} was deleted while its index was read"
+        super().__init__(text, retryable=True)
+
+
 class UnknownTopicsError(HeadgateError):
     """The log has records of a topic number that the metadata never assigned: the metadata belongs
     to another log, or is older than this one.

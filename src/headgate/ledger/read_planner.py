@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headgate.base.errors import StorageError, invariant
+from headgate.ledger.errors import TopicGoneError
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES
 from headgate.ledger.index.block_cache import BlockKey, FetchedBlock
 from headgate.ledger.index.state import LogState
@@ -65,13 +66,17 @@ class ReadPlanner:
         return ahead[: max(len(missing), self._state.blocks.blocks_max // INDEX_AHEAD)]
 
     def keep_index(self, fetched: Iterable[FetchedBlock]) -> StorageError | None:
-        """Keep blocks that were fetched; returns why one of them could not be read.
+        """Keep blocks that were fetched; returns why one of them could not be read, or that its
+        topic is gone (:class:`TopicGoneError`).
 
         A block whose entries lie in another file by now, or are trimmed, is not kept.
         """
         failed: StorageError | None = None
         for each in reversed([*fetched]):  # those that are needed first are evicted last
             topic = self._state.topics.get(each.key.topic_number)
+            if topic is None:
+                # Else its look-ups would be repeated without end: no file has the block any more.
+                failed = TopicGoneError(each.key.topic_number)
             stored = None if topic is None else topic.stored
             self._state.blocks.keep(each, stored)
             is_needed = stored is not None and stored.has(each.key)

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from headgate.base.text_memory import texts_bytes
 from headgate.metadata.grants import NamespaceGrants, SubscriptionGrants, TopicGrants
 from headgate.metadata.policies import NamespacePolicies, TopicPolicies
 
@@ -163,12 +164,13 @@ class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True, weakref=T
     @property
     def size_bytes(self) -> int:
         """Bytes of its definition and properties, and of the row."""
-        return (
-            SCHEMA_ROW_BYTES
-            + SCHEMA_PROPERTY_BYTES * len(self.properties)
-            + len(self.data)
-            + sum(len(k) + len(v) for k, v in self.properties.items())
-        )
+        return schema_bytes(self.data, self.properties)
+
+
+def schema_bytes(data: bytes, properties: Mapping[str, str]) -> int:
+    """What a version with this definition takes in memory."""
+    beside = SCHEMA_ROW_BYTES + SCHEMA_PROPERTY_BYTES * len(properties)
+    return beside + len(data) + texts_bytes(properties)
 
 
 class IdleSubscriptionsRow(Struct, frozen=True):

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from headgate.base.errors import CorruptionError, invariant
+from headgate.metadata.property_totals import PropertyTotals
 from headgate.metadata.rows import ROW_TYPES, CounterRow, Kind, Row
 from headgate.metadata.store import Write
 
@@ -79,9 +80,11 @@ class RowState:
         """How many rows the staged view has more (or, negative, fewer) than the durable one, by
         kind and parent. The overlay may have thousands of rows of others."""
         self._in_flight: deque[Change] = deque()
+        self._properties = PropertyTotals()
         for (kind_text, key), value in stored.items():
             kind, row = decode_row(kind_text, key, value)
             self._rows[kind][key] = row
+            self._properties.stored(kind, key, row)
             self._sorted.setdefault((kind, parent_of(kind, key)), []).append(key)
         for keys in self._sorted.values():
             keys.sort()
@@ -135,17 +138,24 @@ class RowState:
         return len(self._sorted.get((kind, parent), ())) + self._staged_more[kind, parent]
 
     def stage(self, rows: Iterable[tuple[Kind, str, Row | None]]) -> Change:
-        """Stage validated rows with the next revision."""
-        self._revision_last += 1
-        numbered = [*rows, (Kind.COUNTER, REVISION, CounterRow(self._revision_last))]
+        """Stage validated rows with the next revision.
+
+        Raises:
+            RefusalError: 412, for too many bytes of properties of a tenant.
+        """
+        revision = self._revision_last + 1
+        numbered = [*rows, (Kind.COUNTER, REVISION, CounterRow(revision))]
         change = Change(
             tuple(
                 RowChange(kind, key, self.staged(kind, key), after) for kind, key, after in numbered
             )
         )
+        self._properties.check(change.rows)
+        self._revision_last = revision
         for row in change.rows:
             self._overlay[(row.kind, row.key)] = _Staged(row.after, change)
             self._count_staged(row, 1)
+            self._properties.staged(row)
         self._in_flight.append(change)
         return change
 
@@ -158,6 +168,7 @@ class RowState:
         self._in_flight.popleft()
         for row in change.rows:
             self._count_staged(row, -1)
+            self._properties.applied(row)
             self._set(row.kind, row.key, row.after)
             entry = self._overlay.get((row.kind, row.key))
             if entry is not None and entry.change is change:
@@ -168,6 +179,7 @@ class RowState:
         self._in_flight.clear()
         self._overlay.clear()
         self._staged_more.clear()
+        self._properties.abandoned()
 
     def _count_staged(self, row: RowChange, sign: int) -> None:
         more = (row.after is not None) - (row.before is not None)

@@ -204,7 +204,10 @@ def check_id_claims(claims: Mapping[str, Any], client_id: str, nonce: str) -> No
         CredentialsError: it is of another sign-in, or was made for another client.
     """
     found = claims.get("nonce")
-    if not isinstance(found, str) or not hmac.compare_digest(found.encode(), nonce.encode()):
+    # JSON may have half of a surrogate pair, which UTF-8 does not have.
+    if not isinstance(found, str) or not hmac.compare_digest(
+        found.encode(errors="surrogatepass"), nonce.encode()
+    ):
         raise CredentialsError("the ID token is of another sign-in: its nonce differs")
     party = claims.get("azp")
     if party is not None and party != client_id:

@@ -171,8 +171,12 @@ class EntryReader:
             return False
         return True
 
-    def _prepare(self, subscription: Subscription, ordinal: int) -> None:
-        """Read; bring the blocks of the index that it needs into memory first."""
+    def _prepare(
+        self, subscription: Subscription, ordinal: int, held: tuple[object, ...] = ()
+    ) -> None:
+        """Read; bring the blocks of the index that it needs into memory first. ``held`` is what
+        earlier tries brought: it stays there, however small the cache is, so that each try needs
+        fewer blocks than the one before."""
         entries_max = min(READ_ENTRIES_MAX, subscription.entries_to_read(ordinal))
         missing = self._log.missing_index(subscription.topic.log, ordinal, entries_max)
         if not missing and _is_accepted_loss(subscription, ordinal):
@@ -184,13 +188,14 @@ class EntryReader:
         self._fetching += 1
         self._lane.submit(
             partial(self._log.fetch_index, missing),
-            partial(self._prepared, subscription, ordinal),
+            partial(self._prepared, subscription, ordinal, held),
         )
 
     def _prepared(
         self,
         subscription: Subscription,
         ordinal: int,
+        held: tuple[object, ...],
         blocks: list[FetchedBlock],
         error: BaseException | None,
     ) -> None:
@@ -206,9 +211,8 @@ class EntryReader:
             self._no_longer_waiting(subscription.topic.log.number)
             self._retry_later(subscription, error)
         elif not self._is_over(subscription, ordinal):
-            # ``blocks`` holds them. If the entries lie in another file by now, they are fetched
-            # again.
-            self._prepare(subscription, ordinal)
+            # If the entries lie in another file by now, their blocks are fetched again.
+            self._prepare(subscription, ordinal, (*held, blocks))
         self._fetch()
 
     def _submit(self, subscription: Subscription, ordinal: int) -> None:

@@ -10,7 +10,13 @@ from typing import Final, NamedTuple, TypeVar
 from headgate.base.errors import InvariantError, StorageError
 from headgate.engine.engine import Engine
 from headgate.engine.ports import IndexedEntries, IndexPart
-from headgate.ledger import BlockKey, BlockMissingError, CommitLog, FetchedBlock
+from headgate.ledger import (
+    BlockKey,
+    BlockMissingError,
+    CommitLog,
+    FetchedBlock,
+    TopicGoneError,
+)
 from headgate.storage.entry_reader import RETRY_NS
 from headgate.storage.lanes import Lane, run_on
 
@@ -116,7 +122,7 @@ class IndexLoader:
         if isinstance(error, InvariantError):
             raise error
         failed = self._log.keep_index(fetched) if error is None else error
-        if failed is not None:
+        if failed is not None and not isinstance(failed, TopicGoneError):
             logger.error("reading the index of entries: %s", failed)
         for again, (action, held) in waiting.items():
             if failed is not None:

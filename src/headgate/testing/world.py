@@ -329,9 +329,10 @@ class World:
         """The broker's side of a new connection. A subclass may return one that it watches."""
         return connection_factory(self.broker)()
 
-    def open_connection(self) -> SimClient:
-        """A client whose connection is open and has sent nothing yet."""
-        client = SimClient(self.loop, wall_ms=self.wall_ms)
+    def open_connection(self, client: SimClient | None = None) -> SimClient:
+        """A client whose connection is open and has sent nothing yet: ``client``, or a new one."""
+        if client is None:
+            client = SimClient(self.loop, wall_ms=self.wall_ms)
         server = self._context.run(self.accept)
         self.network.connect(server, client, server_context=self._context.copy())
         self.clients.append(client)

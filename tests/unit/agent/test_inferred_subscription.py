@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.agent.inferred_subscription import UNKNOWN_RATES, InferredSubscription
 from headgate.agent.looks import ConsumerLook, LimitsLook, SubscriptionLook
-from headgate.base.units import NS_PER_S
+from headgate.base.units import INT64_MAX, NS_PER_S
 from headgate.explain.points import changed_levels
 from headgate.flow.account.account import Cell
 from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
@@ -143,6 +143,18 @@ def test_a_batch_is_its_messages() -> None:
     found = InferredSubscription("s")
     point = _look(1, found, 1_000, backlog=18, type="Exclusive", consumers=(batches,))
     assert point.backlog == 900
+
+
+def test_figures_of_a_cluster_that_add_up_to_more_than_64_bits_are_the_largest_number() -> None:
+    batches = ConsumerLook("a", "", "", 100, 0, False, 1_000, 2.0**31)
+    found = InferredSubscription("s")
+    for at_s in (1, 2, 3):
+        point = _look(
+            at_s, found, at_s << 60, backlog=1 << 50, sent=at_s << 62, type="Exclusive",
+            oldest_age_s=1e30, consumers=(batches,),
+        )  # fmt: skip
+    assert point.age_ns == point.appended == INT64_MAX
+    assert found.track is not None
 
 
 def test_reading_limits_for_the_first_time_is_no_change_of_them() -> None:

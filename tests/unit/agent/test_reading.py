@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.agent.looks import ConsumerLook, CursorLook, SubscriptionLook, TopicLook
-from headgate.agent.reading import ReadingError, proof_look, survey_looks, topic_look
+from headgate.agent.reading import (
+    AGE_S_MAX,
+    ReadingError,
+    proof_look,
+    survey_looks,
+    topic_look,
+)
 from tests.unit.agent.recorded import recorded
 
 TOPIC = "persistent://acme/ns/t1"
@@ -84,6 +90,17 @@ def test_a_survey_has_other_names_for_some_figures() -> None:
     (found,) = look.subscriptions
     assert (found.backlog, found.unacked, found.sent, found.events) == (9, 6, None, None)
     assert [consumer.permits for consumer in found.consumers] == [-3, 5]
+
+
+def test_an_age_has_a_bound() -> None:
+    """Pulsar may tell it by the publish time, for which a producer names any number."""
+    for told, read in ((1.7e9, 1.7e9), (1e13, AGE_S_MAX), (9.2e18, AGE_S_MAX), (-1, None)):
+        stats = {
+            "subscriptions": {"s": {"oldestBacklogMessageAgeSeconds": told}},
+            "oldestBacklogMessageAgeSeconds": told,
+        }
+        look = topic_look(json.dumps(stats).encode(), TOPIC, 7)
+        assert (look.oldest_age_s, look.subscriptions[0].oldest_age_s) == (read, read)
 
 
 def test_a_topic_without_statistics_hides_no_other() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from headgate.agent import records
 from headgate.agent.figures import SubjectFigures
 from headgate.agent.records import Instants, Record, RecordWindows
+from headgate.base.units import INT64_MAX
 from headgate.record.codec import Batch, decode
 from headgate.record.fields import Kind
 from tests.unit.agent.figures import TOPIC, WALL, S, subscription, topic
@@ -64,6 +65,19 @@ def test_counting_begins_with_the_first_row_and_rows_cover_the_time_between_look
     assert batch.header.window_end_ns == WALL + 120 * S
     assert (batch.header.is_inferred, batch.header.source) == (True, "agent:prod")
     assert [each.seq for batches in found for each in batches] == [0, 1, 2]
+
+
+def test_a_number_that_no_record_can_have_keeps_no_other_topic_from_its_row() -> None:
+    figures = [
+        topic(
+            50, name="persistent://acme/orders/odd", oldest_age_ns=10**22, backlog_bytes=-(10**22)
+        ),
+        topic(50),
+    ]
+    found = rows(decoded(stored(windows(), figures, at(60))), Kind.TOPIC)
+    assert {each["topic"] for each in found} == {"persistent://acme/orders/odd", TOPIC}
+    (odd,) = (each for each in found if each["topic"] != TOPIC)
+    assert (odd["oldest_age_ns"], odd["backlog_bytes"]) == (INT64_MAX, -INT64_MAX)
 
 
 def test_a_subject_without_a_new_look_has_no_row() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.looks import ProofLook
+from headgate.agent.reading import survey_looks
+from headgate.agent.records import Instants, RecordWindows
 from headgate.agent.shared_history import SharedHistory, UnknownTopicError
 from headgate.explain.delivery import Instant
+from headgate.record.codec import decode
+from headgate.record.fields import Kind
 from tests.unit.agent.fake_history import FakeHistory
 from tests.unit.agent.looks import TOPIC, S, backlog, look
 
@@ -109,3 +114,22 @@ def test_brokers_that_do_not_answer_and_the_backlogs_of_all_topics() -> None:
     assert set(shared.stats(TOPIC)["subscriptions"]) == {"billing"}
     with pytest.raises(UnknownTopicError):
         shared.stats("persistent://a/b/other")
+
+
+def test_a_topic_with_an_age_of_any_number_hides_no_other() -> None:
+    """A producer to one topic names its publish time, by which Pulsar may tell the age."""
+    shared = SharedHistory(ClusterHistory("prod"))
+    windows = RecordWindows("agent:prod", "prod", "boot", Instants(10**18, 0))
+    for minute in (1, 2):
+        stats = {"msgInCounter": 9, "subscriptions": {"s": {"type": "Shared", "msgBacklog": 5}}}
+        odd = json.loads(json.dumps(stats)) | {"oldestBacklogMessageAgeSeconds": 10**13}
+        odd["subscriptions"]["s"]["oldestBacklogMessageAgeSeconds"] = 10**13
+        topics = {"persistent://a/b/odd": odd, "persistent://a/b/other": stats}
+        survey = {"a/b": {"0x00000000_0xffffffff": {"persistent": topics}}}
+        for each in survey_looks(json.dumps(survey).encode(), 60 * minute * S):
+            shared.note_look(each)
+        assert set(shared.topics()) == set(topics)
+        end = Instants(10**18 + 61 * minute * S, 61 * minute * S)
+        (record,) = windows.window(shared.figures(), end)
+        windows.commit()
+        assert decode(record.data).rows == {Kind.TOPIC: 2, Kind.SUBSCRIPTION: 2}

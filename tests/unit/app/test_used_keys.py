@@ -99,6 +99,7 @@ def test_only_files_that_authenticate_clients_are_watched(tmp_path: Path) -> Non
         headgateTokenSecretKeyOther="/secret/other",
         tokenPublicKey="file:///keys/public",
         basicAuthConf="/users",
+        headgateSignInClientSecretFile="/secret/client",  # read for each sign-in
     )
     found = {(file.setting, file.is_secret) for file in key_files_of(settings)}
     assert found == {

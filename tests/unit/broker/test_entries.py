@@ -11,12 +11,13 @@ from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
+from headgate.base.units import KIB
 from headgate.broker import entries
 from headgate.broker.entries import EntryTrimmedError, FoundMessage, SingleEntryReader
 from headgate.engine.errors import TopicFencedError
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
-from headgate.ledger import CommitLog
+from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.errors import RefusalError
 from headgate.storage.index_loader import IndexLoader
 from headgate.testing import World
@@ -167,6 +168,42 @@ def test_an_entry_that_is_trimmed_while_its_index_is_read_is_gone(
     assert (caught.value.status, str(caught.value)) == (404, "Message id not found")
 
 
+COLD_ENTRIES = 300
+
+
+def test_a_last_message_whose_index_is_read_while_it_is_trimmed_was_the_last() -> None:
+    """GET_LAST_MESSAGE_ID beside a truncation failed with an internal error."""
+    settings = LedgerSettings(segment_bytes=64 * KIB, ledger_entries_max=50, index_cache_bytes=0)
+    with World(ledger=settings) as world:
+        world.run(world.start())
+        topic = world.run(topic_of(world, *[[b"x"]] * COLD_ENTRIES))
+        other = parse_topic(f"{T}-other")
+
+        async def fill() -> None:
+            producer = await (await world.connect()).producer(other.full)
+            for _ in range(30):
+                await producer.send(b"x" * 10_000)
+            await asyncio.sleep(5)
+
+        world.run(fill())
+        assert not topic.log.is_indexed(COLD_ENTRIES - 1)
+
+        async def story() -> None:
+            producer = await (await world.connect()).producer(T)
+            read_lane = world.lanes[1]
+            read_lane.freeze()
+            asked = asyncio.ensure_future(last(world, topic))
+            await asyncio.sleep(0)
+            end = [await producer.send(b"x") for _ in range(3)][-1]
+            log = world.broker.log.topic(topic.log.number)
+            world.broker.log.stage_trim(log, log.end)
+            await world.broker.when_durable()
+            read_lane.thaw()
+            assert await asked == FoundMessage(end._replace(entry_id=-1))
+
+        world.run(story())
+
+
 def test_the_last_message_that_is_trimmed_while_its_index_is_read_was_the_last(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +245,24 @@ def test_what_is_removed_while_it_is_read_is_no_error_of_the_disk(
     monkeypatch.setattr(CommitLog, "read", removed)
     with pytest.raises(EntryTrimmedError):
         world.run(world.broker.entries.body(topic, 0))
+
+
+def test_an_entry_of_a_topic_that_is_deleted_while_it_is_read_is_not_damaged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another record has its place by then: the request answered 500 and spoke of damage."""
+    topic = world.run(topic_of(world, [b"a"]))
+    topic.cache.clear()
+    place = topic.log.position(0)
+
+    def reused(_log: object, _plan: object) -> list[object]:
+        world.broker.engine.unload_topic(topic, deleted=True)
+        raise CorruptionError("entry 0 is damaged: another record is in its place")
+
+    monkeypatch.setattr(CommitLog, "read", reused)
+    with pytest.raises(RefusalError, match="temporarily unavailable") as caught:
+        world.run(AdminFacade(world.broker, world.observer).entry(parse_topic(T), place))
+    assert caught.value.status == 503
 
 
 def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World) -> None:

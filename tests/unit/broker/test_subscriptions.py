@@ -10,8 +10,11 @@ import pytest
 
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import InvalidNameError, parse_topic
-from headgate.base.positions import Position
+from headgate.base.positions import EARLIEST, Position
+from headgate.base.text_memory import properties_bytes
+from headgate.base.units import KIB, NS_PER_S
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
+from headgate.broker import subscription_properties
 from headgate.broker.expected_readers import RETURN_NS
 from headgate.engine.errors import (
     DamagedError,
@@ -22,10 +25,11 @@ from headgate.engine.errors import (
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType as EngineType
-from headgate.ledger import Batch
+from headgate.ledger import Batch, LedgerSettings
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.errors import RefusedError
 from headgate.wire.codes import SubscriptionType
+from tests.unit.broker.playing import TOPIC, played
 
 T = "persistent://public/default/t"
 
@@ -434,3 +438,119 @@ def test_crowds_of_failover_consumers_are_ranked_a_few_at_once(world: World) -> 
         assert max(now - before for before, now in pairwise(seen)) <= SLICE_UNITS // CONSUMER_RANKED
 
     world.run(story())
+
+
+def test_properties_of_a_tenants_subscriptions_have_a_bound_together(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests at once do not pass it together, and what is deleted, replaced or unloaded is given
+    back exactly."""
+    topic, size = world.run(topic_with(world, 1)), properties_bytes({"k": "v"})
+    monkeypatch.setattr(subscription_properties, "TENANT_BYTES_MAX", 3 * size)
+    by_tenant = world.broker.engine.properties.by_tenant
+
+    async def story() -> None:
+        asked = [create(world, topic, f"s{number}") for number in range(5)]
+        made = await asyncio.gather(*asked, return_exceptions=True)
+        assert [isinstance(each, InputError) for each in made] == 3 * [False] + 2 * [True]
+        assert by_tenant == {"public": 3 * size}
+        subscriptions = world.broker.subscriptions
+        first = topic.subscriptions["s0"]
+        await subscriptions.set_properties(first, {"k": "w"})  # as long as before
+        with pytest.raises(InputError, match="are allowed"):
+            await subscriptions.set_properties(first, {"k": "longer"})
+        assert first.properties == {"k": "w"}
+        await world.broker.registry.unload(parse_topic(T))
+        again = world.broker.registry.get(parse_topic(T))
+        assert again is not None
+        assert by_tenant == {"public": 3 * size}
+        await subscriptions.set_properties(again.subscriptions["s0"], {})
+        await subscriptions.delete(again.subscriptions["s1"])
+        assert by_tenant == {"public": size}
+        await subscriptions.delete(again.subscriptions["s2"])
+        assert not by_tenant
+
+    world.run(story())
+    world.crash()
+    world.run(world.start())
+    assert not world.broker.engine.properties.by_tenant
+
+
+COLD_INDEX = LedgerSettings(segment_bytes=64 * KIB, index_cache_bytes=0)
+
+
+async def cold_topic(world: World) -> Topic:
+    """A topic with the index of its entry 150 on the disk alone."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    for _ in range(300):
+        await producer.send(b"x")
+    other = await client.producer(f"{TOPIC}-other")
+    for _ in range(30):
+        await other.send(b"x" * 10_000)
+    await asyncio.sleep(5)
+    topic = world.broker.engine.topics[TOPIC]
+    assert not topic.log.is_indexed(150)
+    return topic
+
+
+@played(ledger=COLD_INDEX)
+async def test_a_reader_that_leaves_before_it_is_connected_leaves_no_subscription(
+    world: World,
+) -> None:
+    client, topic = await world.connect(), await cold_topic(world)
+    reads = world.lanes[1]
+    reads.freeze()
+    asked = asyncio.ensure_future(client.reader(TOPIC, topic.log.position(150)))
+    await asyncio.sleep(0.1)
+    client.abort()
+    with pytest.raises(ConnectionLostError):
+        await asked
+    reads.thaw()
+    await asyncio.sleep(1)
+    assert not topic.subscriptions
+
+
+@played()
+async def test_a_reader_that_leaves_as_it_is_connected_is_expected_for_a_while(
+    world: World,
+) -> None:
+    topic = await topic_with(world, 3)
+    asked = asyncio.ensure_future(world.broker.subscriptions.add_reader(topic, "r", 0))
+    while "r" not in topic.subscriptions:
+        await asyncio.sleep(0)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await asyncio.sleep(RETURN_NS / NS_PER_S - 1)
+    assert list(topic.subscriptions) == ["r"]
+    await asyncio.sleep(2)
+    assert not topic.subscriptions
+
+
+@played(ledger=COLD_INDEX)
+async def test_a_reader_and_a_durable_subscription_of_one_name_at_once(world: World) -> None:
+    """Both were made: then the end of a connection failed amid its work, or took the other one."""
+    one, two = await world.connect(), await world.connect()
+    topic = await cold_topic(world)
+    commits, reads = world.lanes[:2]
+    commits.freeze()
+    reads.freeze()
+    reader = asyncio.ensure_future(two.reader(TOPIC, topic.log.position(150), name="s"))
+    await asyncio.sleep(0.1)
+    durable = asyncio.ensure_future(one.subscribe(TOPIC, "s", earliest=False))
+    await asyncio.sleep(0.1)
+    reads.thaw()
+    await asyncio.sleep(0.1)
+    commits.thaw()
+    assert (await reader).is_open
+    with pytest.raises(RefusedError, match="Subscription s exists and is non-durable"):
+        await durable
+    two.abort()
+    await asyncio.sleep(0.1)
+    assert not topic.subscriptions
+    await one.subscribe(TOPIC, "s")
+    with pytest.raises(RefusedError, match="Subscription s exists and is durable"):
+        await one.reader(TOPIC, EARLIEST, name="s")
+    with pytest.raises(NotAllowedError, match="Subscription s exists and is durable"):
+        await world.broker.subscriptions.add_reader(topic, "s", 0)

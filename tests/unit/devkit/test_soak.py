@@ -111,6 +111,14 @@ def test_power_cuts_get_a_number_of_seeds_or_none_at_all(tree: Path) -> None:
         soak.soak(PYTHON, ["powercuts", "always"])
 
 
+def test_races_get_a_number_of_seeds(tree: Path) -> None:
+    folder = tree / "tests/sim"
+    folder.mkdir()
+    (folder / "more_races.py").write_text("import sys\nsys.exit(int(sys.argv[1]) % 256)\n")
+    assert soak.soak(PYTHON, ["races", "7"]) == 7
+    assert soak.soak(PYTHON, ["races"]) == soak.RACE_SEEDS
+
+
 @pytest.mark.parametrize("words", [["kills", "0"], ["kills", "all"], ["kills", "1", "2"]])
 def test_other_kills_are_refused(words: list[str]) -> None:
     with pytest.raises(DevError, match="how many kills"):

@@ -222,7 +222,7 @@ def test_a_refusal_of_the_token_endpoint(status: int, error: Any, shown: str) ->
 def test_an_id_token_is_of_this_sign_in_and_this_client() -> None:
     check_id_claims({"nonce": "n"}, "page", "n")
     check_id_claims({"nonce": "n", "azp": "page"}, "page", "n")
-    for claims in ({}, {"nonce": "m"}, {"nonce": 1}, {"nonce": "nä"}):
+    for claims in ({}, {"nonce": "m"}, {"nonce": 1}, {"nonce": "nä"}, {"nonce": "\ud800"}):
         with pytest.raises(CredentialsError, match="nonce differs"):
             check_id_claims(claims, "page", "n")
     with pytest.raises(CredentialsError, match="another client"):

@@ -7,7 +7,7 @@ import logging
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
-from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, NS_PER_US
+from headgate.base.units import KIB, MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 from headgate.engine.subscription import Subscription
 from headgate.ledger import LedgerSettings
 from headgate.ledger.format.records import segment_name
@@ -137,6 +137,21 @@ async def test_several_readers_of_much_more_than_the_cache_holds(world: World) -
     assert reads_count(world) < 200
     # What was in memory when it was wanted was not read.
     assert 400 - 250 <= world.broker.engine.topics[TOPIC].entries_read < 3 * 400
+
+
+@played(ledger=LedgerSettings(segment_bytes=64 * KIB, index_cache_bytes=6_000))
+async def test_entries_with_more_blocks_of_index_than_the_cache_holds(world: World) -> None:
+    """Each read of blocks evicted those that the one before had brought, without end."""
+    for number in range(20):  # each has a segment of its own, and so a block
+        await store(world, b"%d" % number)
+        await store(world, *[bytes(10_000)] * 7, topic=f"{TOPIC}-other")
+    await asyncio.sleep(30)
+    client = await world.connect()
+    log = world.broker.engine.topics[TOPIC].log
+    await world.broker.logs.main.index.load(log, range(5))  # some of them are in memory already
+    consumer = await client.subscribe(TOPIC, "s")
+    taken = asyncio.wait_for(take(consumer, 20), 60)
+    assert await taken == [b"%d" % number for number in range(20)]
 
 
 @played()

@@ -18,7 +18,13 @@ from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition, AtTime, OlderThan
-from headgate.ledger import BlockKey, BlockMissingError, FetchedBlock, LedgerSettings
+from headgate.ledger import (
+    BlockKey,
+    BlockMissingError,
+    FetchedBlock,
+    LedgerSettings,
+    TopicGoneError,
+)
 from headgate.ledger.format.records import segment_of_name
 from headgate.ledger.index.footer import read_directory
 from headgate.ledger.index.index_block import BLOCK_ENTRIES
@@ -641,3 +647,25 @@ async def test_the_age_of_the_oldest_message_is_read_and_never_that_of_one_befor
     forget(world)
     assert subscription(world).oldest_unacked_ms() == exact_ms
     check(world)
+
+
+@ON_DISK
+async def test_look_ups_of_a_topic_that_is_deleted_meanwhile_end(world: World) -> None:
+    """They were repeated without end, each with a read, and what the reads brought piled up."""
+    topic = await store(world)
+    forget(world)
+    log, index = topic.log, world.broker.logs.of(topic).index
+    reads = world.lanes[1]
+    reads.freeze()
+    ends: list[bool] = []
+    assert not index.is_looked_up(lambda: log.bytes_before(10), lambda: ends.append(True))
+    awaited = asyncio.ensure_future(index.look_up(lambda: log.bytes_before(10)))
+    await asyncio.sleep(0)
+    await world.broker.registry.delete(topic.name, force=True)
+    jobs_count = reads.jobs_count
+    reads.thaw()
+    with pytest.raises(TopicGoneError, match="was deleted while its index was read"):
+        await awaited
+    await asyncio.sleep(5)
+    assert ends == [True]
+    assert reads.jobs_count <= jobs_count + 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from headgate.base.ack_set import AckSet
 from headgate.base.ack_words import acked_mask
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.names import (
@@ -105,21 +104,21 @@ class ConsumerCommands:
             await self._check_counts(connection, topic, request, kind)
             await self._schemas.check_consumer(topic, request)
             subscription = await self._find_or_create(topic, request)
-            await _check_exclusive(connection, subscription, kind)
-            await self._subscriptions.when_rankable(subscription, kind)
-            self._host.begin_turn()
-            if not connection.is_open or connection.creating.get(key) is not request:
-                _remove_unused(subscription)
-                return
             try:
+                await _check_exclusive(connection, subscription, kind)
+                await self._subscriptions.when_rankable(subscription, kind)
+                self._host.begin_turn()
+                if not connection.is_open or connection.creating.get(key) is not request:
+                    _remove_unused(subscription)
+                    return
                 self._check(connection, command)  # its permissions may have changed meanwhile
                 self._count_limits.check_consumer(topic, subscription, kind)
                 self._count_limits.check_consumer_address(topic, connection.address)
-            except (ConsumerBusyError, RefusalError):
+                consumer = self._make_consumer(connection, topic, request)
+                subscription.add_consumer(consumer, kind)
+            except BaseException:  # also the end of the connection, which cancels this
                 _remove_unused(subscription)
                 raise
-            consumer = self._make_consumer(connection, topic, request)
-            subscription.add_consumer(consumer, kind)
             connection.consumers[request.consumer_id] = (consumer, subscription)
             connection.described_bytes[key] = held_bytes
             connection.write(encode.success(request.request_id))
@@ -174,21 +173,10 @@ class ConsumerCommands:
             raise SubscriptionNotFoundError("Subscription does not exist")
         ordinal = await self._start_ordinal(topic, request)
         if not request.durable:
-            return await self._add_reader(topic, name, ordinal)
+            return await self._subscriptions.add_reader(topic, name, ordinal)
         return await self._subscriptions.create(
             topic, name, at_ordinal=ordinal, properties=_properties(request)
         )
-
-    async def _add_reader(self, topic: Topic, name: str, ordinal: int) -> Subscription:
-        held = await self._logs.of(topic).index.load(topic.log, (ordinal,))
-        self._host.begin_turn()
-        topic.check_not_fenced()
-        topic.check_loaded()
-        added = topic.subscriptions.get(name)
-        if added is None:
-            added = topic.add_subscription(name, AckSet(ordinal - 1), cursor_id=None)
-        del held
-        return added
 
     async def _start_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
         """The first ordinal of a new subscription. The entry of a start message id is delivered
@@ -284,8 +272,14 @@ class ConsumerCommands:
             return 0
         if log.position(ordinal) != position_of(target):
             return 0  # that message is gone
-        managed = self._logs.of(topic)
-        batch_size = await managed.index.look_up(partial(log.message_count, ordinal))
+
+        def find_size() -> int:
+            # Again before each look-up: the topic may be trimmed while the index is read.
+            return log.message_count(ordinal) if ordinal >= log.first else 0
+
+        batch_size = await self._logs.of(topic).index.look_up(find_size)
+        if not batch_size:
+            return 0  # that message is gone now
         if left:
             try:
                 return acked_mask(left, batch_size)
@@ -355,8 +349,8 @@ def _holder(
 
 
 def _remove_unused(subscription: Subscription) -> None:
-    """Remove the subscription of a reader that did not get connected."""
-    if not (subscription.is_durable or subscription.consumers or subscription.removed):
+    """Remove the subscription of a reader that did not get connected, unless it is being moved."""
+    if not (subscription.is_durable or subscription.consumers or subscription.fenced):
         subscription.topic.remove_subscription(subscription.name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from headgate.broker.connection.producer_attempt import ProducerAttempt
+from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.producer_closing import CommitHost, close_producers, refuse_waiters
 from headgate.engine.errors import ProducerFencedError
 from headgate.engine.topic import Topic
@@ -74,7 +75,8 @@ class ProducerAccess:
         attempt.is_waiting = True
         attempt.topic.exclusive_access().wait(attempt)
         connection = attempt.connection
-        connection.described_bytes[attempt.key] = attempt.held_bytes
+        # Beside the producer, its attempt and its command stay.
+        connection.described_bytes[attempt.key] = attempt.held_bytes + OBJECT_BYTES
         connection.write(
             encode.producer_success(
                 attempt.request.request_id,

@@ -16,10 +16,16 @@ from headgate.base.work_units import (
     TURN_UNITS,
 )
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.held_memory import PROPERTY_BYTES, READER_BYTES
+from headgate.broker.held_memory import (
+    DESCRIPTION_FACTOR,
+    PROPERTY_BYTES,
+    READER_BYTES,
+    WAITING_BYTES,
+    WAITING_ID_BYTES,
+)
 from headgate.engine.errors import NotAllowedError
 from headgate.wire.codes import CommandType
-from headgate.wire.messages import CommandProducer, CommandSubscribe
+from headgate.wire.messages import BaseCommand, CommandProducer, CommandSubscribe
 
 OUT_BYTES_MAX = MIB
 """Bytes of entries in one turn after which a connection takes no more of them."""
@@ -149,3 +155,21 @@ def bytes_beside(request: CommandProducer | CommandSubscribe) -> int:
         size_bytes += PROPERTY_BYTES * len(request.subscription_properties)
         size_bytes += READER_BYTES * (not request.durable)
     return size_bytes
+
+
+def taken_bytes(command: BaseCommand, size_bytes: int) -> int:
+    """What a command of ``size_bytes`` takes while it waits: its message, what was made of it, and
+    the task of its handler."""
+    match command.type:
+        case CommandType.PRODUCER:
+            beside = bytes_beside(command.producer)
+        case CommandType.SUBSCRIBE:
+            beside = bytes_beside(command.subscribe)
+        case CommandType.ACK:
+            beside = WAITING_ID_BYTES * len(command.ack.message_id)
+        case CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES:
+            request = command.redeliverUnacknowledgedMessages
+            beside = WAITING_ID_BYTES * len(request.message_ids)
+        case _:
+            beside = 0
+    return WAITING_BYTES + DESCRIPTION_FACTOR * size_bytes + beside

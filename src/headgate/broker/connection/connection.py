@@ -552,7 +552,7 @@ class Connection(asyncio.BufferedProtocol):
             self._decoder.buffer_bytes - BUFFER_BYTES_START,
             self.unsent_bytes(),
             sum(described.values()) if described else 0,
-            self._waiting_commands.size_bytes,
+            self._waiting_commands.taken_bytes,
             self.consumer_port.held_bytes() if self.consumers else 0,
         )
 

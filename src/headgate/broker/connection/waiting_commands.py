@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
-from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX
+from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX, taken_bytes
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
 from headgate.wire import commands
@@ -19,8 +19,9 @@ from headgate.wire.messages import BaseCommand
 
 logger = logging.getLogger("headgate.connection")
 
-SMALL_BYTES: Final = KIB
-"""Commands up to this size count when a connection's memory is measured, larger ones at once."""
+SMALL_BYTES: Final = 8 * KIB
+"""Commands that take up to this count when a connection's memory is measured, larger ones at
+once."""
 
 
 class WaitingCommands:
@@ -32,14 +33,16 @@ class WaitingCommands:
         loop: asyncio.AbstractEventLoop,
         charge: Callable[[int], None],
     ) -> None:
-        """``charge`` is called with the bytes of each large command that waits, and with as many
-        less when it no longer does."""
+        """``charge`` is called with what each large command takes that waits, and with as much less
+        when it no longer does."""
         self._connection = connection
         self._loop = loop
         self._charge = charge
-        self._tasks: dict[asyncio.Task[None], int] = {}
-        self.size_bytes = 0
-        """Size of all commands that wait."""
+        self._tasks: dict[asyncio.Task[None], tuple[int, int]] = {}
+        """With what each takes, and its size."""
+        self._size_bytes = 0
+        self.taken_bytes = 0
+        """Memory of all commands that wait."""
 
     def forget_connection(self) -> None:
         """Refer to the connection no more, which has ended."""
@@ -53,21 +56,24 @@ class WaitingCommands:
     @property
     def is_full(self) -> bool:
         """Whether the connection should pause reading."""
-        return len(self._tasks) >= COMMANDS_MAX or self.size_bytes > COMMAND_BYTES_MAX
+        return len(self._tasks) >= COMMANDS_MAX or self._size_bytes > COMMAND_BYTES_MAX
 
     @property
     def has_room(self) -> bool:
         """Whether at most half of each bound is in use."""
-        return len(self._tasks) <= COMMANDS_MAX // 2 and self.size_bytes <= COMMAND_BYTES_MAX // 2
+        size_bytes_max = COMMAND_BYTES_MAX // 2
+        return len(self._tasks) <= COMMANDS_MAX // 2 and self._size_bytes <= size_bytes_max
 
     def add(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         """Carry out a command; the client gets the error that it raises."""
         task = self._loop.create_task(self._carry_out(coroutine, command))
         size_bytes = command.ByteSize()
-        self._tasks[task] = size_bytes
-        self.size_bytes += size_bytes
-        if size_bytes > SMALL_BYTES:
-            self._charge(size_bytes)
+        taken = taken_bytes(command, size_bytes)
+        self._tasks[task] = taken, size_bytes
+        self._size_bytes += size_bytes
+        self.taken_bytes += taken
+        if taken > SMALL_BYTES:
+            self._charge(taken)
         task.add_done_callback(partial(self._done, coroutine))
 
     def cancel(self) -> None:
@@ -77,10 +83,11 @@ class WaitingCommands:
 
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # the task may have been cancelled before it began
-        size_bytes = self._tasks.pop(task)
-        self.size_bytes -= size_bytes
-        if size_bytes > SMALL_BYTES:
-            self._charge(-size_bytes)
+        taken, size_bytes = self._tasks.pop(task)
+        self._size_bytes -= size_bytes
+        self.taken_bytes -= taken
+        if taken > SMALL_BYTES:
+            self._charge(-taken)
         self._connection.resume()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:

@@ -30,7 +30,7 @@ from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, conflict
-from headgate.metadata.rows import SCHEMA_PROPERTY_BYTES, SCHEMA_ROW_BYTES, SchemaRow
+from headgate.metadata.rows import SchemaRow, schema_bytes
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.schema import definition as definitions
@@ -270,9 +270,7 @@ class SchemaRegistry:
         self, name: TopicName, schema: Definition, *, may_add: bool, needs_topic: bool
     ) -> int:
         """The version of a definition; a new one is added. Runs alone for its topic."""
-        size_bytes = (
-            SCHEMA_ROW_BYTES + schema.size_bytes + SCHEMA_PROPERTY_BYTES * len(schema.properties)
-        )
+        size_bytes = schema_bytes(schema.data, schema.properties)
         for _ in range(TRIES):
             latest = self._catalog.latest_schema(name)
             version = await self.find_version(name, schema)

@@ -124,10 +124,13 @@ class MessageExpiry:
         """When the oldest message was received that a durable subscription has not acknowledged;
         None without one."""
         log = topic.log
-        ordinal = topic.first_needed_ordinal()
-        if ordinal >= log.end:
-            return None
-        received_ms = await self._logs.of(topic).index.look_up(partial(log.received_ms, ordinal))
+
+        def find() -> int | None:
+            # Again before each look-up: the topic may be trimmed while the index is read.
+            ordinal = topic.first_needed_ordinal()
+            return log.received_ms(ordinal) if ordinal < log.end else None
+
+        received_ms = await self._logs.of(topic).index.look_up(find)
         self._turns.begin_turn()
         return received_ms
 

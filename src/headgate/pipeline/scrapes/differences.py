@@ -57,6 +57,9 @@ _EVENTS: Final = tuple(
 _CAUSES: Final = ("rewound", "acked", "skipped", "evicted")
 """Fields of ``BacklogChanges``, in entries."""
 
+ENTRY_MESSAGES_MAX: Final = (1 << 31) - 1
+"""More messages than an entry can have: Pulsar counts them with 32 bits."""
+
 _LONG_PERIOD_S: Final = 1_000
 """Period of a limit that is not a whole number a second."""
 
@@ -128,7 +131,7 @@ def _entry_messages(messages: int, elapsed_ns: int, *looks: Values) -> float:
         entries = look.get("entry_rate_in", 0.0)
         if entries > 0:
             rate = look.get("rate_in", 0.0) or messages * NS_PER_S / elapsed_ns
-            return max(1.0, rate / entries)
+            return min(max(1.0, rate / entries), ENTRY_MESSAGES_MAX)
     return 1.0
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from headgate.base.units import NS_PER_S
-from headgate.pipeline.scrapes.reading import Scrape, TopicName, Values
+from headgate.pipeline.scrapes.reading import VALUE_MAX, Scrape, TopicName, Values
 
 Growth: TypeAlias = tuple[int, int]
 """Values of a cumulative field in the first and the second row of a subject."""
@@ -33,10 +33,6 @@ class ScrapePair:
         """Whether the broker restarted between the scrapes, so that its counters began at zero."""
         started_s = [scrape.broker.get("started_s") for scrape in (self.before, self.after)]
         return None not in started_s and started_s[0] != started_s[1]
-
-
-VALUE_MAX: Final = 1e18
-"""Largest value that is read, so that values and their sums fit a column."""
 
 
 class Counters:

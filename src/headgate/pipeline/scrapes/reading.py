@@ -6,7 +6,6 @@ ignores other series. ``prometheus_client`` parses the labels, once for all seri
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,7 +18,14 @@ from headgate.pipeline.scrapes.series import NAMES, SERIES, Scope
 Values: TypeAlias = dict[str, float]
 """Values of one subject, by the fields of ``series``."""
 
-_PARTITION: Final = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
+VALUE_MAX: Final = 1e18
+"""Largest value that is read, so that values and their sums fit a column. Brokers tell the largest
+number of Java for no value."""
+
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})")
+"""As :mod:`headgate.base.names` reads it. A topic that ends otherwise is no partition: whoever may
+create topics chooses its name, and a number of twenty digits would fit no column."""
+_INDEX: Final = re.compile(r"-1|0|[1-9][0-9]{0,8}")
 
 
 class TopicName(NamedTuple):
@@ -108,6 +114,8 @@ def _topic_name(labels: dict[str, str]) -> TopicName:
     suffix."""
     topic, cluster = labels["topic"], labels.get("cluster", "")
     if "partition" in labels:
+        if _INDEX.fullmatch(labels["partition"]) is None:
+            raise ValueError("the label is no index of a partition")
         index = int(labels["partition"])
         return TopicName(cluster, topic, index if index >= 0 else None)
     match = _PARTITION.fullmatch(topic)
@@ -118,7 +126,7 @@ def _topic_name(labels: dict[str, str]) -> TopicName:
 
 def _store_value(scrape: Scrape, name: str, subject: _Subject, value: float) -> None:
     wanted = SERIES.get((name, subject.scope))
-    if wanted is None or not math.isfinite(value):
+    if wanted is None or not abs(value) <= VALUE_MAX:  # nor one that is no number
         return
     key = wanted.field
     if "{" in key:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from headgate.base.units import NS_PER_MS
+from headgate.base.units import INT64_MAX, NS_PER_MS
 from headgate.flow.account.verdict import INFERRED
 from headgate.pipeline.scrapes.differences import differences
 from headgate.pipeline.scrapes.pairs import Difference, ScrapePair
@@ -82,8 +82,21 @@ def _columns(found: Sequence[Difference], values: Sequence[dict[str, Any]]) -> d
     dicts = [own | difference.same for difference, own in zip(found, values, strict=True)]
     names = {name for row in dicts for name in row} & _NAMES
     return {
-        name: pa.array([row.get(name) for row in dicts], schema.field(name).type) for name in names
+        name: _column([row.get(name) for row in dicts], schema.field(name).type) for name in names
     }
+
+
+def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column. A number that does not fit is null: what a cluster tells of one topic must not keep
+    all others from being read."""
+    try:
+        return pa.array(values, kind)
+    except OverflowError:
+        return pa.array([_fitting(value) for value in values], kind)
+
+
+def _fitting(value: Any) -> Any:
+    return None if isinstance(value, int) and abs(value) > INT64_MAX else value
 
 
 def _boot(scrape: Scrape, since_ns: int) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.units import KIB
+from headgate.ledger import LedgerSettings
 from headgate.testing import RefusedError, SimClient, SimConsumer, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
@@ -327,6 +329,30 @@ async def test_seek_into_a_batch(world: World) -> None:
     await consumer.seek(position=batch, left_mask=0b1100)
     consumer = await client.subscribe(TOPIC, "s")
     assert (await consumer.receive()).left_mask == 0b1111
+
+
+@played(ledger=LedgerSettings(segment_bytes=64 * KIB, index_cache_bytes=0))
+async def test_a_seek_into_a_batch_that_is_trimmed_meanwhile(world: World) -> None:
+    """It failed with an internal error while the index of the batch was read."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", queue_size=0)
+    producer = await client.producer(TOPIC)
+    batch = [await producer.send(b"", batch=[b"a", b"b"]) for _ in range(300)][150]
+    other = await client.producer(f"{TOPIC}-other")
+    for _ in range(30):
+        await other.send(b"x" * 10_000)
+    await asyncio.sleep(5)
+    assert not world.broker.engine.topics[TOPIC].log.is_indexed(150)
+    world.lanes[1].freeze()  # the lane of reads
+    seek = asyncio.ensure_future(consumer.seek(position=batch, batch_index=1))
+    await asyncio.sleep(0.1)
+    log = world.broker.log.topic(world.broker.engine.topics[TOPIC].log.number)
+    world.broker.log.stage_trim(log, log.end)
+    await world.broker.when_durable()
+    world.lanes[1].thaw()
+    await seek
+    await client.subscribe(TOPIC, "s")
+    assert backlog(world) == 0
 
 
 @played()

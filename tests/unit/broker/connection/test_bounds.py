@@ -17,11 +17,18 @@ from headgate.broker.connection.bounds import (
     OBJECTS_MAX,
     UNREAD_BYTES_MAX,
     bytes_beside,
+    taken_bytes,
     work_expected,
 )
 from headgate.broker.connection.command_budget import SHORT_WORK
 from headgate.broker.connection.connection import Connection
-from headgate.broker.held_memory import PROPERTY_BYTES, READER_BYTES
+from headgate.broker.held_memory import (
+    DESCRIPTION_FACTOR,
+    PROPERTY_BYTES,
+    READER_BYTES,
+    WAITING_BYTES,
+    WAITING_ID_BYTES,
+)
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
@@ -48,6 +55,29 @@ def test_properties_and_the_subscriptions_of_readers_are_charged() -> None:
     assert bytes_beside(consumer) == 6 * PROPERTY_BYTES
     consumer.durable = False
     assert bytes_beside(consumer) == 6 * PROPERTY_BYTES + READER_BYTES
+
+
+def test_a_command_that_waits_takes_more_than_its_bytes() -> None:
+    """Its ids and properties are messages of their own, and its handler is a task."""
+    expected = WAITING_BYTES + DESCRIPTION_FACTOR * 100
+    command = BaseCommand(type=CommandType.LOOKUP)
+    assert taken_bytes(command, 100) == expected
+    for kind, ids in (
+        (CommandType.ACK, command.ack.message_id),
+        (
+            CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+            command.redeliverUnacknowledgedMessages.message_ids,
+        ),
+    ):
+        command.type = kind
+        ids.add(ledgerId=1, entryId=2)
+        assert taken_bytes(command, 100) == expected + WAITING_ID_BYTES
+    command.type = CommandType.PRODUCER
+    command.producer.metadata.add(key="k", value="")
+    assert taken_bytes(command, 100) == expected + PROPERTY_BYTES
+    command.type = CommandType.SUBSCRIBE
+    command.subscribe.durable = False
+    assert taken_bytes(command, 100) == expected + READER_BYTES
 
 
 @played()
@@ -226,10 +256,10 @@ async def test_the_bytes_of_commands_that_wait_are_bounded(world: World) -> None
     asked = [asyncio.ensure_future(client.request(large_producer)) for _ in range(60)]
     await asyncio.sleep(1)
     server = server_side(world, client)
-    assert server._waiting_commands.size_bytes < COMMAND_BYTES_MAX + MIB
+    assert server._waiting_commands._size_bytes < COMMAND_BYTES_MAX + MIB
     world.lanes[2].thaw()
     await asyncio.gather(*asked)
-    assert (server._waiting_commands.size_bytes, len(server.producers)) == (0, 60)
+    assert (server._waiting_commands.taken_bytes, len(server.producers)) == (0, 60)
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "10"})

@@ -12,10 +12,12 @@ from headgate.base.units import KIB
 from headgate.broker.connection.bounds import COMMANDS_MAX
 from headgate.broker.connection.connection import Connection
 from headgate.broker.connection.waiting_commands import WaitingCommands
+from headgate.broker.held_memory import PROPERTY_BYTES, WAITING_BYTES
 from headgate.engine.errors import NotAllowedError
 from headgate.testing import RefusedError, SimClient, World
 from headgate.wire import client as frames
-from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.codes import CommandType, ProducerAccessMode, ServerError
+from headgate.wire.frame import encode_frame
 from headgate.wire.messages import BaseCommand
 from tests.unit.broker.playing import TOPIC, played
 
@@ -77,10 +79,10 @@ async def test_what_waits_is_counted_until_it_is_done(world: World) -> None:
     assert waiting.is_full
     assert not waiting.has_room
     assert waiting.count == COMMANDS_MAX
-    assert waiting.size_bytes > COMMANDS_MAX
+    assert waiting.taken_bytes > COMMANDS_MAX * WAITING_BYTES
     gate.set()
     await asyncio.sleep(0.1)
-    assert (waiting.count, waiting.size_bytes, waiting.has_room) == (0, 0, True)
+    assert (waiting.count, waiting.taken_bytes, waiting.has_room) == (0, 0, True)
 
 
 @played()
@@ -111,3 +113,27 @@ async def test_a_real_refusal(world: World) -> None:
     with pytest.raises(RefusedError):
         await client.request(lambda i: frames.unsubscribe(i, 42))
     assert await client.partitions(TOPIC) == 0
+
+
+@played()
+async def test_producers_that_wait_for_one_that_may_be_dead_are_charged(world: World) -> None:
+    """For the seconds until its connection is taken for dead, a task stands for each of them, and
+    its properties are in memory."""
+    holder, client = await world.connect(), await world.connect()
+    await holder.producer(TOPIC, access_mode=ProducerAccessMode.EXCLUSIVE)
+    holder.answers_pings = False
+    count, properties = 20, 50
+    for number in range(count):
+        command = BaseCommand(type=CommandType.PRODUCER)
+        asked_for = command.producer
+        asked_for.topic, asked_for.producer_id, asked_for.request_id = TOPIC, number, number
+        asked_for.producer_access_mode = ProducerAccessMode.WAIT_FOR_EXCLUSIVE
+        for index in range(properties):
+            asked_for.metadata.add(key=str(index), value="")
+        client.write(encode_frame(command))
+    await asyncio.sleep(3)
+    held = world.broker.client_memory.held
+    assert held.commands > count * (WAITING_BYTES + properties * PROPERTY_BYTES)
+    assert held.descriptions < WAITING_BYTES  # none of them is connected
+    await asyncio.sleep(6)
+    assert world.broker.client_memory.held.commands == 0

@@ -143,6 +143,14 @@ async def test_short_properties_of_versions_count_what_they_take(world: World) -
         await schemas.add(parse_topic("other"), Definition(SchemaType.STRING, properties=more))
 
 
+@played(settings={"headgateSchemaMemoryMB": "1"})
+async def test_a_wide_character_in_a_property_counts_what_it_takes(world: World) -> None:
+    """Python keeps each character of a text as wide as its widest one."""
+    schemas, wide = schemas_of(world), {"k": "\U0001f600" + "a" * 20_000}
+    with pytest.raises(IncompatibleSchemaError, match="a sixteenth of headgateSchemaMemoryMB=1"):
+        await schemas.add(NAME, Definition(SchemaType.STRING, properties=wide))
+
+
 @played()
 async def test_a_tenant_with_many_checks_holds_up_no_other(world: World) -> None:
     schemas = schemas_of(world)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
@@ -202,6 +204,30 @@ async def test_a_topic_that_is_deleted_or_unloaded_is_forgotten(world: World) ->
     await world.ask(world.broker.registry.delete(NAME, force=True))
     await asyncio.sleep(30)
     assert world.broker.internal_errors() == []
+
+
+@played()
+async def test_a_topic_that_is_trimmed_while_its_oldest_message_is_looked_up(world: World) -> None:
+    """The sweep failed with an internal error while the index of that message was read."""
+    await leave_backlog(world, 300)
+    topic = world.broker.engine.topics[TOPIC]
+    index = world.broker.logs.of(topic).index
+    look_up, looked_up = index.look_up, []
+
+    async def slow(action: Callable[[], Any]) -> Any:
+        if not looked_up:
+            subscription(world).skip_to(topic.log.end)
+            log = world.broker.log.topic(topic.log.number)
+            world.broker.log.stage_trim(log, log.end)
+            await world.broker.when_durable()
+        looked_up.append(await look_up(action))
+        return looked_up[-1]
+
+    index.look_up = slow  # type: ignore[method-assign]
+    await set_ttl(world, 1)
+    await asyncio.sleep(90)
+    assert looked_up
+    assert not any(looked_up)
 
 
 @played()

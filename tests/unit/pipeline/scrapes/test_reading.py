@@ -44,6 +44,11 @@ def test_consumers_are_added_up_and_their_counters_are_not_the_subscriptions() -
     assert scrape.subscriptions[NAME, "s"] == {"msgs_out": 7.0, "permits": 3.0}
 
 
+ODD_NAMES = [
+    f"persistent://t/n/a-partition-{index}" for index in ("9" * 20, "007", "1\u0662", "-1")
+]
+
+
 @pytest.mark.parametrize(
     ("labels", "topic", "partition"),
     [
@@ -51,6 +56,8 @@ def test_consumers_are_added_up_and_their_counters_are_not_the_subscriptions() -
         ('topic="persistent://t/n/a",partition="7"', "persistent://t/n/a", 7),
         ('topic="persistent://t/n/a",partition="-1"', "persistent://t/n/a", None),
         ('topic="persistent://t/n/a-partition-x"', "persistent://t/n/a-partition-x", None),
+        # Pulsar takes these for ordinary topics, which whoever may produce can create.
+        *((f'topic="{name}"', name, None) for name in ODD_NAMES),
         ('topic="persistent://t/n/}\\"{"', 'persistent://t/n/}"{', None),
     ],
 )
@@ -109,6 +116,7 @@ def test_other_series_are_ignored() -> None:
         'pulsar_rate_in{topic="a} 1',
         "pulsar_rate_in{topic=a} 1",
         'pulsar_rate_in{topic="a",partition="x"} 1',
+        'pulsar_rate_in{topic="a",partition="99999999999999999999"} 1',
         f"pulsar_subscription_dispatch_throttled_msg_events{{{SUBSCRIPTION}}} 1",
     ],
 )

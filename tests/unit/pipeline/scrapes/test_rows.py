@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
 from headgate.pipeline.scrapes.pairs import ScrapePair
@@ -56,3 +58,24 @@ def test_a_scrape_is_a_batch() -> None:
     assert (row["kind"], row["source"]) == ("batch", scrape_source("b1"))
     assert (row["seq"], row["boot_id"], row["cluster"]) == (T0_MS, f"@{T0_MS}", CLUSTER)
     assert row["window_start_ns"] == row["window_end_ns"] == BEFORE_NS
+
+
+def test_numbers_and_names_of_one_topic_do_not_keep_others_from_being_read() -> None:
+    """Whoever may produce creates a topic that looks like partition 10^20, and brokers may tell any
+    number."""
+    odd = f"persistent://t/n/a-partition-{'9' * 20}"
+
+    def lines(count: int) -> Iterator[str]:
+        for topic, backlog, rate in ((odd, "9.9e17", "1e300"), ("persistent://t/n/b", "3", "1")):
+            label = f'cluster="c",topic="{topic}"'
+            yield f"pulsar_in_messages_total{{{label}}} {count}"
+            yield f"pulsar_rate_in{{{label}}} {rate}"
+            yield f"pulsar_storage_write_rate{{{label}}} 1e-300"
+            yield f'pulsar_subscription_back_log{{{label},subscription="s"}} {backlog}'
+
+    before, after = read_scrape(lines(1)), read_scrape(lines(9))
+    found = pa.concat_tables(pair_rows(ScrapePair("b1", before, after, BEFORE_NS, AFTER_NS)))
+    assert set(found["topic"].to_pylist()) == {odd, "persistent://t/n/b"}
+    assert found["partition"].null_count == found.num_rows == 8
+    other = found.filter(pa.compute.equal(found["topic"], "persistent://t/n/b"))
+    assert set(other["msgs_in"].drop_null().to_pylist()) == {0, 8}
