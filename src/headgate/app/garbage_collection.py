@@ -8,9 +8,9 @@ us each. So the broker collects young objects at a pace that follows how long th
 
 An object that lived through two collections, or through one of Python's own, is *frozen*: the
 collector visits it never again, so that no collection grows with the number of topics. A reference
-count still frees it, so connections of both ports leave no cycles; tests hold that. Topics and
-subscriptions that end do, of about 4 KB each. A complete collection frees these while nobody
-publishes or consumes, or at last when very many have ended.
+count still frees it, so connections of both ports, and topics and subscriptions that end, leave no
+cycles; tests hold that. Should some, a complete collection frees them while nobody publishes or
+consumes, or at last when very many have ended.
 """
 
 from __future__ import annotations

@@ -34,7 +34,15 @@ class Cursor:
     when all its messages are acknowledged (:mod:`headgate.flow.quota.backlog`).
     """
 
-    __slots__ = ("_oldest", "acks", "done_bytes", "done_entries", "done_messages", "topic")
+    __slots__ = (
+        "__weakref__",
+        "_oldest",
+        "acks",
+        "done_bytes",
+        "done_entries",
+        "done_messages",
+        "topic",
+    )
 
     def __init__(self, topic: CursorTopic, acks: AckSet) -> None:
         self.topic = topic

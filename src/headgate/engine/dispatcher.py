@@ -378,9 +378,10 @@ class Dispatcher(ABC):
             self.delayed.close()
 
     def leave(self) -> None:
-        """Keep a removed subscription in memory no longer: without this cycle it is freed at once,
-        and with it only by a complete collection, before which one client could make gigabytes of
-        them. Whoever still uses the subscription holds it."""
+        """Close, and keep the removed subscription in memory no longer: without this cycle it is
+        freed at once, and with it only by a complete collection, before which one client could make
+        gigabytes of them. Whoever still uses the subscription holds it."""
+        self.close()
         self.subscription = proxy(self.subscription)
         if self.delayed is not None:
             self.delayed.leave(self.subscription)

@@ -49,7 +49,6 @@ class Subscription(Cursor):
     topic: Topic
 
     __slots__ = (
-        "__weakref__",
         "account",
         "acked_messages",
         "acks_dirty",
@@ -561,7 +560,6 @@ class Subscription(Cursor):
         self.fenced = self.removed = True
         self.topic.engine.partials.forget(self)
         self.topic.engine.properties.forget(self)
-        self.dispatcher.close()
         self.dispatcher.leave()
         self.topic.engine.ended_count += 1
         self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)

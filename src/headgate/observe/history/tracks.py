@@ -32,8 +32,8 @@ TROUBLED_PARTS_MAX = 4
 """Any other at least in every fourth round: in 20 s."""
 
 LOOKED_AT_MIN = 2_048
-LOOKED_AT_PARTS = 16
-"""A round looks for removed subscriptions among so many, or among a sixteenth of all if these are
+LOOKED_AT_PARTS = 4
+"""A round looks for removed subscriptions among so many, or among a fourth of all if these are
 more: to look at 100,000 took 17 to 37 ms."""
 
 HEALTHY_CELLS = frozenset(

@@ -105,6 +105,7 @@ def test_a_round_records_a_part_of_very_many_healthy_subscriptions_and_all_other
 def test_a_round_looks_for_removed_ones_among_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at 100,000 subscriptions in one turn took 17 to 37 ms."""
     monkeypatch.setattr(history, "LOOKED_AT_MIN", 64)
+    monkeypatch.setattr(history, "LOOKED_AT_PARTS", 16)
     broker, kept = VirtualBroker(), History()
     topic = broker.topic("persistent://public/default/t")
     subscriptions = [broker.subscription(topic, f"s{number}") for number in range(640)]
@@ -121,3 +122,20 @@ def test_a_round_looks_for_removed_ones_among_a_part(monkeypatch: pytest.MonkeyP
     for _ in range(10):
         kept.begin_round()
     assert len(kept) == 319
+
+
+def test_what_is_replaced_in_each_round_does_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As unloads do: with a sixteenth in a round, sixteen times as many stayed."""
+    monkeypatch.setattr(history, "LOOKED_AT_MIN", 1)
+    broker, kept = VirtualBroker(), History()
+    topic = broker.topic("persistent://public/default/t")
+    most = 0
+    for _ in range(60):
+        subscriptions = [broker.subscription(topic, f"s{number}") for number in range(64)]
+        for subscription in subscriptions:
+            kept.observe(subscription)
+        most = max(most, len(kept))
+        for subscription in subscriptions:
+            topic.remove_subscription(subscription.name)
+        kept.begin_round()
+    assert most <= 5 * 64
