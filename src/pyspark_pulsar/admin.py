@@ -45,7 +45,7 @@ PARALLEL_REQUESTS_MAX = 16
 BODY_BYTES_MAX = 512 * 1024 * 1024
 """Longest answer. That about a topic with 100,000 ledgers has some 20 MB."""
 
-PARTITIONS_MAX = 100_000
+TOPIC_PARTITIONS_MAX = 100_000
 """Most partitions of one topic. Pulsar has no limit of its own, so its number is what the owner of
 the topic wrote, whether the partitions exist or not; the driver holds a name and more for each."""
 
@@ -165,7 +165,7 @@ class AdminClient:
         """The partitions of each topic; a topic without partitions stands for itself.
 
         Raises :class:`TopicNotFoundError` if a topic does not exist, and :class:`AdminError` if one
-        has more than :data:`PARTITIONS_MAX`, or an answer is none about partitions.
+        has more than :data:`TOPIC_PARTITIONS_MAX`, or an answer is none about partitions.
         """
         found = self.partitions_if_any(topics)
         require_topics(found)
@@ -238,9 +238,9 @@ class AdminClient:
         count = metadata.get("partitions", 0) if isinstance(metadata, dict) else None
         if not isinstance(count, int):
             raise AdminError(f"{self._url(topic, 'partitions')} answered without a number")
-        if count > PARTITIONS_MAX:
+        if count > TOPIC_PARTITIONS_MAX:
             raise AdminError(
-                f"{topic} has more than {PARTITIONS_MAX:,} partitions, as its cluster says: so "
+                f"{topic} has more than {TOPIC_PARTITIONS_MAX:,} partitions, as its cluster says: so "
                 "many are not read"
             )
         if count <= 0:

@@ -88,7 +88,7 @@ def test_a_document_is_none_where_there_is_none() -> None:
     assert cluster.client().document("headgate/identity") is None
 
 
-@pytest.mark.parametrize("count", [admin.PARTITIONS_MAX + 1, 2_000_000_000, 10**400])
+@pytest.mark.parametrize("count", [admin.TOPIC_PARTITIONS_MAX + 1, 2_000_000_000, 10**400])
 def test_a_number_of_partitions_without_end_is_refused(count: int) -> None:
     cluster = FakeCluster({"t/partitions": {"partitions": count}})
     with pytest.raises(AdminError, match="has more than 100,000 partitions"):
