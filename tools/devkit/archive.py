@@ -15,7 +15,7 @@ import re
 import tarfile
 import zipfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -103,17 +103,27 @@ def disagreements(locked: Mapping[str, Locked], installed: Mapping[str, str | No
 
 
 def build_archive(
-    python: Path, wheels: Iterable[Path], target: Path, *, level: int = _LEVEL
+    python: Path,
+    wheels: Iterable[Path],
+    target: Path,
+    *,
+    level: int = _LEVEL,
+    without: Collection[str] = (),
 ) -> Path:
     """Write the archive into ``target`` and return its path.
 
-    ``level``: of compression, 0 to 9; 0 stores the files as they are.
+    ``level``: of compression, 0 to 9; 0 stores the files as they are. ``without``: packages of the
+    lock that the archive does not get.
 
     Raises:
         DevError: the environment could not be asked what is installed in it, or that is not what
             the lock says; the text names every package.
     """
-    locked = locked_packages(LOCK.read_text())
+    locked = {
+        name: package
+        for name, package in locked_packages(LOCK.read_text()).items()
+        if name not in without
+    }
     asked = captured([str(python), "-c", _ASK, json.dumps(list(locked))], _ASK_LIMIT_S)
     if asked.returncode != 0:
         raise DevError(f"{python} does not say what is installed:\n{asked.stderr}")

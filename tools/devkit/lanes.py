@@ -130,7 +130,8 @@ LANES: Final = (
         ("tests/spark",),
         budget_s=470,
         limit_s=2400,
-        processes=3,
+        # Each has a Java of its own, which takes long until its first test has an answer.
+        processes=2,
         marks="not alone",
         needs_spark=True,
         # Brokers, streams and their checkpoints are real. None of its tests measures time, so it

@@ -100,3 +100,17 @@ def test_it_is_the_same_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(archive, "LOCK", lock)
     both = [build_archive(Path(sys.executable), [], tmp_path / name) for name in "ab"]
     assert both[0].read_bytes() == both[1].read_bytes()
+
+
+def test_it_may_lack_packages_of_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = tmp_path / "lock.txt"
+    lock.write_text(
+        f"click=={version('click')} \\\n    --hash=sha256:0\n"
+        "nobody-has-this==1 \\\n    --hash=sha256:0\n"
+    )
+    monkeypatch.setattr(archive, "LOCK", lock)
+    path = build_archive(
+        Path(sys.executable), [], tmp_path / "dist", without=("click", "nobody-has-this")
+    )
+    with tarfile.open(path) as tar:
+        assert set(tar.getnames()) == {"pyvenv.cfg", "bin/python", "bin/python3", SCRIPT}

@@ -1,7 +1,8 @@
 """The daemon of Spark's Python workers. Starts no Spark and no daemon.
 
 What a test freezes stays so: to thaw it would thaw all modules, which ``tests/conftest.py``
-freezes, and each later collection would search them.
+freezes, and each later collection would search them. What the tests before left is frozen, too,
+because to search it takes seconds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from headgate.pipeline.session import WORKER_DAEMON, is_on_this_machine
 from headgate.pipeline.worker_daemon import Collector
 
 LIMIT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def few_objects() -> None:
+    """Only what a test itself makes is searched for garbage."""
+    gc.freeze()
 
 
 def test_spark_starts_it_by_its_name_on_this_machine_only() -> None:

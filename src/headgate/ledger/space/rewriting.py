@@ -25,7 +25,9 @@ from headgate.base.units import NS_PER_S
 from headgate.fs.api import Fs
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_name
 from headgate.ledger.index.block_cache import BlockCache, BlockMissingError, FetchedBlock
+from headgate.ledger.index.columns import TopicTotals
 from headgate.ledger.index.state import LogState, SegmentInfo
+from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.reader import LogReader
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.maintenance import Job, Maintenance
@@ -41,6 +43,7 @@ from headgate.ledger.space.segment_copy import (
     OwnCopier,
     SegmentCopy,
     TopicPart,
+    part_ordinals,
     topic_part,
 )
 from headgate.ledger.write.health import LogHealth
@@ -52,6 +55,8 @@ _ITEM_BLOCKS = 4
 """So many blocks of an index take as long to collect as one topic."""
 _SLICE_NUMBERS: Final = 1_000
 """Numbers of topics that one slice puts together."""
+_SLICE_TOTALS: Final = 256
+"""Totals of a topic that one slice looks up: as many as the topic has ledgers in the segments."""
 _Slices = Generator[Job | None]
 
 
@@ -274,10 +279,33 @@ class Rewriting:
     ) -> Generator[Job | None, None, TopicPart | None]:
         """What a topic retains in the segments; None if it is nothing. Jobs read the blocks of the
         index that are needed for that. Raises :class:`StorageError`."""
-        blocks, topics = self._state.blocks, self._state.topics
+        topics = self._state.topics
+        totals: dict[int, TopicTotals] = {}
         while (topic := topics.get(number)) is not None:
+            # The topic may be trimmed while its totals are looked up.
+            wanted = [at for at in part_ordinals(topic, segments) if at not in totals]
+            if not wanted:
+                return topic_part(topic, segments, totals)
+            for begin in range(0, len(wanted), _SLICE_TOTALS):
+                for ordinal in wanted[begin : begin + _SLICE_TOTALS]:
+                    found = yield from self._totals(topic, ordinal, segments)
+                    if found is None:
+                        return None
+                    totals[ordinal] = found
+                if len(wanted) > _SLICE_TOTALS:
+                    yield None
+        return None
+
+    def _totals(
+        self, topic: TopicLog, ordinal: int, segments: tuple[int, ...]
+    ) -> Generator[Job | None, None, TopicTotals | None]:
+        """The totals of a topic before an ordinal; None if the topic is deleted meanwhile. They are
+        looked up one by one: then one block at a time has to be in memory, and the cache may be
+        smaller than all of them."""
+        blocks, topics = self._state.blocks, self._state.topics
+        while topics.get(topic.number) is topic:
             try:
-                return blocks.look_up(partial(topic_part, topic, segments))
+                return blocks.look_up(partial(topic.totals, ordinal))
             except BlockMissingError as missing:
                 fetched: list[FetchedBlock] = []
                 yield Job("rewrite", segments[-1], _reading(blocks, missing, fetched), _nothing)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, NamedTuple, Protocol
 
 from headgate.base.errors import CorruptionError
@@ -40,7 +41,7 @@ from headgate.ledger.format.records import (
     segment_of_name,
 )
 from headgate.ledger.index.block_cache import BlockCache, BlockPart
-from headgate.ledger.index.columns import Columns, extend_columns
+from headgate.ledger.index.columns import Columns, TopicTotals, extend_columns
 from headgate.ledger.index.footer import FooterBuilder
 from headgate.ledger.index.stored_run import StoredRun
 from headgate.ledger.index.topic_log import TopicLog
@@ -81,8 +82,20 @@ class TopicPart:
     in ``offsets``."""
 
 
-def topic_part(topic: TopicLog, segments: tuple[int, ...]) -> TopicPart | None:
-    """What a topic retains in neighbouring segments; None if it is nothing."""
+class _Pieces(NamedTuple):
+    """Which entries a topic retains in neighbouring segments."""
+
+    first: int
+    """The first one's ordinal."""
+    stop: int
+    """One past the last."""
+    segments: list[tuple[int, int, int]]
+    """``(segment, first, stop)``."""
+    ledgers: list[tuple[int, tuple[int, int, int]]]
+    """The ordinals before which a RUN record stands, each with the row of its ledger."""
+
+
+def _pieces(topic: TopicLog, segments: tuple[int, ...]) -> _Pieces | None:
     runs = [(segment, topic.run_in(segment)) for segment in segments]
     found = [
         (segment, max(run[0], topic.first), run[1])
@@ -92,19 +105,40 @@ def topic_part(topic: TopicLog, segments: tuple[int, ...]) -> TopicPart | None:
     if not found:
         return None
     first, stop = found[0][1], found[-1][2]
-    ledgers = topic.ledger_rows()
+    rows = topic.ledger_rows()
+    # The ledger of the first entry may have begun before it.
+    begin = max(bisect_right(rows, first, key=itemgetter(1)) - 1, 0)
+    end = bisect_left(rows, stop, key=itemgetter(1))
+    ledgers = [(max(row[1], first), row) for row in rows[begin:end]]
+    return _Pieces(first, stop, found, ledgers)
+
+
+def part_ordinals(topic: TopicLog, segments: tuple[int, ...]) -> list[int]:
+    """The ordinals whose totals :func:`topic_part` needs."""
+    pieces = _pieces(topic, segments)
+    if pieces is None:
+        return []
+    return [pieces.first, *(ordinal for ordinal, _ in pieces.ledgers), pieces.stop]
+
+
+def topic_part(
+    topic: TopicLog, segments: tuple[int, ...], totals: Mapping[int, TopicTotals]
+) -> TopicPart | None:
+    """What a topic retains in neighbouring segments; None if it is nothing. ``totals`` has those
+    before each of :func:`part_ordinals`, which may need the disk."""
+    pieces = _pieces(topic, segments)
+    if pieces is None:
+        return None
+    first, stop = pieces.first, pieces.stop
     heads: dict[int, bytes] = {}
-    for at, ledger in enumerate(ledgers):
-        is_last_before = at + 1 == len(ledgers) or ledgers[at + 1][1] > first
-        ordinal = max(ledger[1], first)
-        if ordinal < stop and (ledger[1] > first or is_last_before):
-            messages, size, received_ms, lag_ms = topic.totals(ordinal)
-            fields = (topic.number, lag_ms, ordinal, messages, size, received_ms, *ledger)
-            heads[ordinal - first] = RUN.pack(*fields)
-    pieces = [(segment, low - first, high - first) for segment, low, high in found]
-    size_bytes = topic.bytes_before(stop) - topic.bytes_before(first)
+    for ordinal, ledger in pieces.ledgers:
+        messages, size, received_ms, lag_ms = totals[ordinal]
+        fields = (topic.number, lag_ms, ordinal, messages, size, received_ms, *ledger)
+        heads[ordinal - first] = RUN.pack(*fields)
+    places = [(segment, low - first, high - first) for segment, low, high in pieces.segments]
+    size_bytes = totals[stop].size_bytes - totals[first].size_bytes
     index = topic.parts(first, stop)
-    return TopicPart(topic.number, first, stop - first, size_bytes, index, pieces, heads)
+    return TopicPart(topic.number, first, stop - first, size_bytes, index, places, heads)
 
 
 class CopyTask(NamedTuple):

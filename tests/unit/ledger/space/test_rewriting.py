@@ -57,6 +57,26 @@ def test_it_frees_the_disk() -> None:
     check_space(log)
 
 
+def test_it_needs_no_more_of_the_index_in_memory_than_one_block_at_a_time() -> None:
+    """The ledgers of a topic begin in several blocks, and each try needed all of these at once."""
+    settings = replace(SPARSE, ledger_entries_max=3, index_cache_bytes=0)
+    log = open_log(MemFs(), settings=settings)
+    for at in range(24):
+        append(log, 1, b"kept %d" % at, received_ms=1000 + at)
+        append(log, 2, b"released" * 400, received_ms=1000 + at)
+    log.checkpoint()
+    log.run_maintenance()
+    log.stage_trim(log.topic(2), 24)
+    commit(log)
+    before = facts(log)
+    steps = iter(range(2_000))
+    work(log, until=lambda: next(steps, None) is None)
+    assert next(steps, None) is not None
+    assert log.statistics().segments_rewritten > 4
+    assert facts(log) == before
+    check_space(log)
+
+
 def test_a_read_finds_its_file_at_every_step() -> None:
     total = work(sparse_log(MemFs()))
     for stop in range(1, total):
