@@ -240,8 +240,8 @@ class AdminClient:
             raise AdminError(f"{self._url(topic, 'partitions')} answered without a number")
         if count > TOPIC_PARTITIONS_MAX:
             raise AdminError(
-                f"{topic} has more than {TOPIC_PARTITIONS_MAX:,} partitions, as its cluster says: so "
-                "many are not read"
+                f"{topic} has more than {TOPIC_PARTITIONS_MAX:,} partitions, as its cluster says: "
+                "so many are not read"
             )
         if count <= 0:
             return (topic,)
