@@ -45,6 +45,10 @@ PARALLEL_REQUESTS_MAX = 16
 BODY_BYTES_MAX = 512 * 1024 * 1024
 """Longest answer. That about a topic with 100,000 ledgers has some 20 MB."""
 
+TOPIC_PARTITIONS_MAX = 100_000
+"""Most partitions of one topic. Pulsar has no limit of its own, so its number is what the owner of
+the topic wrote, whether the partitions exist or not; the driver holds a name and more for each."""
+
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 
@@ -160,7 +164,8 @@ class AdminClient:
     def partitions_of(self, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The partitions of each topic; a topic without partitions stands for itself.
 
-        Raises :class:`TopicNotFoundError` if a topic does not exist.
+        Raises :class:`TopicNotFoundError` if a topic does not exist, and :class:`AdminError` if one
+        has more than :data:`TOPIC_PARTITIONS_MAX`, or an answer is none about partitions.
         """
         found = self.partitions_if_any(topics)
         require_topics(found)
@@ -230,7 +235,14 @@ class AdminClient:
         metadata = self._get(topic, "partitions")
         if metadata is None:
             return ()
-        count = int(metadata.get("partitions", 0))
+        count = metadata.get("partitions", 0) if isinstance(metadata, dict) else None
+        if not isinstance(count, int):
+            raise AdminError(f"{self._url(topic, 'partitions')} answered without a number")
+        if count > TOPIC_PARTITIONS_MAX:
+            raise AdminError(
+                f"{topic} has more than {TOPIC_PARTITIONS_MAX:,} partitions, as its cluster says: "
+                "so many are not read"
+            )
         if count <= 0:
             return (topic,)
         return tuple(f"{topic}-partition-{index}" for index in range(count))

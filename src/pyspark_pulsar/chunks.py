@@ -16,7 +16,7 @@ import enum
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 
 from pyspark_pulsar.ranges import DueEntries, LedgerSpan
 
@@ -151,10 +151,18 @@ def kinds_of_missing(
         left -= len(portion)
         yield EntryKinds({entry: kinds[entry] for _, entry in portion}, is_sample=False)
     step = max(1, -(-left // SAMPLE_ENTRIES))
-    sample = (entry for _, entry in islice(chain(portion, rest), 0, None, step))
-    for entries in portions(sample):
+    for entries in portions(_every(step, missing, left)):
         kinds = ask(entries)
         yield EntryKinds({entry: kinds[entry] for entry in entries}, is_sample=step > 1)
+
+
+def _every(step: int, missing: Sequence[MissingRange], left: int) -> Iterator[EntryId]:
+    """The first of the last ``left`` entries, and each ``step``-th one after it. Those between are
+    not gone through: only the cluster says how many there are."""
+    begins = list(accumulate((part.entries for part in missing), initial=0))
+    for number in range(begins[-1] - left, begins[-1], step):
+        part = bisect_right(begins, number) - 1
+        yield missing[part].ledger_id, missing[part].first_entry + number - begins[part]
 
 
 def _numbered(

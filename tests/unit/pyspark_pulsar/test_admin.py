@@ -88,6 +88,20 @@ def test_a_document_is_none_where_there_is_none() -> None:
     assert cluster.client().document("headgate/identity") is None
 
 
+@pytest.mark.parametrize("count", [admin.TOPIC_PARTITIONS_MAX + 1, 2_000_000_000, 10**400])
+def test_a_number_of_partitions_without_end_is_refused(count: int) -> None:
+    cluster = FakeCluster({"t/partitions": {"partitions": count}})
+    with pytest.raises(AdminError, match="has more than 100,000 partitions"):
+        cluster.client().partitions_of([T])
+
+
+@pytest.mark.parametrize("answer", [{"partitions": "2"}, {"partitions": None}, [2]])
+def test_partitions_that_are_no_number_are_refused(answer: Any) -> None:
+    cluster = FakeCluster({"t/partitions": answer})
+    with pytest.raises(AdminError, match="t/partitions answered without a number"):
+        cluster.client().partitions_of([T])
+
+
 def test_topics_give_their_partitions() -> None:
     cluster = FakeCluster({"t/partitions": {"partitions": 0}, "p/partitions": {"partitions": 2}})
     p = "persistent://public/default/p"

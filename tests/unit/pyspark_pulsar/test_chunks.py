@@ -320,6 +320,23 @@ def test_markers_cost_a_bounded_number_of_requests() -> None:
     assert many.asked == sorted(set(many.asked))
 
 
+def test_entries_without_end_are_sampled_at_once() -> None:
+    """How many there are is what the cluster says."""
+    due = (DueEntries(2, 0, 9, 1.0), DueEntries(7, 0, 1 << 60, 1.0))
+    missing = [MissingRange(2, 3, 4), MissingRange(7, 5, 1 << 60)]
+    asked: list[EntryId] = []
+
+    def ask(entries: list[EntryId]) -> dict[EntryId, NoChunk]:
+        asked.extend(entries)
+        return dict.fromkeys(entries, NoChunk.WHOLE)
+
+    parts = list(kinds_of_missing(ask, due, missing))
+    assert parts[-1].is_sample
+    assert len(asked) <= ENTRIES_BETWEEN_MAX + PORTION_ENTRIES + SAMPLE_ENTRIES
+    assert asked == sorted(set(asked))
+    assert asked[-1][1] > (1 << 60) - (1 << 51)
+
+
 def test_a_task_with_many_markers_asks_few_times() -> None:
     log: Log = dict.fromkeys(((2, entry) for entry in range(40_000)), NoChunk.WHOLE)
     client, admin = Client(log, frozenset(each for each in log if each[1] % 2)), CountingAdmin(log)

@@ -87,7 +87,7 @@ class Answer:
         """
         try:
             return json.loads(self.body) if self.body else None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RefusedError(f"{self.url} does not answer as a Pulsar admin API does") from error
 
     def text(self) -> str:

@@ -256,7 +256,7 @@ def _unreachable(sentence: str) -> ExplainError:
 def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     known = isinstance(answer, dict)
     if known and status == http.client.OK and ("subscriptions" in answer or "logs" in answer):

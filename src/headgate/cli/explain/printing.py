@@ -112,12 +112,19 @@ def answer_text(url: str, answer: Mapping[str, Any], width: int) -> str:
 
 @contextmanager
 def reading_answer(url: str) -> Iterator[None]:
-    """A context in which a field that an answer lacks means an older broker."""
+    """A context in which a field that an answer lacks means an older broker, and a value of
+    another type no broker at all: what is shown live goes on with the next answer."""
     try:
         yield
     except KeyError as error:
         raise ExplainError(
             f"{url} runs an older release of Headgate, whose answer has no {error}: use that "
             "release's headgate explain, or --json",
+            EXIT_NOT_ANSWERED,
+        ) from error
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        raise ExplainError(
+            f"{url} answers with values that no release of Headgate has: what answers there is no "
+            "broker, or damaged on its way",
             EXIT_NOT_ANSWERED,
         ) from error

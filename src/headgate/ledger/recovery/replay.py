@@ -15,6 +15,7 @@ Replay skips damage in four steps, and takes the first that works:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection
 
 from headgate.base.errors import CorruptionError
@@ -95,6 +96,8 @@ class Replay:
         self._stamp: int | None = None
         self._footer: Footer | None = None
         self._footer_entries: dict[int, FooterEntry] | None = None
+        self._footer_offsets: list[int] = []
+        """Its entries' offsets, in order."""
         self._has_unreadable = False
         self._correction_tries = 0
         self._tail_unreadable = False
@@ -374,7 +377,7 @@ class Replay:
             if not self._index_damaged_entry(at, end):
                 self._note_unreadable(at, end, stop=stop)
             return end
-        end = min((o for o in self._entries_in_footer() if at < o < stop), default=stop)
+        end = self._next_in_footer(at, stop)
         self._note_unreadable(at, end, stop=stop)
         return end
 
@@ -450,9 +453,7 @@ class Replay:
         if end + ENTRY_HEAD_BYTES <= stop and self._data[end + 8] == KIND_ENTRY:
             number, _, ordinal = ENTRY.unpack_from(self._data, end)[6:9]
             self._note_doubt(number, ordinal, place)
-        for offset in sorted(
-            o for o in self._entries_in_footer() if at <= o < min(end + 1, stop or end)
-        ):
+        for offset in self._offsets_in_footer(at, min(end + 1, stop or end)):
             found = self._entries_in_footer()[offset]
             topic = self._state.topics.get(found.topic)
             self._note_doubt(found.topic, found.ordinal, place)
@@ -480,7 +481,21 @@ class Replay:
         """The entries that the segment's footer lists, by offset; none without a footer."""
         if self._footer_entries is None:
             self._footer_entries = {} if self._footer is None else self._footer.entries()
+            self._footer_offsets = sorted(self._footer_entries)
         return self._footer_entries
+
+    def _next_in_footer(self, at: int, stop: int) -> int:
+        """Where the next entry behind ``at`` that the footer lists begins, or ``stop``."""
+        self._entries_in_footer()
+        offsets = self._footer_offsets
+        place = bisect_right(offsets, at)
+        return min(offsets[place], stop) if place < len(offsets) else stop
+
+    def _offsets_in_footer(self, begin: int, end: int) -> list[int]:
+        """Where the entries that the footer lists begin, from ``begin`` to before ``end``."""
+        self._entries_in_footer()
+        offsets = self._footer_offsets
+        return offsets[bisect_left(offsets, begin) : bisect_left(offsets, end)]
 
     def _note_corrected(self, at: int) -> None:
         self.corrected.append(f"{segment_name(self._segment)} offset {at}")

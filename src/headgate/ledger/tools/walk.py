@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -266,7 +267,9 @@ class Walk:
             what = f"{_NAMES[kind]} has a wrong checksum"
             yield Piece(at, end, kind, what, False, is_followed, stop, entry=entry)
             return
-        end = next((offset for offset in self._offsets if at < offset < stop), stop)
+        offsets = self._offsets
+        place = bisect_right(offsets, at)
+        end = min(offsets[place], stop) if place < len(offsets) else stop
         yield from self._unreadable(at, end, stop, is_followed=is_followed)
 
     def _plausible_end(self, at: int, stop: int, owner: int | None) -> int:
@@ -300,8 +303,10 @@ class Walk:
         self, at: int, end: int, batch_end: int, *, is_followed: bool
     ) -> Iterator[Piece]:
         """A range without a chain of records; entries that the footer lists there are read."""
-        for offset in self._offsets:
-            if not at <= offset < end:
+        offsets = self._offsets
+        for place in range(bisect_left(offsets, at), bisect_left(offsets, end)):
+            offset = offsets[place]
+            if offset < at:
                 continue
             if offset > at:
                 yield self._gap(at, offset, batch_end, is_followed=is_followed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.cli.admin.fake_server import FakeServer, admin
+from tests.unit.cli.admin.fake_server import FakeServer, Reply, admin
 
 TOPIC = "/admin/v2/persistent/t/n/x"
 BROKER = {"brokerUrl": "pulsar://b:6650", "httpUrl": "http://b:8080"}
@@ -64,6 +64,12 @@ def test_partitions_are_looked_up_one_by_one(server: FakeServer) -> None:
     result = admin("topics", "partitioned-lookup", "t/n/x")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Topic persistent://t/n/x is not a partitioned topic\n")
+
+
+def test_a_number_of_partitions_without_end_takes_no_memory(server: FakeServer) -> None:
+    server.replies = [Reply(200, b'{"partitions": 1000000000000}'), Reply(404, reason="Gone")]
+    result = admin("topics", "partitioned-lookup", "t/n/x")
+    assert (result.exit_code, len(server.asked)) == (1, 2)
 
 
 def test_a_failed_delete_fails(server: FakeServer) -> None:

@@ -87,6 +87,7 @@ def test_empty_lists_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         (Reply(404, b"[]", reason="Not Found"), "HTTP 404 Not Found"),
         (Reply(307, b"", reason="Temporary Redirect"), "HTTP 307 Temporary Redirect"),
         (Reply(200, b"<html>"), "http://b:1 does not answer as a Pulsar admin API does"),
+        (Reply(200, b"[" * 100_000), "http://b:1 does not answer as a Pulsar admin API does"),
     ],
 )
 def test_refusals(server: FakeServer, reply: Reply, reason: str) -> None:

@@ -311,6 +311,23 @@ def test_an_older_broker_is_named(server: Server) -> None:
     assert "whose answer has no 'at'" in result.stderr
 
 
+@pytest.mark.parametrize("value", [None, 1.5, "x", [], {"a": 1}, [None], 10**400])
+def test_values_of_another_type_have_a_sentence(server: Server, value: Any) -> None:
+    for field in EMPTY:
+        server.answer(200, EMPTY | {field: value})
+        result = explain()
+        assert result.exception is None or isinstance(result.exception, SystemExit), field
+    server.answer(200, EMPTY | {"subscriptions": value})
+    assert (explain().exit_code == 0) == (value == [])
+
+
+def test_an_answer_that_is_too_deep_has_a_sentence(server: Server) -> None:
+    server.reply = Reply(200, b"[" * 100_000)
+    result = explain()
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: http://127.0.0.1:8080 ")
+
+
 def test_it_loads_little() -> None:
     """An answer within 0.3 s leaves no time for libraries of tables, HTTP or the broker."""
     heavy = ("rich", "urllib3", "asyncio", "msgspec", "google", "headgate.broker", "headgate.flow")

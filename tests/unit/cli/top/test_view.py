@@ -96,3 +96,11 @@ def test_a_pipe_gets_all_rows() -> None:
     many = answer(*(report(f"t/n/{n}") for n in range(60)))
     lines = TopView("http://b", "/top", many, is_drawn=False).table(100)
     assert sum(line.plain.startswith("Consumer  ") for line in lines) == 60
+
+
+@pytest.mark.parametrize("value", [None, "x", [None], ["x"], [{}]])
+def test_what_is_no_answer_leaves_the_table(value: object) -> None:
+    view = made()
+    with pytest.raises(ExplainError):
+        view.on_answer(answer() | {"subscriptions": value})
+    assert any("t/n/a" in line for line in shown(view))

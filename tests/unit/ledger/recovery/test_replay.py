@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from headgate.base.errors import CorruptionError
@@ -19,6 +21,7 @@ from headgate.ledger.format.records import (
     record,
     segment_header,
 )
+from headgate.ledger.index.footer import FooterEntry
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.recovery import replay as replay_module
@@ -91,3 +94,29 @@ def test_tries_to_correct_records_are_bounded(
     found = Replay(state, [1], flush_position=(1, len(data)))
     found.segment(data, 1, len(data))
     assert len(tried) == 3
+
+
+def test_a_footer_is_gone_through_once_however_many_records_are_damaged() -> None:
+    """Else a start with a damaged batch takes the square of its messages."""
+
+    class Counted(dict[int, FooterEntry]):
+        walks = 0
+
+        def __iter__(self) -> Iterator[int]:
+            self.walks += 1
+            return super().__iter__()
+
+    class Listed:
+        def entries(self) -> dict[int, FooterEntry]:
+            return listed
+
+    size = 40
+    listed = Counted(
+        (at, FooterEntry(1, ordinal, at, 1, size, 0, 0))
+        for ordinal, at in enumerate(range(144 + 60, 144 + 60 + 200 * 160, 160))
+    )
+    data = segment(bytes(60 + 200 * 160))
+    found = Replay(LogState(topics={1: TopicLog(1)}), [1])
+    found.segment(data, 1, len(data), footer=Listed())  # type: ignore[arg-type]
+    assert len(found.damaged_places) > 200
+    assert listed.walks == 1
