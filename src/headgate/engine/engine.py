@@ -60,12 +60,14 @@ WOKEN_UNITS_MAX = FLUSH_ENTRIES_MAX // 4
 CONSUMERS_PER_UNIT_BITS = CONSUMERS_PER_UNIT.bit_length() - 1
 
 
-class _RetiredLimits(NamedTuple):
-    """The budgets and the publish rate of an unloaded topic."""
+class _Unloaded(NamedTuple):
+    """What is kept of an unloaded topic: its budgets and publish rate, and how many durable
+    subscriptions it has in the log, which count for its tenant."""
 
-    gate: TopicGate | None
-    publish_gate: TopicGate | None
-    publish_rate: PublishRate | None
+    gate: TopicGate | None = None
+    publish_gate: TopicGate | None = None
+    publish_rate: PublishRate | None = None
+    durable_count: int = 0
 
 
 class Engine:
@@ -131,8 +133,8 @@ class Engine:
         """Users' topics that published since the last adaptive cycle; None without one."""
         self.written_ns = now_ns
         """When an entry of a user's topic last became durable."""
-        self._retired: dict[int, _RetiredLimits] = {}
-        """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
+        self._unloaded: dict[int, _Unloaded] = {}
+        """Unloaded topics by their numbers: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
         """Subscriptions in the order in which events touched them."""
         self._waking: dict[Topic, Iterator[Subscription]] = {}
@@ -269,7 +271,7 @@ class Engine:
         terminated: bool = False,
     ) -> Topic:
         """Load a stored topic. The caller adds its subscriptions."""
-        kept = self._retired.pop(log.number, _RetiredLimits(None, None, None))
+        kept = self._unloaded.pop(log.number, _Unloaded())
         topic = Topic(
             self,
             name,
@@ -282,6 +284,8 @@ class Engine:
             terminated=terminated,
         )
         self.topics[name.full] = topic
+        self.properties.loaded_or_deleted(name, log.number)
+        self._count_durable(topic, -kept.durable_count)
         topic.chunk = self.loaded.add(topic)
         self.by_number[log.number] = topic
         for group, key in self._groups_of(name):
@@ -307,6 +311,8 @@ class Engine:
         for subscription in list(topic.subscriptions.values()):
             if not subscription.removed:
                 self.observer.subscription_removed(subscription)
+                if subscription.is_durable:
+                    self.properties.unloaded(subscription)
                 subscription.forget(self.now_ns)
                 yield subscription
 
@@ -319,16 +325,17 @@ class Engine:
         self.effects.topic_unloaded(topic)
         if topic.quota is not None:
             self.quotas.disarm(topic.quota)
-        self._count_durable(topic, -topic.durable_count)
         topic.subscriptions.clear()
         publish_rate = self.relative.unloaded(topic)
         if deleted:
+            self.properties.loaded_or_deleted(topic.name, topic.log.number)
+            self._count_durable(topic, -topic.durable_count)
             topic.gate.close(self.now_ns)
             if topic.publishing.gate is not None:
                 topic.publishing.gate.close(self.now_ns)
         else:
-            retired = _RetiredLimits(topic.gate, topic.publishing.gate, publish_rate)
-            self._retired[topic.log.number] = retired
+            gates = topic.gate, topic.publishing.gate
+            self._unloaded[topic.log.number] = _Unloaded(*gates, publish_rate, topic.durable_count)
         topic.cache.clear()
         self.by_number.pop(topic.log.number, None)
         self.release_name(topic)

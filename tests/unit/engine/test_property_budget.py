@@ -17,7 +17,7 @@ class Holder:
 
     def __init__(self, topic: str, **properties: str) -> None:
         name: TopicName = parse_topic(topic)
-        self.topic: Any = SimpleNamespace(name=name)
+        self.topic: Any = SimpleNamespace(name=name, log=SimpleNamespace(number=hash(topic)))
         self.properties = properties
 
 
@@ -39,6 +39,24 @@ def test_they_count_for_their_tenant_until_they_are_gone() -> None:
     budget.measure(other)
     assert not budget.by_tenant
     assert budget.of(other) == 0
+
+
+def test_those_of_a_topic_that_is_unloaded_count_until_it_is_loaded_again() -> None:
+    """A tenant that unloads its topics again and again could store properties without a bound."""
+    budget = PropertyBudget()
+    names = ("persistent://a/ns/t", "persistent://a/ns/u")
+    for name in names:
+        for holder in [Holder(name, k="v"), Holder(name, k="v")]:
+            budget.measure(holder)
+            budget.unloaded(holder)
+            budget.forget(holder)
+    each = 2 * (PROPERTY_BYTES + 2)
+    assert budget.by_tenant == {"a": 2 * each}
+    for _ in range(2):
+        budget.loaded_or_deleted(parse_topic(names[0]), hash(names[0]))
+    assert budget.by_tenant == {"a": each}
+    budget.loaded_or_deleted(parse_topic(names[1]), hash(names[1]))
+    assert not budget.by_tenant
 
 
 def test_those_without_any_are_not_kept() -> None:
