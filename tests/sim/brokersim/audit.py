@@ -208,7 +208,10 @@ def left_over(broker: Broker) -> list[str]:
     kept: dict[str, object] = {
         "topics": engine.topics,
         "topics by number": engine.by_number,
-        "budgets of unloaded topics": engine._retired,
+        "unloaded topics": engine._unloaded,
+        "subscriptions of tenants": engine.durable_by_tenant,
+        "properties of tenants": engine.properties.by_tenant,
+        "properties of unloaded topics": engine.properties._by_unloaded,
         "topics at the gate": engine.gate.topics,
         "waiting topics": engine.gate.queue.waiting,
         "demand": engine.gate.demand,
