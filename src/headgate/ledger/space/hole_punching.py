@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.base.units import KIB
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
@@ -27,6 +27,15 @@ WASTE_PART: Final = 8
 _FREE = re.compile(rb"\0+")
 
 
+class HolePlan(NamedTuple):
+    """What is to be done about the dead ranges of a segment."""
+
+    is_due: bool
+    """Whether they are punched now."""
+    waiting_bytes: int
+    """Dead bytes that wait for a checkpoint; 0 if they do not."""
+
+
 class HoleFinder:
     """Finds the dead ranges of one sealed segment, topic by topic, in slices of the loop."""
 
@@ -37,6 +46,8 @@ class HoleFinder:
         self.parts: list[Columns | BlockPart] = []
         """What :meth:`collect` found: the index of the retained entries, as far as it is in
         memory."""
+        self.plan: HolePlan | None = None
+        """What was decided when all topics were added."""
         self._live_bytes = 0
         self._is_damaged = False
 

@@ -28,7 +28,7 @@ from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.early_checkpoint import EarlyCheckpoint
 from headgate.ledger.space.files_hold import FilesHold
-from headgate.ledger.space.hole_punching import WASTE_PART, HoleFinder, holes
+from headgate.ledger.space.hole_punching import WASTE_PART, HoleFinder, HolePlan, holes
 from headgate.ledger.space.spilling import Spilling
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
@@ -448,17 +448,21 @@ class Maintenance:
         finder, numbers = self._holes
         if self._added(numbers, finder.add):
             return None
-        waste_bytes = finder.dead_bytes - info.dead_bytes
-        is_worth_it = waste_bytes >= self._settings.segment_bytes // WASTE_PART
-        waits = is_worth_it and segment >= self._state.checkpoint_segment
-        handle = finder.collect if is_worth_it and not waits else finder.forget
+        if finder.plan is None:
+            # Decided once: a checkpoint that ends between two steps would turn what was forgotten
+            # into holes.
+            waste_bytes = finder.dead_bytes - info.dead_bytes
+            is_worth_it = waste_bytes >= self._settings.segment_bytes // WASTE_PART
+            waits = is_worth_it and segment >= self._state.checkpoint_segment
+            finder.plan = HolePlan(is_worth_it and not waits, waste_bytes if waits else 0)
+        handle = finder.collect if finder.plan.is_due else finder.forget
         if handle(self._settings.slice_items):
             return None
         self._holes = None
         del self._state.worn[segment]
-        if waits:
-            self._hole_bytes_waiting[segment] = waste_bytes
-        if waits or not is_worth_it:
+        if finder.plan.waiting_bytes:
+            self._hole_bytes_waiting[segment] = finder.plan.waiting_bytes
+        if not finder.plan.is_due:
             return None
         return self._start_punch(segment, info, finder)
 
