@@ -7,13 +7,13 @@ them: it is read for each sign-in.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from headgate.app.key_files import is_literal, read_key
+from headgate.app.repeated_look import RepeatedLook
 from headgate.policy.settings import Settings
 from headgate.security.errors import InvalidKeyError
 from headgate.storage.lanes import Lane, run_on
@@ -52,27 +52,16 @@ def key_files_of(settings: Settings) -> list[KeyFile]:
     return key_files({name: getattr(settings, name) for name in (*_SECRETS, *_PUBLIC)})
 
 
-class UsedKeys:
+class UsedKeys(RepeatedLook):
     """The files that were read at the start, and whether they are still what they were."""
 
     def __init__(self, files: Iterable[KeyFile], lane: Lane) -> None:
         """Remember what is in the files. Blocks. Make it before they are read for use: a change
         between the two is then a change. Later looks run on ``lane``."""
-        self._lane = lane
+        super().__init__(lane, PERIOD_S, "changed keys", logger)
         self._files = {file: found for file in files if (found := _digest_or_none(file))}
         self._told: dict[KeyFile, str] = {}
         """What was logged last of each file that is not as it was."""
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        """Look from now on, at each period."""
-        self._task = asyncio.get_running_loop().create_task(self._repeat())
-
-    def stop(self) -> None:
-        """Look no more."""
-        if self._task is not None:
-            self._task.cancel()
-        self._lane.abandon()
 
     async def look(self) -> None:
         """Look once, and log what is new."""
@@ -85,14 +74,6 @@ class UsedKeys:
                 logger.warning("%s", problem)
             else:
                 logger.warning("%s is again what it was at the start", file.setting)
-
-    async def _repeat(self) -> None:
-        while True:
-            await asyncio.sleep(PERIOD_S)
-            try:
-                await self.look()
-            except Exception:
-                logger.exception("looking for changed keys failed; the next look follows")
 
     def _problems(self) -> dict[KeyFile, str]:
         """What is to say of each file; empty if it is as it was."""

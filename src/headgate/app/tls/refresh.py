@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
+from headgate.app.repeated_look import RepeatedLook
 from headgate.app.tls.current import CurrentTls
 from headgate.app.tls.files import Loaded
 from headgate.base.errors import InputError
@@ -18,7 +18,7 @@ logger = logging.getLogger("headgate.tls")
 PERIOD_S_MIN: Final = 1
 
 
-class TlsRefresh:
+class TlsRefresh(RepeatedLook):
     """Repeats :meth:`CurrentTls.read_changed` on a lane of its own: a file system that hangs holds
     nothing else."""
 
@@ -31,23 +31,15 @@ class TlsRefresh:
         now_s: Callable[[], float],
     ) -> None:
         """``now_s`` is the wall clock."""
+        super().__init__(lane, max(period_s, PERIOD_S_MIN), "changed files of TLS", logger)
         self._current = current
         self._status = status
-        self._lane = lane
-        self._period_s = max(period_s, PERIOD_S_MIN)
         self._now_s = now_s
-        self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Look from now on, at each period."""
         self._current.report(self._status, self._now_s())
-        self._task = asyncio.get_running_loop().create_task(self._repeat())
-
-    def stop(self) -> None:
-        """Look no more."""
-        if self._task is not None:
-            self._task.cancel()
-        self._lane.abandon()
+        super().start()
 
     async def look(self) -> None:
         """Look once."""
@@ -57,11 +49,3 @@ class TlsRefresh:
             self._current.keep(error, self._status, self._now_s())
         else:
             self._current.take(loaded, self._status, self._now_s())
-
-    async def _repeat(self) -> None:
-        while True:
-            await asyncio.sleep(self._period_s)
-            try:
-                await self.look()
-            except Exception:
-                logger.exception("looking for changed files of TLS failed; the next look follows")
