@@ -3,7 +3,7 @@
 The SDK's instruments are not used: one that is read by a callback keeps every set of attributes
 that it ever saw, and counts them against a limit, after which new topics and consumers vanish in
 one overflowing sum (docs/decisions/0009-opentelemetry.md). This is the only module that loads
-OpenTelemetry's libraries.
+OpenTelemetry's libraries; :mod:`headgate.telemetry.otel.bounded_session` is below them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from headgate.telemetry.otel.bounded_session import bounded_session
 from headgate.telemetry.otel.instruments import BY_NAME, Instrument, Kind
 from headgate.telemetry.otel.measurements import Batch, Measurement
 
@@ -46,7 +47,9 @@ class OtlpExporter:
         """``endpoint`` is the whole address; ``timeout_s`` is for all tries of one batch."""
         self._resource = resource(cluster, version)
         self._scope = InstrumentationScope(SCOPE)
-        self._exporter = OTLPMetricExporter(endpoint=endpoint, timeout=timeout_s)
+        self._exporter = OTLPMetricExporter(
+            endpoint=endpoint, timeout=timeout_s, session=bounded_session()
+        )
 
     def export(self, batch: Batch) -> str:
         reason = _Reason()
