@@ -13,9 +13,9 @@ from typing import Any
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """Longest answer. That about a topic with 100,000 ledgers has some 20 MB."""
 
-VALUES_MAX = 2_000_000
-"""Most values in an answer of JSON, each of which takes up to 70 bytes. A topic with 100,000
-ledgers has about a million."""
+SEPARATORS_MAX = 2_000_000
+"""Most commas, colons and open brackets of an answer of JSON: a value takes up to 64 bytes for
+each. A topic with 100,000 ledgers has about a million."""
 
 _REASON_BYTES_MAX = 64 * 1024
 _BEGIN_BYTES = 200
@@ -25,11 +25,11 @@ _PLAIN = ("", "identity")
 def decoded(body: bytes) -> Any:
     """The value of an answer of JSON.
 
-    Raises :class:`ValueError` if it is none, or has more than :data:`VALUES_MAX` values.
+    Raises :class:`ValueError` if it is none, or has more than :data:`SEPARATORS_MAX`.
     """
     # Each value but the first one follows one of these. Those within texts count, too.
-    if sum(map(body.count, (b",", b"[", b"{", b":"))) > VALUES_MAX:
-        raise ValueError(f"an answer with more than {VALUES_MAX:,} values")
+    if sum(map(body.count, (b",", b"[", b"{", b":"))) > SEPARATORS_MAX:
+        raise ValueError(f"an answer with more than {SEPARATORS_MAX:,} values")
     try:
         return json.loads(body)
     except RecursionError as error:

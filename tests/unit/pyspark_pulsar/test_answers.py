@@ -13,7 +13,7 @@ def test_an_answer_is_decoded() -> None:
 
 
 def test_an_answer_with_very_many_values_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "VALUES_MAX", 6)
+    monkeypatch.setattr(answers, "SEPARATORS_MAX", 6)
     assert decoded(b"[[],[],[]]") == [[], [], []]
     for body in (b"[[],[],[],[]]", b"[0,0,0,0,0,0,0]", b'{"a":{"a":{"a":{"a":{}}}}}'):
         with pytest.raises(ValueError, match="more than 6 values"):
