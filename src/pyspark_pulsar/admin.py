@@ -22,7 +22,7 @@ from urllib.parse import quote, urljoin
 import urllib3
 
 from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
-from pyspark_pulsar.answers import BODY_BYTES_MAX, decoded, is_plain, reason_in
+from pyspark_pulsar.body_bounds import BODY_BYTES_MAX, decoded, is_plain, reason_in
 from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
 from pyspark_pulsar.errors import (
     AccessError,

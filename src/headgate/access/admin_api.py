@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from headgate.access.answers import REASON_BYTES_MAX, decoded
 from headgate.access.authentication import Say, authentication, certificate_paths
 from headgate.access.client_config import WITHOUT_USER, ClientConfig
+from headgate.access.json_bounds import REASON_BYTES_MAX, decoded
 from headgate.access.refusals import REFUSALS, advice, scrubbed
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError

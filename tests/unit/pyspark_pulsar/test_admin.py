@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from pyspark_pulsar import admin, answers
+from pyspark_pulsar import admin, body_bounds
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.admin import AdminClient, Response, cause_of, http_transport
 from pyspark_pulsar.chunks import Chunk, NoChunk
@@ -342,7 +342,7 @@ def test_a_compressed_response_is_not_unpacked(site: str) -> None:
 
 
 def test_a_response_with_very_many_values_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEPARATORS_MAX", 10)
+    monkeypatch.setattr(body_bounds, "SEPARATORS_MAX", 10)
     cluster = FakeCluster({"t/partitions": {"partitions": 0, "more": [[]] * 10}})
     with pytest.raises(AdminError, match="did not answer with JSON"):
         cluster.client().partitions_of([T])

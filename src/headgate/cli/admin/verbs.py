@@ -18,7 +18,7 @@ from headgate.access.admin_api import (
     UnreachableError,
     reason_in,
 )
-from headgate.access.answers import decoded
+from headgate.access.json_bounds import decoded
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName
 from headgate.cli.admin.errors import NotConnectedError, RefusedError

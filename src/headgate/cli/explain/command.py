@@ -15,7 +15,7 @@ from urllib.parse import quote
 import click
 
 from headgate.access.admin_api import AccessRefusedError, AdminApi, AdminUrlError, UnreachableError
-from headgate.access.answers import decoded
+from headgate.access.json_bounds import decoded
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
 from headgate.base.units import S_PER_HOUR, S_PER_MINUTE
 from headgate.cli.connection.options import api_options

@@ -27,6 +27,7 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from headgate.base.clock import Clock
 from headgate.telemetry.otel.bounded_session import bounded_session
 from headgate.telemetry.otel.instruments import BY_NAME, Instrument, Kind
 from headgate.telemetry.otel.measurements import Batch, Measurement
@@ -43,12 +44,14 @@ class OtlpExporter:
     """An :class:`~headgate.telemetry.otel.export.Exporter` that sends by OTLP. Headers,
     certificates, compression and resource attributes are those of the environment."""
 
-    def __init__(self, *, endpoint: str, timeout_s: float, cluster: str, version: str) -> None:
+    def __init__(
+        self, *, endpoint: str, timeout_s: float, cluster: str, version: str, clock: Clock
+    ) -> None:
         """``endpoint`` is the whole address; ``timeout_s`` is for all tries of one batch."""
         self._resource = resource(cluster, version)
         self._scope = InstrumentationScope(SCOPE)
         self._exporter = OTLPMetricExporter(
-            endpoint=endpoint, timeout=timeout_s, session=bounded_session()
+            endpoint=endpoint, timeout=timeout_s, session=bounded_session(clock)
         )
 
     def export(self, batch: Batch) -> str:

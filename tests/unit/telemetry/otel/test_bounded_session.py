@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from headgate.base.clock import SystemClock
 from headgate.telemetry.otel.bounded_session import ANSWER_BYTES_MAX, bounded_session
 from headgate.telemetry.otel.measurements import Batch
 from headgate.telemetry.otel.otlp import OtlpExporter
@@ -69,27 +70,27 @@ def collector() -> Iterator[str]:
 
 @pytest.mark.parametrize(("path", "status"), [("/endless", 200), ("/endless-refusal", 400)])
 def test_an_answer_without_end_is_read_to_the_bound(collector: str, path: str, status: int) -> None:
-    with bounded_session() as session:
+    with bounded_session(SystemClock()) as session:
         answer = session.post(collector + path, data=b"x", timeout=30)
     assert answer.status_code == status
     assert ANSWER_BYTES_MAX <= len(answer.content) < 2 * ANSWER_BYTES_MAX
 
 
 def test_an_answer_that_drips_ends_in_time(collector: str) -> None:
-    with bounded_session() as session:
+    with bounded_session(SystemClock()) as session:
         answer = session.post(f"{collector}/drip", data=b"x", timeout=0.3)
     assert answer.status_code == 200
     assert 0 < len(answer.content) < 100
 
 
 def test_an_answer_is_not_unpacked(collector: str) -> None:
-    with bounded_session() as session:
+    with bounded_session(SystemClock()) as session:
         answer = session.post(f"{collector}/packed", data=b"x", timeout=30)
     assert len(answer.raw.getvalue()) < 1_000
 
 
 def test_an_ordinary_answer_leaves_the_connection_open(collector: str) -> None:
-    with bounded_session() as session:
+    with bounded_session(SystemClock()) as session:
         for _ in range(3):
             assert session.post(f"{collector}/", data=b"x", timeout=30).content == b"ok"
     assert len(Collector.connections) == 1
@@ -97,7 +98,11 @@ def test_an_ordinary_answer_leaves_the_connection_open(collector: str) -> None:
 
 def test_the_exporter_uses_it(collector: str) -> None:
     exporter = OtlpExporter(
-        endpoint=f"{collector}/endless", timeout_s=30, cluster="east", version="1"
+        endpoint=f"{collector}/endless",
+        timeout_s=30,
+        cluster="east",
+        version="1",
+        clock=SystemClock(),
     )
     assert exporter.export(Batch()) == ""
     exporter.close()

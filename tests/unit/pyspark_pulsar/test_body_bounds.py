@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_pulsar import answers
-from pyspark_pulsar.answers import decoded, is_plain, reason_in
+from pyspark_pulsar import body_bounds
+from pyspark_pulsar.body_bounds import decoded, is_plain, reason_in
 
 
 def test_an_answer_is_decoded() -> None:
@@ -13,7 +13,7 @@ def test_an_answer_is_decoded() -> None:
 
 
 def test_an_answer_with_very_many_values_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEPARATORS_MAX", 6)
+    monkeypatch.setattr(body_bounds, "SEPARATORS_MAX", 6)
     assert decoded(b"[[],[],[]]") == [[], [], []]
     for body in (b"[[],[],[],[]]", b"[0,0,0,0,0,0,0]", b'{"a":{"a":{"a":{"a":{}}}}}'):
         with pytest.raises(ValueError, match="more than 6 values"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.access import answers
-from headgate.access.answers import decoded
+from headgate.access import json_bounds
+from headgate.access.json_bounds import decoded
 
 
 def test_an_answer_is_decoded() -> None:
@@ -14,7 +14,7 @@ def test_an_answer_is_decoded() -> None:
 
 
 def test_an_answer_with_very_many_values_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "SEPARATORS_MAX", 6)
+    monkeypatch.setattr(json_bounds, "SEPARATORS_MAX", 6)
     assert decoded(b"[[],[],[]]") == [[], [], []]
     for body in (b"[[],[],[],[]]", b"[0,0,0,0,0,0,0]", b'{"a":{"a":{"a":{"a":{}}}}}'):
         with pytest.raises(ValueError, match="more than 6 values"):
