@@ -1,6 +1,7 @@
 """A producer of the telemetry topic that lives in a process of its own.
 
-``pulsar-client`` ends its process if a broker answers badly, as ``worker`` says; the watch of the clusters goes on without it.
+``pulsar-client`` ends its process if a broker answers badly, as ``worker`` says; the watch of the
+clusters goes on without it.
 """
 
 from __future__ import annotations
