@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 import msgspec
 
@@ -27,14 +27,14 @@ class Outcome(msgspec.Struct, frozen=True):
     """Warnings about files of credentials."""
 
 
-def write_frame(pipe: BinaryIO, data: bytes) -> None:
+def write_frame(pipe: IO[bytes], data: bytes) -> None:
     """Send some bytes. Raises :class:`BrokenPipeError` if nobody reads them."""
     pipe.write(len(data).to_bytes(_LENGTH_BYTES, "big"))
     pipe.write(data)
     pipe.flush()
 
 
-def read_frame(pipe: BinaryIO) -> bytes:
+def read_frame(pipe: IO[bytes]) -> bytes:
     """The next bytes that were sent; empty at the end.
 
     Raises:

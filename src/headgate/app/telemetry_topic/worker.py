@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, Final
 
 import msgspec
 
@@ -42,7 +42,7 @@ def limit_process() -> None:
         signal.signal(ignored, signal.SIG_IGN)
 
 
-def serve(requests: BinaryIO, replies: BinaryIO, environment: Mapping[str, str]) -> None:
+def serve(requests: IO[bytes], replies: IO[bytes], environment: Mapping[str, str]) -> None:
     """Publish what comes, and say what became of each message, until ``requests`` ends.
 
     Raises:
