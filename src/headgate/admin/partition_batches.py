@@ -40,6 +40,9 @@ async def results_of(
     results: list[T] = []
     for answer in await answers_of(call, parts, work):
         if isinstance(answer, BaseException):
-            raise answer
+            try:
+                raise answer
+            finally:
+                del answer  # its traceback leads to this frame: they would be a cycle
         results.append(answer)
     return results

@@ -247,13 +247,21 @@ async def _on_all(
 ) -> None:
     """Do ``work`` on all and raise a failure. One with the status ``harmless`` counts only if all
     failed with it."""
-    answers = await answers_of(call, parts, work)
+    failure = _failure_in(await answers_of(call, parts, work), harmless)
+    try:
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # its traceback leads to this frame: they would be a cycle
+
+
+def _failure_in(answers: Sequence[object], harmless: int) -> BaseException | None:
+    """The failure that counts."""
     failures = [answer for answer in answers if isinstance(answer, BaseException)]
     for failure in failures:
         if not (isinstance(failure, RefusalError) and failure.status == harmless):
-            raise failure
-    if failures and len(failures) == len(answers):
-        raise failures[0]
+            return failure
+    return failures[0] if failures and len(failures) == len(answers) else None
 
 
 async def _create_if_missing(creation: Awaitable[None]) -> None:

@@ -157,11 +157,11 @@ class Authentication:
         """
         for principal in session.principals:
             if why := self.why_revoked(principal, session.identity.original_role):
-                error = CredentialsError(why)
                 method = session.method or NO_CREDENTIALS
                 self.counts[method, FAILURE] += 1
-                self._failed(method, address, error)
-                raise error
+                # The error that is raised is not kept here: its traceback leads to this frame.
+                self._failed(method, address, CredentialsError(why))
+                raise CredentialsError(why)
 
     def why_lapsed(self, session: Session, address: str) -> str:
         """Why the credentials of a session do not count any more: they have expired, or a role or a

@@ -196,7 +196,10 @@ class SingleEntryReader:
                     read.exception()  # retrieved, also if nobody waits any more
 
             read.add_done_callback(finished)
-        return await asyncio.shield(read)
+        try:
+            return await asyncio.shield(read)
+        finally:
+            del read  # an error's traceback leads to this frame: they would be a cycle
 
     async def stored_entry(
         self, topic: Topic, ordinal: int, reserve: Reserve = uncharged

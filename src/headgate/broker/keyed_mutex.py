@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -59,22 +60,24 @@ class KeyedMutex:
         # As asyncio.shield, with one callback in the place of three: crowds of consumers create
         # their subscriptions at once.
         ended: asyncio.Future[T] = loop.create_future()
+        task.add_done_callback(partial(self._finished, key, ended))
+        try:
+            return await ended
+        finally:
+            del ended, task  # an error's traceback leads to this frame: they would be a cycle
 
-        def finished(task: asyncio.Task[T]) -> None:
-            del self._tasks[key]
-            error = None if task.cancelled() else task.exception()  # marks it as retrieved
-            if ended.done():
-                pass  # the caller was cancelled
-            elif task.cancelled():
-                ended.cancel()
-            elif error is not None:
-                ended.set_exception(error)
-            else:
-                ended.set_result(task.result())
-            self._wake(key)  # behind the caller, which completes its change before the next begins
-
-        task.add_done_callback(finished)
-        return await ended
+    def _finished(self, key: Hashable, ended: asyncio.Future[T], task: asyncio.Task[T]) -> None:
+        del self._tasks[key]
+        error = None if task.cancelled() else task.exception()  # marks it as retrieved
+        if ended.done():
+            pass  # the caller was cancelled
+        elif task.cancelled():
+            ended.cancel()
+        elif error is not None:
+            ended.set_exception(error)
+        else:
+            ended.set_result(task.result())
+        self._wake(key)  # behind the caller, which completes its change before the next begins
 
     async def _wait_in_line(self, key: Hashable, *, runs: bool) -> None:
         """Return when nothing runs under ``key``, after those that came before."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
+from weakref import ReferenceType, ref
 
 import msgspec
 
+from headgate.base.errors import invariant
 from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT, SCHEMA_TYPE_READ
 from headgate.schema.definition import Steps
 from headgate.schema.errors import InvalidSchemaError
@@ -36,9 +38,10 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class AvroType:
-    """A type. Types that refer to each other by name are the same objects."""
+    """A type. Types that refer to each other by name are the same objects, as long as there is the
+    :class:`AvroSchema` of them."""
 
     kind: str
     """The name of a primitive, or record, enum, fixed, array, map or union."""
@@ -48,7 +51,7 @@ class AvroType:
     """Other full names that it reads."""
     fields: dict[str, AvroField] = field(default_factory=dict)
     """Of a record."""
-    inner: list[AvroType] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     """The items of an array, the values of a map, the branches of a union."""
     size: int = 0
     """Bytes of a fixed."""
@@ -58,14 +61,37 @@ class AvroType:
         """The name without its namespace."""
         return short_name(self.name)
 
+    @property
+    def inner(self) -> list[AvroType]:
+        """The types of ``parts``."""
+        return [_type_of(part) for part in self.parts]
+
+
+Part = AvroType | ReferenceType[AvroType]
+"""A type that is defined in its place, or a name. A name holds no object, so that a record that
+contains itself is no cycle, which only a complete collection would free."""
+
+
+def _type_of(part: Part) -> AvroType:
+    if isinstance(part, AvroType):
+        return part
+    found = part()
+    invariant(found is not None, "a type is used behind the end of its schema")
+    return cast(AvroType, found)
+
 
 @dataclass(slots=True, eq=False)
 class AvroField:
     """A field of a record."""
 
-    type: AvroType
+    part: Part
     has_default: bool
     aliases: tuple[str, ...] = ()
+
+    @property
+    def type(self) -> AvroType:
+        """Its type."""
+        return _type_of(self.part)
 
 
 _PRIMITIVE_TYPES: Final = {name: AvroType(name) for name in PRIMITIVES}
@@ -100,10 +126,10 @@ def parse_avro(data: bytes) -> Steps[AvroSchema]:
     except RecursionError as error:
         raise InvalidSchemaError("a default value is nested too deeply") from error
     yield 1 + len(data) // SCHEMA_BYTES_PER_UNIT
-    return AvroSchema(root, parser.named, hashlib.sha256(text.encode()).digest())
+    return AvroSchema(_type_of(root), parser.named, hashlib.sha256(text.encode()).digest())
 
 
-_Parsed = tuple[AvroType, Any]
+_Parsed = tuple[Part, Any]
 """A type, and a form of it in plain values that equals the form of an equal type."""
 
 
@@ -119,8 +145,7 @@ class _Parser:
         if depth > DEPTH_MAX:
             raise InvalidSchemaError(f"more than {DEPTH_MAX} types inside each other")
         if isinstance(value, str):
-            found = self._known(value, namespace)
-            return found, found.name or found.kind
+            return self._known(value, namespace)
         if isinstance(value, list):
             return (yield from self._union(value, namespace, depth))
         if not isinstance(value, dict):
@@ -139,35 +164,35 @@ class _Parser:
             if key not in value:
                 raise InvalidSchemaError(f"{kind} without {key}")
             inner, form = yield from self.parse(value[key], namespace, depth + 1)
-            return AvroType(kind, inner=[inner]), [kind, form, more]
+            return AvroType(kind, parts=[inner]), [kind, form, more]
         if not isinstance(kind, str):
             raise InvalidSchemaError(f"No type: {_shown(value)}")
-        found = self._known(kind, namespace)
-        form = found.name or found.kind
+        found, form = self._known(kind, namespace)
         return found, [form, more] if more else form
 
-    def _known(self, name: str, namespace: str) -> AvroType:
+    def _known(self, name: str, namespace: str) -> _Parsed:
         """A primitive, or a type that was defined before."""
         if name in _PRIMITIVE_TYPES:
-            return _PRIMITIVE_TYPES[name]
+            return _PRIMITIVE_TYPES[name], name
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         found = self.named.get(full) or self.named.get(name)
         if found is None:
             raise InvalidSchemaError(f"Undefined name: {_shown(full)}")
-        return found
+        return ref(found), found.name
 
     def _union(self, value: list[Any], namespace: str, depth: int) -> Steps[_Parsed]:
         union, forms = AvroType("union"), ["union"]
         seen: set[str] = set()
         for each in value:
-            branch, form = yield from self.parse(each, namespace, depth + 1)
+            part, form = yield from self.parse(each, namespace, depth + 1)
+            branch = _type_of(part)
             key = branch.name or branch.kind
             if branch.kind == "union":
                 raise InvalidSchemaError("Nested union")
             if key in seen:
                 raise InvalidSchemaError(f"Duplicate in union: {_shown(key)}")
             seen.add(key)
-            union.inner.append(branch)
+            union.parts.append(part)
             forms.append(form)
         return union, forms
 
@@ -219,9 +244,9 @@ class _Parser:
                 raise InvalidSchemaError(f"A field of {_shown(made.name)} has no name or no type")
             if name in made.fields:
                 raise InvalidSchemaError(f"Duplicate field {_shown(name)} in {_shown(made.name)}")
-            type_, form = yield from self.parse(each["type"], inside, depth + 1)
+            part, form = yield from self.parse(each["type"], inside, depth + 1)
             aliases = _texts(each.get("aliases"), "aliases")
-            made.fields[name] = AvroField(type_, "default" in each, aliases)
+            made.fields[name] = AvroField(part, "default" in each, aliases)
             kept = {key: item for key, item in each.items() if key not in _FIELD_ATTRIBUTES}
             default = [each["default"]] if "default" in each else []
             forms.append([name, form, default, each.get("order", "ascending"), kept])

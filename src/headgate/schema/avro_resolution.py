@@ -122,7 +122,7 @@ class _Resolution:
     ) -> Steps[list[tuple[AvroType, AvroType, str]]]:
         """The pairs inside a pair that fits."""
         if writer.kind == "union":
-            yield self._charge(len(writer.inner))
+            yield self._charge(len(writer.parts))
             if (yield from self._is_equivalent(reader, writer, 0)):
                 pairs = zip(reader.inner, writer.inner, strict=True)
                 return [(ours, other, path) for ours, other in pairs]
@@ -150,9 +150,9 @@ class _Resolution:
         pair = (id(reader), id(writer))
         if pair in self._equivalent:
             return self._equivalent[pair]
-        if list(reader.fields) != list(writer.fields) or len(reader.inner) != len(writer.inner):
+        if list(reader.fields) != list(writer.fields) or len(reader.parts) != len(writer.parts):
             return False
-        yield self._charge(1 + len(reader.fields) + len(reader.inner))
+        yield self._charge(1 + len(reader.fields) + len(reader.parts))
         self._equivalent[pair] = True  # while it is being found out
         ours = [*(field.type for field in reader.fields.values()), *reader.inner]
         theirs = [*(field.type for field in writer.fields.values()), *writer.inner]
@@ -170,7 +170,7 @@ class _Resolution:
         return self._branches[pair]
 
     def _chosen_branch(self, reader: AvroType, writer: AvroType) -> Steps[AvroType | None]:
-        yield self._charge(len(reader.inner))
+        yield self._charge(len(reader.parts))
         similar: AvroType | None = None
         for branch in reader.inner:
             if branch.kind != writer.kind:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +13,7 @@ import pytest
 
 from headgate.admin.partition_batches import AT_ONCE, answers_of, results_of
 from headgate.admin.routing import Call
+from headgate.admin.subscriptions import _on_all
 from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
 from tests.unit.admin.fake_facade import FakeFacade
@@ -58,3 +62,32 @@ def test_the_first_failure_is_raised_after_all_were_asked(broker: FakeFacade) ->
         asyncio.run(results_of(call_with(broker), PARTS, worker.work))
     assert len(worker.done) == len(PARTS)
     assert asyncio.run(results_of(call_with(broker), PARTS[:3], worker.work)) == [0, 1, 2]
+
+
+def test_a_failure_is_freed_without_a_collection(broker: FakeFacade) -> None:
+    """Cycles would stay until a complete collection: errors of 4,096 partitions are 4 MB."""
+
+    async def play() -> None:
+        gone: list[weakref.ref[RefusalError]] = []
+
+        async def refuse(part: TopicName) -> None:
+            error = RefusalError(404, part.full)
+            gone.append(weakref.ref(error))
+            try:
+                raise error
+            finally:
+                del error
+
+        call = call_with(broker)
+        for work in (results_of(call, PARTS, refuse), _on_all(call, PARTS, refuse, harmless=404)):
+            with suppress(RefusalError):
+                await work
+        await asyncio.sleep(0)
+        assert len(gone) == 2 * len(PARTS)
+        assert [one() for one in gone if one() is not None] == []
+
+    gc.disable()
+    try:
+        asyncio.run(play())
+    finally:
+        gc.enable()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.schema.avro import DEPTH_MAX, AvroSchema, parse_avro
+from headgate.schema.avro import DEPTH_MAX, AvroSchema, AvroType, parse_avro
 from headgate.schema.errors import InvalidSchemaError
 from tests.unit.schema.running import outcome
 
@@ -152,3 +154,34 @@ def test_a_value_that_nests_to_the_limit_is_refused() -> None:
     for depth in range(900, 1_000):
         with pytest.raises(InvalidSchemaError):
             parse(b'{"type":"record","x":' + b"[" * depth + b"]" * depth + b"}")
+
+
+def test_a_record_that_contains_itself_is_freed_without_a_collection() -> None:
+    """A cycle would stay until a complete collection: 300 such definitions took 300 MB."""
+    again = {"name": "next", "type": ["null", "Order"]}
+    inside = record(again, {"name": "own", "type": "Line"}, name="Line")
+    wrapped = {
+        "name": "all",
+        "type": {"type": "map", "values": {"type": "array", "items": "Order"}},
+    }
+    whole = record(ID, again, {"name": "line", "type": inside}, wrapped)
+    broken = record(again, {"name": "x", "type": "None"})
+    gc.collect()
+    gc.disable()
+    try:
+        schema = parse(whole)
+        assert schema.root.fields["next"].type.inner[1] is schema.root
+        gone = [weakref.ref(each) for each in schema.named.values()]
+        del schema
+        assert [one() for one in gone] == [None, None]
+        with pytest.raises(InvalidSchemaError):
+            parse(broken)
+        steps = parse_avro(json.dumps(whole).encode())
+        for _ in range(12):
+            next(steps)
+        steps.close()
+        del steps
+        left = [each for each in gc.get_objects() if isinstance(each, AvroType) and each.name]
+        assert left == []
+    finally:
+        gc.enable()

@@ -404,7 +404,8 @@ class SchemaRegistry:
                 raise
         self._begin_turn()
         if errors:
-            raise errors[0]
+            # This frame must not keep it: its traceback leads here, and to the decoded definition.
+            raise errors.pop()
         return results[0]
 
 
