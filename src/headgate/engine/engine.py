@@ -8,7 +8,7 @@ for another one.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
@@ -17,6 +17,7 @@ from typing import NamedTuple, cast
 
 from headgate.base.chunks import Chunks
 from headgate.base.names import TopicName
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
 from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS, WOKEN_PER_UNIT
 from headgate.engine.admission import AdmissionControl
@@ -120,7 +121,7 @@ class Engine:
         self.partials = PartialBudget()
         """What the partly acknowledged batches of all subscriptions take."""
         self.properties = PropertyBudget()
-        self.durable_by_tenant: Counter[str] = Counter()
+        self.durable_by_tenant: SparseCounter[str] = SparseCounter()
         """Durable subscriptions of the loaded topics of each tenant that has some."""
         self.remembered = RememberedBudget()
         """What subscriptions without consumers remember of entries."""
@@ -392,11 +393,7 @@ class Engine:
         self.may_release(subscription.topic)
 
     def _count_durable(self, topic: Topic, more: int) -> None:
-        if more:
-            tenant = topic.name.namespace.tenant
-            self.durable_by_tenant[tenant] += more
-            if not self.durable_by_tenant[tenant]:
-                del self.durable_by_tenant[tenant]
+        self.durable_by_tenant[topic.name.namespace.tenant] += more
 
     def may_release(self, topic: Topic) -> None:
         """Look soon whether entries of a topic can be trimmed."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.text_memory import properties_bytes
 from headgate.base.units import MIB
 from headgate.metadata.errors import not_allowed
@@ -25,8 +26,8 @@ class PropertyTotals:
     """Bytes of properties by tenant, with all changes in flight."""
 
     def __init__(self) -> None:
-        self._by_tenant: Counter[str] = Counter()
-        self._in_flight: Counter[str] = Counter()
+        self._by_tenant: SparseCounter[str] = SparseCounter()
+        self._in_flight: SparseCounter[str] = SparseCounter()
         """What the staged view has more, or fewer, than the durable one."""
 
     def of_tenant(self, tenant: str) -> int:
@@ -81,5 +82,3 @@ def _add(totals: Counter[str], kind: Kind, key: str, more: int) -> None:
         # TENANT/NAMESPACE, or persistent://TENANT/NAMESPACE/...
         tenant = key.split("/", 3)[0 if kind is Kind.NAMESPACE else 2]
         totals[tenant] += more
-        if not totals[tenant]:
-            del totals[tenant]
