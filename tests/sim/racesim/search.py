@@ -344,7 +344,9 @@ class Search:
     async def _check_nothing_kept(self) -> None:
         """When all topics are deleted, the broker holds nothing of them."""
         broker = self.world.broker
-        for name in map(parse_topic, sorted(broker.engine.topics)):
+        rows = map(broker.catalog.topic_by_number, broker.catalog.topic_numbers())
+        # Also those that were unloaded and not used since.
+        for name in map(parse_topic, sorted(row.name for row in rows if row is not None)):
             whole = name.base if broker.registry.partitions(name.base) else name
             if broker.registry.exists(whole):
                 await broker.registry.delete(whole, force=True)
