@@ -315,7 +315,7 @@ class Engine:
                 self.observer.subscription_removed(subscription)
                 if subscription.is_durable:
                     self.properties.unloaded(subscription)
-                subscription.forget(self.now_ns)
+                subscription.forget(self.now_ns, is_gone=not subscription.is_durable)
                 yield subscription
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
@@ -394,6 +394,15 @@ class Engine:
         self.observer.subscription_removed(subscription)
         self._count_durable(subscription.topic, -int(subscription.is_durable))
         self.may_release(subscription.topic)
+
+    def subscription_ended(self, subscription: Subscription) -> None:
+        """A subscription was removed, or unloaded: count nothing of it any more."""
+        self.ended_count += 1
+        self.partials.forget(subscription)
+        self.properties.forget(subscription)
+        if not subscription.is_durable:
+            # Something may remember a reader for a while, and nobody is charged with it then.
+            subscription.acks.reset(subscription.acks.mark_delete)
 
     def _count_durable(self, topic: Topic, more: int) -> None:
         self.durable_by_tenant[topic.name.namespace.tenant] += more
