@@ -10,7 +10,9 @@ An object that lived through two collections, or through one of Python's own, is
 collector visits it never again, so that no collection grows with the number of topics. A reference
 count still frees it, so connections of both ports, and topics and subscriptions that end, leave no
 cycles; tests hold that. Should some, a complete collection frees them while nobody publishes or
-consumes, or at last when very many have ended.
+consumes, or at last when very many have ended. It also comes when the process has grown by half:
+whatever other cycles a client can have made, such as an error that was kept beside its own frame,
+do not pile up without a bound.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from headgate.base.units import NS_PER_MS
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.work.turn_meter import TurnMeter
 
 AUTOMATIC: Final = (5_000, 1_000, 1_000_000)
@@ -55,6 +57,19 @@ IDLE_S: Final = 5.0
 
 ENDED_MAX: Final = 50_000
 """... but not if so many have ended: about 200 MB."""
+
+GROWN_BYTES_MIN: Final = 512 * MIB
+GROWN_SHARE: Final = 0.5
+"""A complete collection comes as well when the process has grown by both since the last one. What
+grows for good reasons costs few of them: the next growth counts from there."""
+
+LOOK_S: Final = 1.0
+"""How often the collector looks at the memory."""
+
+REST_S_MIN: Final = 5.0
+REST_FACTOR: Final = 50
+"""After a complete collection none comes for growth until this time, and this many times the time
+that it took, have passed."""
 
 
 class Activity(NamedTuple):
@@ -89,11 +104,14 @@ class GarbageCollection:
         loop: asyncio.AbstractEventLoop,
         meter: TurnMeter,
         activity: Callable[[], Activity],
+        memory_bytes: Callable[[], int],
         collector: Collector,
     ) -> None:
+        """``memory_bytes`` is what the process holds, without caches that have bounds."""
         self._loop = loop
         self._meter = meter
         self._activity = activity
+        self._memory_bytes = memory_bytes
         self._collector = collector
         self._pause_s = PAUSE_S_MAX
         self._young_ns = 0
@@ -102,6 +120,9 @@ class GarbageCollection:
         """So many collections."""
         self._last = self._last_complete = activity()
         self._idle_since_s = self._complete_s = loop.time()
+        self._usual_bytes = 0
+        """What the process held at the start, or after the last complete collection."""
+        self._rests_until_s = self._look_s = loop.time()
         self._next: asyncio.TimerHandle | None = None
         self.complete_count = 0
         """Complete collections since the start."""
@@ -109,6 +130,7 @@ class GarbageCollection:
     def start(self) -> None:
         """Freeze what there is, and begin."""
         self._collector.freeze()
+        self._usual_bytes = self._memory_bytes()
         self._next = self._loop.call_later(self._pause_s, self._run)
 
     def stop(self) -> None:
@@ -123,7 +145,7 @@ class GarbageCollection:
         self._young_count += 1
         automatic = self._collector.young_count() - self._young_count
         self._pause_s = PAUSE_S_MIN if automatic else pause_after(self._pause_s, took_ns)
-        self._complete_if_idle()
+        self._complete_if_due()
         if automatic > AUTOMATIC_MAX:
             self._freeze()  # they left too much for a visit
         elif automatic == AUTOMATIC_MAX or self._young_ns >= MIDDLE_NS:
@@ -142,7 +164,7 @@ class GarbageCollection:
         self._collector.freeze()
         self._young_ns = self._young_count = 0
 
-    def _complete_if_idle(self) -> None:
+    def _complete_if_due(self) -> None:
         now_s, activity = self._loop.time(), self._activity()
         if activity != self._last:
             self._last = activity
@@ -151,11 +173,22 @@ class GarbageCollection:
         is_idle = now_s - self._idle_since_s >= IDLE_S
         is_due = now_s - self._complete_s >= COMPLETE_PERIOD_S
         if is_due and (ended >= ENDED_MIN if is_idle else ended >= ENDED_MAX):
-            self._complete_s, self._last_complete = now_s, activity
-            self.complete_count += 1
-            self._collector.unfreeze()
-            self._collect(2)
-            self._collector.freeze()
+            self._complete(now_s, activity)
+        elif now_s >= self._look_s:
+            self._look_s = now_s + LOOK_S
+            grown_bytes = self._memory_bytes() - self._usual_bytes
+            is_grown = grown_bytes >= max(GROWN_BYTES_MIN, GROWN_SHARE * self._usual_bytes)
+            if is_grown and now_s >= self._rests_until_s:
+                self._complete(now_s, activity)
+
+    def _complete(self, now_s: float, activity: Activity) -> None:
+        self._complete_s, self._last_complete = now_s, activity
+        self.complete_count += 1
+        self._collector.unfreeze()
+        took_ns = self._collect(2)
+        self._collector.freeze()
+        self._rests_until_s = now_s + max(REST_S_MIN, REST_FACTOR * took_ns / NS_PER_S)
+        self._usual_bytes = self._memory_bytes()
 
     def _collect(self, generation: int) -> int:
         """Collect up to a generation; returns how long it took."""
