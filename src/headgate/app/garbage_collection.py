@@ -22,7 +22,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.work.turn_meter import TurnMeter
@@ -60,11 +60,12 @@ ENDED_MAX: Final = 50_000
 
 GROWN_BYTES_MIN: Final = 512 * MIB
 GROWN_SHARE: Final = 0.5
-"""A complete collection comes as well when the process has grown by both since the last one. What
-grows for good reasons costs few of them: the next growth counts from there."""
+"""A complete collection comes as well when the process uses so much more than after the last one,
+by both. What grows for good reasons costs few of them: the next growth counts from there."""
 
-LOOK_S: Final = 1.0
-"""How often the collector looks at the memory."""
+LOOK_S_MIN: Final = 1.0
+LOOK_FACTOR: Final = 100
+"""Least time between two looks at the memory, also as many times what the last one took."""
 
 REST_S_MIN: Final = 5.0
 REST_FACTOR: Final = 50
@@ -79,6 +80,17 @@ class Activity(NamedTuple):
     """Changes whenever anything was published or acknowledged."""
     ended: int
     """Topics and subscriptions that were removed or unloaded."""
+
+
+class Memory(Protocol):
+    """The memory of the process, without caches that have bounds of their own."""
+
+    def used_bytes_max(self) -> int:
+        """What it uses, at most. Quick."""
+
+    def used_bytes(self) -> int:
+        """What it uses; what is free for its next objects does not count. May take
+        milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +116,13 @@ class GarbageCollection:
         loop: asyncio.AbstractEventLoop,
         meter: TurnMeter,
         activity: Callable[[], Activity],
-        memory_bytes: Callable[[], int],
+        memory: Memory,
         collector: Collector,
     ) -> None:
-        """``memory_bytes`` is what the process holds, without caches that have bounds."""
         self._loop = loop
         self._meter = meter
         self._activity = activity
-        self._memory_bytes = memory_bytes
+        self._memory = memory
         self._collector = collector
         self._pause_s = PAUSE_S_MAX
         self._young_ns = 0
@@ -121,7 +132,7 @@ class GarbageCollection:
         self._last = self._last_complete = activity()
         self._idle_since_s = self._complete_s = loop.time()
         self._usual_bytes = 0
-        """What the process held at the start, or after the last complete collection."""
+        """What the process used at the start, or after the last complete collection."""
         self._rests_until_s = self._look_s = loop.time()
         self._next: asyncio.TimerHandle | None = None
         self.complete_count = 0
@@ -130,7 +141,7 @@ class GarbageCollection:
     def start(self) -> None:
         """Freeze what there is, and begin."""
         self._collector.freeze()
-        self._usual_bytes = self._memory_bytes()
+        self._usual_bytes = self._memory.used_bytes()
         self._next = self._loop.call_later(self._pause_s, self._run)
 
     def stop(self) -> None:
@@ -172,14 +183,22 @@ class GarbageCollection:
         ended = activity.ended - self._last_complete.ended
         is_idle = now_s - self._idle_since_s >= IDLE_S
         is_due = now_s - self._complete_s >= COMPLETE_PERIOD_S
-        if is_due and (ended >= ENDED_MIN if is_idle else ended >= ENDED_MAX):
+        has_ended = is_due and (ended >= ENDED_MIN if is_idle else ended >= ENDED_MAX)
+        may_look = now_s >= max(self._look_s, self._rests_until_s)
+        if has_ended or (may_look and self._has_grown(now_s)):
             self._complete(now_s, activity)
-        elif now_s >= self._look_s:
-            self._look_s = now_s + LOOK_S
-            grown_bytes = self._memory_bytes() - self._usual_bytes
-            is_grown = grown_bytes >= max(GROWN_BYTES_MIN, GROWN_SHARE * self._usual_bytes)
-            if is_grown and now_s >= self._rests_until_s:
-                self._complete(now_s, activity)
+
+    def _has_grown(self, now_s: float) -> bool:
+        used_bytes_min = self._usual_bytes + max(GROWN_BYTES_MIN, GROWN_SHARE * self._usual_bytes)
+        began_ns = self._collector.used_ns()
+        # What was freed mostly stays with the process: only the second one tells it.
+        found = (
+            self._memory.used_bytes_max() >= used_bytes_min
+            and self._memory.used_bytes() >= used_bytes_min
+        )
+        took_ns = self._collector.used_ns() - began_ns
+        self._look_s = now_s + max(LOOK_S_MIN, LOOK_FACTOR * took_ns / NS_PER_S)
+        return found
 
     def _complete(self, now_s: float, activity: Activity) -> None:
         self._complete_s, self._last_complete = now_s, activity
@@ -188,7 +207,7 @@ class GarbageCollection:
         took_ns = self._collect(2)
         self._collector.freeze()
         self._rests_until_s = now_s + max(REST_S_MIN, REST_FACTOR * took_ns / NS_PER_S)
-        self._usual_bytes = self._memory_bytes()
+        self._usual_bytes = self._memory.used_bytes()
 
     def _collect(self, generation: int) -> int:
         """Collect up to a generation; returns how long it took."""

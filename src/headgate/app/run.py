@@ -20,7 +20,7 @@ from headgate.app.descriptors import raise_descriptors_max
 from headgate.app.garbage_collection import AUTOMATIC, Activity, Collector, GarbageCollection
 from headgate.app.node import Node, cached_bytes
 from headgate.app.options import StandaloneOptions
-from headgate.app.system_memory import ProcSelfMemory
+from headgate.app.system_memory import MemoryOfObjects, ProcSelfMemory
 from headgate.broker.service import Broker
 from headgate.policy.settings import Settings
 
@@ -104,7 +104,7 @@ async def _serve(
         loop,
         broker.turns,
         lambda: activity_of(broker),
-        lambda: system.resident_bytes() - cached_bytes(broker),
+        MemoryOfObjects(system, lambda: cached_bytes(broker)),
         Collector(),
     )
     collection.start()

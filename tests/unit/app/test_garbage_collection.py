@@ -17,6 +17,7 @@ from headgate.app.garbage_collection import (
     ENDED_MAX,
     GROWN_BYTES_MIN,
     GROWN_SHARE,
+    LOOK_S_MIN,
     MIDDLE_NS,
     PAUSE_S_MAX,
     PAUSE_S_MIN,
@@ -71,6 +72,22 @@ class FakeCollector:
         return self._used_ns
 
 
+class FakeMemory:
+    """Of what the process occupies a part is free."""
+
+    def __init__(self) -> None:
+        self.bytes = 100 * MIB
+        self.free_bytes = 0
+        self.looks = 0
+
+    def used_bytes_max(self) -> int:
+        return self.bytes + self.free_bytes
+
+    def used_bytes(self) -> int:
+        self.looks += 1
+        return self.bytes
+
+
 class Stage:
     """A planned collection in virtual time."""
 
@@ -78,13 +95,13 @@ class Stage:
         self.loop = SimLoop()
         self.fake = FakeCollector()
         self.activity = Activity(0, 0)
-        self.memory_bytes = 100 * MIB
+        self.memory = FakeMemory()
         meter = TurnMeter(self.loop.clock)
         self.collection = GarbageCollection(
             self.loop,
             meter,
             lambda: self.activity,
-            lambda: self.memory_bytes,
+            self.memory,
             self.fake.collector,
         )
 
@@ -157,27 +174,34 @@ def test_a_complete_collection_comes_when_the_process_has_grown(stage: Stage) ->
     """Two cycles that a client made by refused schemas took 0.6 GB each in 6 s, and would have
     stayed for ten minutes."""
     stage.run(60, busy=True)
-    stage.memory_bytes += GROWN_BYTES_MIN - 1
+    stage.memory.bytes += GROWN_BYTES_MIN - 1
     assert "2" not in stage.run(60, busy=True)
-    stage.memory_bytes += 1
+    stage.memory.bytes += 1
     assert stage.run(60, busy=True).count("2") == 1  # it freed nothing: that much is in use
-    stage.memory_bytes += 3 * GROWN_BYTES_MIN
+    stage.memory.bytes += 3 * GROWN_BYTES_MIN
     assert stage.run(3, busy=True).count("2") == 1
-    stage.memory_bytes += int(GROWN_SHARE * stage.memory_bytes) - 1
+    stage.memory.bytes += int(GROWN_SHARE * stage.memory.bytes) - 1
     assert "2" not in stage.run(60, busy=True)
-    stage.memory_bytes = 100 * MIB
+    stage.memory.bytes = 100 * MIB
     stage.run(60, busy=True)
-    stage.memory_bytes += 4 * GROWN_BYTES_MIN
+    stage.memory.bytes += 4 * GROWN_BYTES_MIN
     assert "2" not in stage.run(60, busy=True)  # as before: this is no growth
+
+
+def test_memory_that_is_free_for_the_next_objects_is_no_growth(stage: Stage) -> None:
+    """What a collection frees stays with the process: from there, each growth would add more."""
+    stage.memory.free_bytes = 10 * GROWN_BYTES_MIN
+    assert "2" not in stage.run(60, busy=True)
+    assert 1 < stage.memory.looks <= 60 / LOOK_S_MIN + 1
 
 
 def test_complete_collections_for_growth_take_a_small_part_of_the_time(stage: Stage) -> None:
     stage.fake.complete_ns = 2 * NS_PER_S
-    stage.memory_bytes = 10 * GROWN_BYTES_MIN
+    stage.memory.bytes = 10 * GROWN_BYTES_MIN
     stage.run(REST_S_MIN)
     assert stage.collection.complete_count == 1
     for _ in range(REST_FACTOR * 2 - 10):
-        stage.memory_bytes *= 2
+        stage.memory.bytes *= 2
         stage.run(1)
     assert stage.collection.complete_count == 1
     stage.run(20)
@@ -200,7 +224,7 @@ def test_a_long_collection_is_a_long_turn() -> None:
             return super()._collect(generation)
 
     collection = GarbageCollection(
-        stage.loop, meter, lambda: Activity(0, 0), lambda: 0, Slow().collector
+        stage.loop, meter, lambda: Activity(0, 0), FakeMemory(), Slow().collector
     )
     collection.start()
     stage.run(3)
