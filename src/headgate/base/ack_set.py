@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Final
 
 from headgate.base.ack_changes import AckChanges, merged
 from headgate.base.errors import CorruptionError, InputError
@@ -38,6 +39,9 @@ _BLOCK_ORDINALS = 1 << _BLOCK_SHIFT
 _BLOCK_MASK = _BLOCK_ORDINALS - 1
 _BLOCK_BYTES = _BLOCK_ORDINALS // 8
 _FULL_BYTE = 0xFF
+
+BLOCK_MEMORY_BYTES: Final = 600
+"""What a block takes: its bytes, its object and its place in the table."""
 
 _WHOLE_HEAD = struct.Struct("<qII")
 _BLOCK_HEAD = struct.Struct("<Q")
@@ -71,6 +75,12 @@ class AckSet:
         """How many ordinals above ``mark_delete`` are acknowledged."""
         partials = self.partials
         return self._above if partials is None else self._above - len(partials)
+
+    @property
+    def blocks_bytes(self) -> int:
+        """Memory of the blocks: a block is there for each 4,096 ordinals with one that is
+        acknowledged above ``mark_delete``."""
+        return BLOCK_MEMORY_BYTES * len(self._blocks)
 
     @property
     def holes_span(self) -> int:

@@ -102,6 +102,8 @@ class SharedDispatcher(ChunkingDispatcher):
         log = topic.log
         if self.read_ordinal < log.first:
             self.read_ordinal = log.first
+        if self.read_ordinal < log.trim_end:
+            self.read_ordinal = log.trim_end  # giving entries back takes their index
         left = ROUND_ENTRIES - self._turn_entries
         first, stop = acks.unacked_run(self.read_ordinal, log.end, left)
         self.read_ordinal = first

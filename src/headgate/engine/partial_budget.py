@@ -20,6 +20,9 @@ PARTIAL_BYTES_MAX: Final = 8 * MIB
 acknowledged as a whole only."""
 PARTIALS_BYTES_MAX: Final = 128 * MIB
 """The bound of all: 620,000 subscriptions with one batch of 100 messages each."""
+PARTS_BATCH_MAX: Final = 1 << 16
+"""Larger batches are acknowledged as a whole only: each acknowledgement of a part stores a bit for
+each message."""
 MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
 
@@ -35,7 +38,8 @@ class PartialsHolder(Protocol):
 class PartialBudget:
     """What partly acknowledged batches take, by subscription.
 
-    A subscription is measured when a batch of it begins to be partly acknowledged. What its cursor
+    A subscription is measured when a batch of it begins to be partly acknowledged, and when it is
+    reset. What its cursor
     passes later makes it less: so the sum is never too small, and is corrected at the bound.
     """
 
@@ -67,14 +71,15 @@ class PartialBudget:
                 f"subscription {subscription.name} has partly acknowledged batches of "
                 f"{size_bytes:,} bytes; up to {PARTIAL_BYTES_MAX:,} are kept"
             )
-        if not self._has_room(subscription):
+        if not self.has_room(subscription):
             raise InputError(
                 f"all subscriptions together have partly acknowledged batches of "
                 f"{self.held_bytes:,} bytes; beyond {self._bytes_max:,} those with the most take "
                 "no more"
             )
 
-    def _has_room(self, subscription: PartialsHolder) -> bool:
+    def has_room(self, subscription: PartialsHolder) -> bool:
+        """Whether all subscriptions together leave room for one more batch of a subscription."""
         if self.held_bytes < self._bytes_max:
             return True
         for holder in list(islice(self._by_holder, MEASURED_MAX)):

@@ -86,6 +86,9 @@ class EntryLog(Protocol):
     first: int
     end: int
     staged_end: int
+    trim_end: int
+    """One past the last entry that a staged trim removes: until it is durable, these are still
+    there. What is delivered of them would be gone a moment later, with its index."""
     memory_first: int
     """The first entry whose index is always in memory. A look-up of an entry before it may need a
     part of the index that is on the disk: see :meth:`is_indexed`."""

@@ -7,7 +7,7 @@ delivers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
@@ -24,6 +24,7 @@ from headgate.engine.errors import (
     SubscriptionBusyError,
     TopicFencedError,
 )
+from headgate.engine.partial_budget import PARTS_BATCH_MAX
 from headgate.engine.rate_meter import RateMeter
 from headgate.engine.throttled_dispatch import ThrottledDispatch
 from headgate.engine.types import SubscriptionType
@@ -36,11 +37,6 @@ if TYPE_CHECKING:
     from headgate.engine.topic import Topic
     from headgate.flow.expiry import MessageTtl
     from headgate.flow.quota.backlog_quota import Quota
-
-
-PARTS_BATCH_MAX: Final = 1 << 16
-"""Larger batches are acknowledged as a whole only: each acknowledgement of a part stores a bit for
-each message."""
 
 
 class Subscription(Cursor):
@@ -453,7 +449,7 @@ class Subscription(Cursor):
 
     def reset(self, ordinal: int, acked_mask: int = 0) -> None:
         """Seek: deliver ``ordinal`` next; entries below it count as done, entries above do not.
-        Nor do messages of it, but those in ``acked_mask``, which are not all.
+        Nor do messages of it, but those in ``acked_mask``, which are not all, if there is room.
 
         The shell has fenced the subscription and disconnected its consumers.
         """
@@ -463,10 +459,13 @@ class Subscription(Cursor):
         before = self.done_messages
         self.resets_count += 1
         self.acks.reset(target - 1)
+        budget = self.topic.engine.partials
+        budget.measure(self)
         if acked_mask and target == ordinal < log.end:
             batch_size = log.message_count(ordinal)
-            if batch_size <= PARTS_BATCH_MAX:
+            if batch_size <= PARTS_BATCH_MAX and budget.has_room(self):
                 self.acks.ack_messages(ordinal, acked_mask, batch_size)
+                budget.measure(self)
         self.topic.cursors.changed(self)
         self.damage = ""  # its old acknowledgements no longer matter
         self.count_done()
@@ -553,16 +552,16 @@ class Subscription(Cursor):
         """
         if self.consumers:
             raise SubscriptionBusyError("Subscription has active connected consumers")
-        self.forget(now_ns)
+        self.forget(now_ns, is_gone=True)
 
-    def forget(self, now_ns: int) -> None:
-        """Remove it; only what it spent of its limit stays known (law 1.1)."""
+    def forget(self, now_ns: int, *, is_gone: bool) -> None:
+        """Remove it; only what it spent of its limit stays known (law 1.1). ``is_gone`` unless it
+        is unloaded with its topic."""
         self.fenced = self.removed = True
-        self.topic.engine.partials.forget(self)
-        self.topic.engine.properties.forget(self)
         self.dispatcher.leave()
-        self.topic.engine.ended_count += 1
-        self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
+        self.topic.engine.subscription_ended(self)
+        is_reader, retired = not self.is_durable, self.topic.gate.retired
+        retired.keep(self.name, self.gate, now_ns, is_reader=is_reader, is_gone=is_gone)
 
     def counters(self) -> tuple[int, int, int, int, int]:
         """Messages and bytes sent; messages acknowledged, redelivered, expired: for the rates."""

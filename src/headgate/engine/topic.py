@@ -88,7 +88,6 @@ class TopicEngine(Protocol):
     properties: PropertyBudget
     gate: BrokerGate
     broker_limit: RateLimit | None
-    ended_count: int
     published: dict[Topic, None] | None
     by_number: dict[int, Topic]
     throttle_counts_entries: bool
@@ -153,6 +152,9 @@ class TopicEngine(Protocol):
 
     def subscription_removed(self, subscription: Subscription, /) -> None:
         """Tell the observer that a subscription is about to be removed."""
+
+    def subscription_ended(self, subscription: Subscription, /) -> None:
+        """A subscription was removed, or unloaded: count nothing of it any more."""
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         """Report that a quota stops producers, or no longer does."""

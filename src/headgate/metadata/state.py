@@ -11,7 +11,7 @@ The staged view is an overlay over the durable one, so staging costs the size of
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +19,8 @@ from typing import Final
 import msgspec
 
 from headgate.base.errors import CorruptionError, invariant
+from headgate.base.sparse_counter import SparseCounter
+from headgate.metadata.name_totals import NameTotals
 from headgate.metadata.property_totals import PropertyTotals
 from headgate.metadata.rows import ROW_TYPES, CounterRow, Kind, Row
 from headgate.metadata.store import Write
@@ -76,15 +78,17 @@ class RowState:
         self._rows: dict[Kind, dict[str, Row]] = {kind: {} for kind in Kind}
         self._sorted: dict[tuple[Kind, str], list[str]] = {}
         self._overlay: dict[tuple[Kind, str], _Staged] = {}
-        self._staged_more: Counter[tuple[Kind, str]] = Counter()
+        self._staged_more: SparseCounter[tuple[Kind, str]] = SparseCounter()
         """How many rows the staged view has more (or, negative, fewer) than the durable one, by
         kind and parent. The overlay may have thousands of rows of others."""
         self._in_flight: deque[Change] = deque()
-        self._properties = PropertyTotals()
+        self._properties, self._names = PropertyTotals(), NameTotals()
+        self._totals = self._properties, self._names
         for (kind_text, key), value in stored.items():
             kind, row = decode_row(kind_text, key, value)
             self._rows[kind][key] = row
-            self._properties.stored(kind, key, row)
+            for totals in self._totals:
+                totals.stored(kind, key, row)
             self._sorted.setdefault((kind, parent_of(kind, key)), []).append(key)
         for keys in self._sorted.values():
             keys.sort()
@@ -141,7 +145,8 @@ class RowState:
         """Stage validated rows with the next revision.
 
         Raises:
-            RefusalError: 412, for too many bytes of properties of a tenant.
+            RefusalError: 412, for too many bytes of properties, or of names in grants and
+                policies, of a tenant.
         """
         revision = self._revision_last + 1
         numbered = [*rows, (Kind.COUNTER, REVISION, CounterRow(revision))]
@@ -150,12 +155,13 @@ class RowState:
                 RowChange(kind, key, self.staged(kind, key), after) for kind, key, after in numbered
             )
         )
-        self._properties.check(change.rows)
+        grown = [totals.grown(change.rows) for totals in self._totals]
         self._revision_last = revision
         for row in change.rows:
             self._overlay[(row.kind, row.key)] = _Staged(row.after, change)
             self._count_staged(row, 1)
-            self._properties.staged(row)
+        for totals, more in zip(self._totals, grown, strict=True):
+            totals.staged(more)
         self._in_flight.append(change)
         return change
 
@@ -166,9 +172,10 @@ class RowState:
             "metadata changes must be applied in the order in which they were planned",
         )
         self._in_flight.popleft()
+        for totals in self._totals:
+            totals.applied()
         for row in change.rows:
             self._count_staged(row, -1)
-            self._properties.applied(row)
             self._set(row.kind, row.key, row.after)
             entry = self._overlay.get((row.kind, row.key))
             if entry is not None and entry.change is change:
@@ -179,15 +186,13 @@ class RowState:
         self._in_flight.clear()
         self._overlay.clear()
         self._staged_more.clear()
-        self._properties.abandoned()
+        for totals in self._totals:
+            totals.abandoned()
 
     def _count_staged(self, row: RowChange, sign: int) -> None:
         more = (row.after is not None) - (row.before is not None)
         if more:
-            group = row.kind, parent_of(row.kind, row.key)
-            self._staged_more[group] += sign * more
-            if not self._staged_more[group]:
-                del self._staged_more[group]
+            self._staged_more[row.kind, parent_of(row.kind, row.key)] += sign * more
 
     def _set(self, kind: Kind, key: str, row: Row | None) -> None:
         rows = self._rows[kind]

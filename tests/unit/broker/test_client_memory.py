@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.broker.client_memory import (
     CLIENT_MEMORY_BYTES_MIN,
@@ -687,6 +688,26 @@ async def test_what_others_gave_back_is_charged_to_the_consumers_that_stay(world
     leaver.abort()
     await asyncio.sleep(2)
     assert memory.held.pending > sent * PENDING_ENTRY_BYTES
+
+
+@played()
+async def test_what_a_reader_acknowledges_out_of_order_is_charged(world: World) -> None:
+    memory = world.broker.client_memory
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    positions = [await producer.send(b"x") for _ in range(3)]
+    names = [f"r{number}" for number in range(20)]
+    readers = [await client.reader(TOPIC, EARLIEST, name=name, queue_size=0) for name in names]
+    await asyncio.sleep(2)
+    before = memory.held.pending
+    for reader in readers:
+        reader.ack_nowait(positions[2])
+    await asyncio.sleep(2)
+    # Nobody else is: a reader's subscription ends with it, and no limit counts it.
+    assert memory.held.pending - before >= 20 * 512
+    client.abort()
+    await asyncio.sleep(2)
+    assert memory.held.pending == 0
 
 
 @played(settings={"headgateClientMemoryMB": "1"})

@@ -53,6 +53,23 @@ def test_who_came_back_stays_and_who_seeks_again_waits_anew() -> None:
     assert [one.removed for one in (came, again)] == [False, True]
 
 
+def test_one_that_has_left_takes_nothing_of_what_it_acknowledged() -> None:
+    rig = Rig()
+    rig.publish(3, messages=10)
+    readers = ExpectedReaders(rig.engine)
+    one = reader(rig, "r")
+    readers.expect(one)
+    consumer, _ = rig.consumer(one, SubscriptionType.EXCLUSIVE)
+    one.ack_messages(consumer, 1, 0b1)
+    one.ack_entry(consumer, 2)
+    assert one.acks.blocks_bytes
+    assert one.acks.partial_bytes
+    one.remove_consumer(consumer)
+    assert one.removed
+    assert one in readers._until_ns[rig.topic.name.namespace.tenant]  # until its time has come
+    assert (one.acks.blocks_bytes, one.acks.partial_bytes) == (0, 0)
+
+
 def test_many_seeks_leave_one_timer() -> None:
     rig = Rig()
     readers = ExpectedReaders(rig.engine)

@@ -13,6 +13,7 @@ class IndexedLog(ABC):
     """Entries of one topic in one ledger, none of them lost, whose index is never on the disk."""
 
     damage = ""
+    trim_end = 0
     memory_first = 0
 
     @abstractmethod

@@ -79,3 +79,20 @@ def test_a_removed_subscription_holds_nothing() -> None:
     filled(rig, "first", ENTRIES)
     rig.topic.remove_subscription("first")
     assert rig.engine.partials.held_bytes == 0
+
+
+def test_a_batch_that_a_seek_begins_within_counts_if_there_is_room() -> None:
+    rig = rig_with(1 << 30)
+    subscriptions = [rig.topic.subscriptions[name] for name in ("first", "second", "third")]
+    for subscription in subscriptions:
+        subscription.reset(3, 0b0111)
+    budget = rig.engine.partials
+    assert budget.held_bytes == sum(each.acks.partial_bytes for each in subscriptions) > 0
+    subscriptions[0].reset(4)
+    assert budget.held_bytes == sum(each.acks.partial_bytes for each in subscriptions)
+    budget._bytes_max = 1
+    subscriptions[0].reset(3, 0b0111)  # without room the whole batch is delivered
+    assert subscriptions[0].acks.partials is None
+    for subscription in subscriptions:
+        subscription.reset(0)
+    assert budget.held_bytes == 0

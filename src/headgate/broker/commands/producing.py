@@ -88,6 +88,8 @@ class ProducerCommands:
             version = await self._schemas.version(name, request)
             if request.initial_subscription_name:
                 await self._create_initial_subscription(topic, request.initial_subscription_name)
+            if connection.creating.get(key) is not request:
+                return  # given up: its client may have asked again, and have the producer already
             producer = self._make_producer(connection, topic, request)
             holder = topic.producers.get(producer.name)
             if holder is not None and mode is not AccessMode.EXCLUSIVE_WITH_FENCING:
@@ -213,6 +215,7 @@ async def _take_over(
     """
     port = holder.port
     if port is connection.producer_port and holder.producer_id == newcomer.producer_id:
+        connection.forget_producer(holder.producer_id)
         topic.remove_producer(holder)
         return
     if await port.is_alive():

@@ -66,12 +66,12 @@ class ConnectionConsumers:
 
     def held_bytes(self) -> int:
         """Memory of the entries that its consumers have and did not acknowledge, with their shares
-        of what is partly acknowledged on their subscriptions, waits there for redelivery, or is
-        remembered of entries."""
+        of what is acknowledged out of order or in part on their subscriptions, waits there for
+        redelivery, or is remembered of entries."""
         size_bytes = 0
         for consumer, subscription in self.by_id.values():
             size_bytes += len(consumer.held) * PENDING_ENTRY_BYTES
-            shared_bytes = subscription.dispatcher.remembered_bytes
+            shared_bytes = subscription.dispatcher.remembered_bytes + subscription.acks.blocks_bytes
             if subscription.acks.partials is not None:
                 shared_bytes += subscription.acks.partial_bytes
             if shared_bytes:

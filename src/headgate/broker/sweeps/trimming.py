@@ -292,10 +292,12 @@ class Trimming:
         if end <= topic.log.first:
             self._staged.pop(topic, None)
             return False
-        is_new = end > self._staged.get(topic, 0)
-        self._staged[topic] = end
         for subscription in topic.cursors.before(end):  # readers
             subscription.skip_to(end)
+        if not self._may_trim(topic):
+            return False  # a reader has yet to forget very many entries
+        is_new = end > self._staged.get(topic, 0)
+        self._staged[topic] = end
         log.stage_trim(topic.log, end)
         return is_new
 

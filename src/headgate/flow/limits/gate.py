@@ -40,7 +40,7 @@ from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.fair_share import FairQueue, share_of
 from headgate.flow.limits.gate_node import GateNode, GateStatistics
 from headgate.flow.limits.rate_limit import Level, RateLimit
-from headgate.flow.limits.retired_gates import RetiredGates
+from headgate.flow.limits.retired_gates import EndedGates, RetiredGates
 from headgate.flow.limits.waiter_gate import WaiterGate
 
 LOOKED_AT_MAX: Final = 1_000
@@ -60,11 +60,13 @@ class Timed(Protocol):
 class BrokerGate(GateNode):
     """The root: the broker's own limit, the topics' turns and all timers."""
 
-    __slots__ = ("_now_ns", "_timers", "demand", "epoch", "queue", "tickets", "topics")
+    __slots__ = ("_now_ns", "_timers", "demand", "ended", "epoch", "queue", "tickets", "topics")
 
     def __init__(self, owner: object = None) -> None:
         super().__init__(Level.BROKER, owner)
         self.topics: dict[TopicGate, None] = {}
+        self.ended: EndedGates[WaiterGate] = EndedGates()
+        """The gates of subscriptions of all topics that are gone, of which a number is kept."""
         self.queue: FairQueue[TopicGate] = FairQueue()
         self.demand = 0
         """Waiters that no budget of their own holds."""
@@ -209,7 +211,7 @@ class TopicGate(GateNode):
         super().__init__(Level.TOPIC, owner)
         self.broker = broker
         self.waiters: dict[WaiterGate, None] = {}
-        self.retired: RetiredGates[WaiterGate] = RetiredGates()
+        self.retired: RetiredGates[WaiterGate] = RetiredGates(broker.ended)
         """The gates of ``waiters`` that closed while their windows still count."""
         self.queue: FairQueue[WaiterGate] = FairQueue()
         self.demand = 0
@@ -265,6 +267,7 @@ class TopicGate(GateNode):
     def close(self, now_ns: int) -> None:
         """Remove the gate of a deleted topic with its waiters. An unloaded topic keeps its gate,
         because a budget outlives an unload (law 1.1)."""
+        self.retired.clear(now_ns)
         for waiter in list(self.waiters):
             waiter.close(now_ns)
         self.broker.topics.pop(self, None)

@@ -75,13 +75,15 @@ class TopicLog(EntryIndex):
 
     __slots__ = (
         "_ledger_created", "_ledger_first", "_ledger_ids", "_ledger_totals", "_run_first",
-        "_run_segment", "damage", "ledger_limit", "lost", "mark", "sequences",
+        "_run_segment", "damage", "ledger_limit", "lost", "mark", "sequences", "trim_end",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.mark = -1
         """The batch that last appended to the topic; for the log only."""
+        self.trim_end = 0
+        """One past the last entry that a staged trim removes, also while it is not durable."""
         self.ledger_limit = -1
         """The ordinal at which the log checks whether to open another ledger; for the log only."""
         self.damage = ""

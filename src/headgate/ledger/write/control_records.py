@@ -107,6 +107,7 @@ class ControlRecords:
         topic = self._state.topics[handle.number]
         invariant(first_ordinal <= topic.end, "a trim beyond what is durable")
         if first_ordinal > topic.first and self._health.failure is None:
+            topic.trim_end = max(topic.trim_end, first_ordinal)
             payload = TRIM.pack(topic.number, 0, first_ordinal)
             self._stage(Control(KIND_TRIM, topic.number, first_ordinal), payload)
 

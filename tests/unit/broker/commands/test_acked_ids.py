@@ -16,7 +16,8 @@ from headgate.broker.commands.acked_ids import (
     slices,
 )
 from headgate.engine.consumer import Consumer
-from headgate.engine.subscription import PARTS_BATCH_MAX, Subscription
+from headgate.engine.partial_budget import PARTS_BATCH_MAX
+from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.policy.settings import Settings
 from headgate.wire.messages import CommandAck, MessageIdData

@@ -31,9 +31,9 @@ from headgate.broker.held_memory import (
 )
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
-from headgate.wire.codes import CommandType, ServerError, SubscriptionType
+from headgate.wire.codes import CommandType, SchemaType, ServerError, SubscriptionType
 from headgate.wire.frame import encode_frame
-from headgate.wire.messages import BaseCommand, CommandProducer, CommandSubscribe
+from headgate.wire.messages import BaseCommand, CommandProducer, CommandSubscribe, Schema
 from tests.unit.broker.playing import TOPIC, played
 
 SHARED = SubscriptionType.SHARED
@@ -293,6 +293,30 @@ async def test_a_producer_that_was_given_up_and_asked_for_again(world: World) ->
     assert not client.unexpected
     await client.request(lambda i: frames.close_producer(i, 7))
     assert not world.broker.engine.topics[TOPIC].producers
+
+
+@played()
+async def test_one_that_was_given_up_takes_nothing_from_the_one_that_came_instead(
+    world: World,
+) -> None:
+    """It closed the other one without a word to its connection. What came for that was stored on a
+    topic that was unloaded meanwhile, which ended the broker."""
+    client = await world.connect()
+    await client.producer(TOPIC, name="other")
+    world.lanes[2].freeze()
+    schema = Schema(name="", type=SchemaType.STRING, schema_data=b"")
+    client.write(frames.producer(901, 7, TOPIC, name="p", schema=schema))
+    await client.request(lambda i: frames.close_producer(i, 7))
+    await client.request(lambda i: frames.producer(i, 7, TOPIC, name="p"))
+    world.lanes[2].thaw()
+    await asyncio.sleep(1)
+    producer = world.broker.engine.topics[TOPIC].producers["p"]
+    assert not producer.closed
+    (connection,) = world.broker.connections
+    assert connection.producers[7][0] is producer
+    await client.request(lambda i: frames.close_producer(i, 7))
+    assert list(world.broker.engine.topics[TOPIC].producers) == ["other"]
+    assert 7 not in connection.producers
 
 
 @played()

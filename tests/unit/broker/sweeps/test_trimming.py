@@ -14,6 +14,7 @@ from headgate.base.positions import EARLIEST
 from headgate.base.sliced import at_once
 from headgate.base.units import KIB, NS_PER_S
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
+from headgate.engine import dispatch_shared
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -211,6 +212,48 @@ async def test_what_a_cursor_passed_stays_until_its_consumers_have_forgotten_it(
     await asyncio.sleep(60)
     assert held(world) == (20, 35)
     assert dispatcher.in_flight_messages() == subscription.backlog_messages == 10
+
+
+@played(ledger=SMALL_LEDGERS)
+async def test_who_comes_while_entries_go_gets_what_is_left(world: World) -> None:
+    """What a Shared subscription gets of the others would be given back when their index is gone:
+    that ended the broker."""
+    client = await world.connect()
+    await publish_some(world, 35)
+    log = topic_of(world).log
+    commits = world.lanes[0]
+    commits.freeze()
+    await world.broker.trimming.trim()
+    reader = await client.subscribe(
+        TOPIC, "r", durable=False, start=EARLIEST, kind=SubscriptionType.SHARED
+    )
+    await asyncio.sleep(1)
+    assert (log.first, log.trim_end) == (0, 30)  # staged, and not durable
+    assert len(reader.queue) == 5
+    commits.thaw()
+    await asyncio.sleep(5)
+    assert held(world) == (30, 35)
+    subscription = topic_of(world).subscriptions["r"]
+    assert subscription.dispatcher.in_flight_messages() == subscription.backlog_messages == 5
+
+
+@played(ledger=SMALL_LEDGERS)
+async def test_nothing_goes_while_a_reader_forgets_very_many_entries(world: World) -> None:
+    client = await world.connect()
+    await client.subscribe(TOPIC, "r", durable=False, kind=SubscriptionType.SHARED)
+    await publish_some(world, 35)
+    await asyncio.sleep(0.1)
+    subscription = topic_of(world).subscriptions["r"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dispatch_shared, "MOVED_PER_UNIT", 1)
+        patch.setattr(dispatch_shared, "JOB_STEP_UNITS_MAX", 1)
+        await world.broker.trimming.trim()
+        assert subscription.dispatcher.needs_passed
+        assert topic_of(world).log.trim_end == 0
+        await asyncio.sleep(1)
+    await asyncio.sleep(60)
+    assert held(world) == (30, 35)
+    assert subscription.dispatcher.in_flight_messages() == subscription.backlog_messages == 5
 
 
 @pytest.mark.parametrize(
