@@ -12,7 +12,6 @@ older than the end.
 from __future__ import annotations
 
 import http.client
-import json
 import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +22,7 @@ from urllib.parse import quote, urljoin
 import urllib3
 
 from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
+from pyspark_pulsar.body_bounds import BODY_BYTES_MAX, decoded, is_plain, reason_in
 from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
 from pyspark_pulsar.errors import (
     AccessError,
@@ -41,9 +41,6 @@ ATTEMPT_TIMEOUT_S = 10.0
 
 PARALLEL_REQUESTS_MAX = 16
 """Most concurrent requests, so that hundreds of partitions take few round trips."""
-
-BODY_BYTES_MAX = 512 * 1024 * 1024
-"""Longest answer. That about a topic with 100,000 ledgers has some 20 MB."""
 
 TOPIC_PARTITIONS_MAX = 100_000
 """Most partitions of one topic. Pulsar has no limit of its own, so its number is what the owner of
@@ -109,7 +106,7 @@ def _get_once(
 ) -> Response:
     """One request. The deadline also ends a response that arrives slowly.
 
-    Raises :class:`AdminError` if the response is too long.
+    Raises :class:`AdminError` if the response is too long, or compressed.
     """
     left_s = max(0.05, deadline - time.monotonic())
     raw = pool.request(
@@ -120,10 +117,13 @@ def _get_once(
         preload_content=False,
         timeout=urllib3.Timeout(total=left_s),
     )
+    lower_case = {name.lower(): value for name, value in raw.headers.items()}
     parts: list[bytes] = []
     size_bytes = 0
     try:
-        while part := raw.read1():
+        if not is_plain(lower_case):
+            raise AdminError(f"{url} answers with compressed bytes, for which it was not asked")
+        while part := raw.read1(decode_content=False):
             parts.append(part)
             size_bytes += len(part)
             if size_bytes > BODY_BYTES_MAX:
@@ -134,7 +134,6 @@ def _get_once(
         raw.close()
         raise
     raw.release_conn()
-    lower_case = {name.lower(): value for name, value in raw.headers.items()}
     return Response(raw.status, b"".join(parts), lower_case)
 
 
@@ -293,8 +292,8 @@ class AdminClient:
         if response.status != 200:
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
         try:
-            return json.loads(response.body)
-        except (ValueError, RecursionError) as error:
+            return decoded(response.body)
+        except ValueError as error:
             begin = self._access.scrubbed(response.body[:80].decode("utf-8", "replace"))
             raise AdminError(f"{url} did not answer with JSON: {begin!r}") from error
 
@@ -303,7 +302,7 @@ class AdminClient:
         return f"{self._base}{quote(path, safe='/')}/{resource}"
 
     def _reason_in(self, response: Response) -> str:
-        return self._access.scrubbed(_reason(response.body))
+        return self._access.scrubbed(reason_in(response.body))
 
     def _request(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Response:
         """The first final response.
@@ -372,14 +371,3 @@ def _ledger_spans(stats: Any) -> tuple[LedgerSpan, ...]:
             max(newest.size_bytes, int(stats["currentLedgerSize"])),
         )
     return tuple(spans)
-
-
-def _reason(body: bytes) -> str:
-    """The reason in the body of a Pulsar error, or the begin of the body."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        document = None
-    if isinstance(document, dict) and "reason" in document:
-        return str(document["reason"])
-    return body[:200].decode("utf-8", "replace")

@@ -23,6 +23,7 @@ import urllib3
 from pyspark_pulsar.errors import AccessError, TokenUnavailableError
 
 ISSUER_TIMEOUT_S = 10.0
+ANSWER_BYTES_MAX = 1024 * 1024
 LIFE_UNKNOWN_S = 60.0
 """How long a token is used if the issuer does not say when it lapses."""
 LIFE_USED = 0.9
@@ -175,19 +176,23 @@ def _exchange(
     timeout = urllib3.Timeout(total=ISSUER_TIMEOUT_S)
     try:
         if form is None:
-            raw = pool.request("GET", url, redirect=False, timeout=timeout)
+            raw = pool.request("GET", url, redirect=False, timeout=timeout, preload_content=False)
         else:
             raw = pool.request(
                 "POST", url, fields=dict(form), encode_multipart=False, redirect=False,
-                timeout=timeout,
+                timeout=timeout, preload_content=False,
             )  # fmt: skip
+        try:
+            body = raw.read(ANSWER_BYTES_MAX, decode_content=False)
+        finally:
+            raw.close()
     except urllib3.exceptions.HTTPError as error:
         raise TokenUnavailableError(
             f"the issuer at {url} does not answer ({type(error).__name__})"
         ) from None
     try:
-        document = json.loads(raw.data)
-    except ValueError:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
         document = None
     return raw.status, document if isinstance(document, dict) else {}
 

@@ -83,7 +83,7 @@ EXTERNAL: dict[str, set[str]] = {
     "observe": {"msgspec"},
     "facade": {"msgspec"},
     "admin": {"starlette", "msgspec", "urllib3"},
-    "telemetry": {"msgspec", "opentelemetry", "starlette"},
+    "telemetry": {"msgspec", "opentelemetry", "requests", "starlette", "urllib3"},
     "pipeline": {
         "pyspark", "pyarrow", "pandas", "numpy", "deltalake", "pulsar", "rich", "urllib3",
         "pyspark_pulsar", "plotly", "jinja2", "prometheus_client", "numba", "obstore",

@@ -7,7 +7,6 @@ HTTP client.
 from __future__ import annotations
 
 import http.client
-import json
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -15,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from headgate.access.authentication import Say, authentication, certificate_paths
 from headgate.access.client_config import WITHOUT_USER, ClientConfig
+from headgate.access.json_bounds import REASON_BYTES_MAX, decoded
 from headgate.access.refusals import REFUSALS, advice, scrubbed
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
@@ -207,8 +207,8 @@ def split_url(url: str) -> SplitResult:
 def reason_in(body: bytes | bytearray) -> str:
     """The reason in an answer of the admin API; empty if it has none."""
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
+        answer = decoded(body) if len(body) <= REASON_BYTES_MAX else None
+    except ValueError:
         return ""
     return encodable(str(answer.get("reason", ""))) if isinstance(answer, dict) else ""
 

@@ -12,9 +12,9 @@ over a ``transport``; ``cluster_kind`` finds out what answers. ``bundle`` keeps 
 ``cluster_watch`` does that for days: ``shared_history`` lets several threads ask,
 ``quota_forecast`` says when quotas break and ``quota_guard`` which need a closer look,
 ``publish_limit`` what holds producers, ``records`` makes telemetry for ``record_files`` or
-``record_topic``, and ``web`` and ``metrics`` answer. ``page_routes`` has what views of the page ask
-beside explain: ``cluster_states`` with the ``standing`` of each cluster, ``limit_reports``,
-``storage_reports`` and ``stats_reports``.
+``record_topic``, which has a ``pulsar_producer``, and ``web`` and ``metrics`` answer.
+``page_routes`` has what views of the page ask beside explain: ``cluster_states`` with the
+``standing`` of each cluster, ``limit_reports``, ``storage_reports`` and ``stats_reports``.
 ``configuration`` says for which clusters.
 May import ``explain``, ``access``, ``flow``, ``record``, ``fs`` and ``base``.
 """

@@ -8,20 +8,17 @@ the pipeline drops.
 
 from __future__ import annotations
 
-import base64
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
-from headgate.access.authentication import Say, authentication, certificate_paths
-from headgate.access.client_config import ClientConfig
 from headgate.agent.metrics import SinkCounts
 from headgate.agent.records import Record
-from headgate.base.errors import HeadgateError, InputError
+from headgate.base.errors import HeadgateError
 from headgate.base.texts import size_text
-from headgate.base.units import MIB, MS_PER_S
+from headgate.base.units import MIB
 from headgate.record.codec import message_properties
 
 logger = logging.getLogger("headgate.agent")
@@ -31,8 +28,6 @@ WAITING_BYTES_MAX: Final = 64 * MIB
 RETRY_S: Final = 5.0
 LAST_SEND_S: Final = 5.0
 """How long a stop waits for the last messages."""
-SEND_TIMEOUT_S: Final = 30
-PRODUCER_NAME: Final = "headgate-agent"
 
 
 class TopicError(HeadgateError):
@@ -157,86 +152,3 @@ class RecordTopic:
             producer.close()
         except Exception as error:
             logger.debug("the producer of the telemetry topic: %r", error)
-
-
-class PulsarProducer:
-    """A producer of ``pulsar-client``, which ``headgate[demo]`` and ``headgate[spark]`` bring."""
-
-    def __init__(
-        self, config: ClientConfig, topic: str, environment: Mapping[str, str], say: Say
-    ) -> None:
-        """Connect to ``config.broker_url``.
-
-        Raises:
-            InputError: the credentials cannot be used, or ``pulsar-client`` is not installed.
-            TopicError: the cluster does not let this client produce.
-        """
-        pulsar = load_pulsar()
-        certificate, key = certificate_paths(config)
-        try:
-            self._client = pulsar.Client(
-                config.broker_url,
-                authentication=_credentials(pulsar, config, environment, say),
-                tls_trust_certs_file_path=config.trust_path or None,
-                tls_allow_insecure_connection=config.allow_insecure,
-                tls_validate_hostname=config.verify_hostname,
-                tls_certificate_file_path=certificate or None,
-                tls_private_key_file_path=key or None,
-                stats_interval_in_seconds=0,
-                logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
-            )
-        except (ValueError, pulsar.PulsarException) as error:
-            raise TopicError(f"{config.broker_url}: {error}") from error
-        try:
-            self._producer = self._client.create_producer(
-                topic, send_timeout_millis=SEND_TIMEOUT_S * MS_PER_S, batching_enabled=False
-            )
-        except pulsar.PulsarException as error:
-            self._client.close()
-            raise TopicError(f"{config.broker_url}: {error}") from error
-        self._failure = pulsar.PulsarException
-
-    def send(self, data: bytes, properties: dict[str, str]) -> None:
-        """Store one message. Raises :class:`TopicError`."""
-        try:
-            self._producer.send(data, properties=properties)
-        except self._failure as error:
-            raise TopicError(str(error)) from error
-
-    def close(self) -> None:
-        """Close the client; what it raises is of no use any more."""
-        try:
-            self._client.close()
-        except self._failure as error:
-            logger.debug("the client of the telemetry topic: %s", error)
-
-
-def load_pulsar() -> Any:
-    """The module ``pulsar``.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    try:
-        import pulsar
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "a telemetry topic needs the package pulsar-client: pip install 'headgate[demo]'; or "
-            "write files"
-        ) from error
-    return pulsar
-
-
-def _credentials(
-    pulsar: Any, config: ClientConfig, environment: Mapping[str, str], say: Say
-) -> Any:
-    """The credentials for the client; it reads a token again for each connection."""
-    found = authentication(config, environment, say)
-    scheme, _, value = found.headers().get("Authorization", "").partition(" ")
-    if scheme == "Bearer":
-        return pulsar.AuthenticationToken(lambda: found.headers()["Authorization"].split(" ")[1])
-    if scheme == "Basic":
-        user, _, password = base64.b64decode(value).decode().partition(":")
-        return pulsar.AuthenticationBasic(user, password)
-    certificate, key = certificate_paths(config)
-    return pulsar.AuthenticationTLS(certificate, key) if certificate else None

@@ -7,10 +7,11 @@ rate, at most once a second; ten seconds later the rate grows again by a tenth a
 from __future__ import annotations
 
 import http.client
-from collections import Counter, deque
+from collections import deque
 from typing import Final
 
 from headgate.base.errors import InputError
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import NS_PER_S
 
 REQUESTS_PER_S_MAX: Final = 50
@@ -41,7 +42,7 @@ class RequestBudget:
         self._per_s_max = self._per_s = per_s
         self._at_once_max = at_once
         self._sent: deque[int] = deque()
-        self._running: Counter[str] = Counter()
+        self._running: SparseCounter[str] = SparseCounter()
         self._changed_ns: int | None = None
         self._rests = False
         self.halved = 0
@@ -95,8 +96,6 @@ class RequestBudget:
             slow_s: a longer time counts as slow.
         """
         self._running[broker] -= 1
-        if self._running[broker] <= 0:
-            del self._running[broker]
         changed_ns = self._changed_ns
         is_settled = changed_ns is None or now_ns - changed_ns >= NS_PER_S
         if not is_settled:

@@ -33,7 +33,7 @@ from headgate.agent.cluster_watch import ClusterWatch, RecordSink
 from headgate.agent.configuration import AgentSettings, ClusterSettings, PortSettings
 from headgate.agent.look_plan import LookPlan
 from headgate.agent.record_files import RecordFiles
-from headgate.agent.record_topic import PulsarProducer, RecordTopic, load_pulsar
+from headgate.agent.record_topic import RecordTopic
 from headgate.agent.records import Instants, RecordWindows
 from headgate.agent.request_budget import RequestBudget
 from headgate.agent.scout import Scope, Scout
@@ -43,6 +43,7 @@ from headgate.app.agent_access import TokenGate, check_agent_address, token_veri
 from headgate.app.agent_port import AgentPort
 from headgate.app.listeners import listen, port_of
 from headgate.app.run import EXIT_BUG, StopSignals
+from headgate.app.telemetry_topic.process import TopicProcess, check_installed
 from headgate.app.used_keys import UsedKeys, key_files
 from headgate.app.web_guard import WebGuard
 from headgate.base.clock import Clock, SystemClock
@@ -188,10 +189,10 @@ def own_topics(cluster: ClusterSettings, settings: AgentSettings) -> frozenset[s
 def _sinks(cluster: ClusterSettings, environment: Environment) -> list[RecordSink]:
     if not cluster.telemetry_topic:
         return []
-    load_pulsar()
+    check_installed()
     config = replace(cluster.client, broker_url=cluster.telemetry_url)
     topic = cluster.telemetry_topic
-    sink = RecordTopic(topic, partial(PulsarProducer, config, topic, environment, logger.warning))
+    sink = RecordTopic(topic, partial(TopicProcess, config, topic, environment, logger.warning))
     sink.start()
     return [sink]
 

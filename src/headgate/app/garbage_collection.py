@@ -10,7 +10,9 @@ An object that lived through two collections, or through one of Python's own, is
 collector visits it never again, so that no collection grows with the number of topics. A reference
 count still frees it, so connections of both ports, and topics and subscriptions that end, leave no
 cycles; tests hold that. Should some, a complete collection frees them while nobody publishes or
-consumes, or at last when very many have ended.
+consumes, or at last when very many have ended. It also comes when the process has grown by half:
+whatever other cycles a client can have made, such as an error that was kept beside its own frame,
+do not pile up without a bound.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from headgate.base.units import NS_PER_MS
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.work.turn_meter import TurnMeter
 
 AUTOMATIC: Final = (5_000, 1_000, 1_000_000)
@@ -56,6 +58,20 @@ IDLE_S: Final = 5.0
 ENDED_MAX: Final = 50_000
 """... but not if so many have ended: about 200 MB."""
 
+GROWN_BYTES_MIN: Final = 512 * MIB
+GROWN_SHARE: Final = 0.5
+"""A complete collection comes as well when the process uses so much more than after the last one,
+by both. What grows for good reasons costs few of them: the next growth counts from there."""
+
+LOOK_S_MIN: Final = 1.0
+LOOK_FACTOR: Final = 100
+"""Least time between two looks at the memory, also as many times what the last one took."""
+
+REST_S_MIN: Final = 5.0
+REST_FACTOR: Final = 50
+"""After a complete collection none comes for growth until this time, and this many times the time
+that it took, have passed."""
+
 
 class Activity(NamedTuple):
     """Counts since the start of the broker."""
@@ -64,6 +80,17 @@ class Activity(NamedTuple):
     """Changes whenever anything was published or acknowledged."""
     ended: int
     """Topics and subscriptions that were removed or unloaded."""
+
+
+class Memory(Protocol):
+    """The memory of the process, without caches that have bounds of their own."""
+
+    def used_bytes_max(self) -> int:
+        """What it uses, at most. Quick."""
+
+    def used_bytes(self) -> int:
+        """What it uses; what is free for its next objects does not count. May take
+        milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +116,13 @@ class GarbageCollection:
         loop: asyncio.AbstractEventLoop,
         meter: TurnMeter,
         activity: Callable[[], Activity],
+        memory: Memory,
         collector: Collector,
     ) -> None:
         self._loop = loop
         self._meter = meter
         self._activity = activity
+        self._memory = memory
         self._collector = collector
         self._pause_s = PAUSE_S_MAX
         self._young_ns = 0
@@ -102,6 +131,9 @@ class GarbageCollection:
         """So many collections."""
         self._last = self._last_complete = activity()
         self._idle_since_s = self._complete_s = loop.time()
+        self._usual_bytes = 0
+        """What the process used at the start, or after the last complete collection."""
+        self._rests_until_s = self._look_s = loop.time()
         self._next: asyncio.TimerHandle | None = None
         self.complete_count = 0
         """Complete collections since the start."""
@@ -109,6 +141,7 @@ class GarbageCollection:
     def start(self) -> None:
         """Freeze what there is, and begin."""
         self._collector.freeze()
+        self._usual_bytes = self._memory.used_bytes()
         self._next = self._loop.call_later(self._pause_s, self._run)
 
     def stop(self) -> None:
@@ -123,7 +156,7 @@ class GarbageCollection:
         self._young_count += 1
         automatic = self._collector.young_count() - self._young_count
         self._pause_s = PAUSE_S_MIN if automatic else pause_after(self._pause_s, took_ns)
-        self._complete_if_idle()
+        self._complete_if_due()
         if automatic > AUTOMATIC_MAX:
             self._freeze()  # they left too much for a visit
         elif automatic == AUTOMATIC_MAX or self._young_ns >= MIDDLE_NS:
@@ -142,7 +175,7 @@ class GarbageCollection:
         self._collector.freeze()
         self._young_ns = self._young_count = 0
 
-    def _complete_if_idle(self) -> None:
+    def _complete_if_due(self) -> None:
         now_s, activity = self._loop.time(), self._activity()
         if activity != self._last:
             self._last = activity
@@ -150,12 +183,31 @@ class GarbageCollection:
         ended = activity.ended - self._last_complete.ended
         is_idle = now_s - self._idle_since_s >= IDLE_S
         is_due = now_s - self._complete_s >= COMPLETE_PERIOD_S
-        if is_due and (ended >= ENDED_MIN if is_idle else ended >= ENDED_MAX):
-            self._complete_s, self._last_complete = now_s, activity
-            self.complete_count += 1
-            self._collector.unfreeze()
-            self._collect(2)
-            self._collector.freeze()
+        has_ended = is_due and (ended >= ENDED_MIN if is_idle else ended >= ENDED_MAX)
+        may_look = now_s >= max(self._look_s, self._rests_until_s)
+        if has_ended or (may_look and self._has_grown(now_s)):
+            self._complete(now_s, activity)
+
+    def _has_grown(self, now_s: float) -> bool:
+        used_bytes_min = self._usual_bytes + max(GROWN_BYTES_MIN, GROWN_SHARE * self._usual_bytes)
+        began_ns = self._collector.used_ns()
+        # What was freed mostly stays with the process: only the second one tells it.
+        found = (
+            self._memory.used_bytes_max() >= used_bytes_min
+            and self._memory.used_bytes() >= used_bytes_min
+        )
+        took_ns = self._collector.used_ns() - began_ns
+        self._look_s = now_s + max(LOOK_S_MIN, LOOK_FACTOR * took_ns / NS_PER_S)
+        return found
+
+    def _complete(self, now_s: float, activity: Activity) -> None:
+        self._complete_s, self._last_complete = now_s, activity
+        self.complete_count += 1
+        self._collector.unfreeze()
+        took_ns = self._collect(2)
+        self._collector.freeze()
+        self._rests_until_s = now_s + max(REST_S_MIN, REST_FACTOR * took_ns / NS_PER_S)
+        self._usual_bytes = self._memory.used_bytes()
 
     def _collect(self, generation: int) -> int:
         """Collect up to a generation; returns how long it took."""

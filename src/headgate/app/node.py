@@ -280,7 +280,7 @@ def _client_memory_bytes(settings: Settings) -> int:
     return client_memory_bytes(settings.headgateClientMemoryMB, limit_bytes)
 
 
-def _cached_bytes(broker: Broker) -> int:
+def cached_bytes(broker: Broker) -> int:
     """Memory that the caches could give up at once."""
     logs = broker.logs.by_name().values()
     return broker.engine.cache.size_bytes + sum(log.index_use().size_bytes for log in logs)
@@ -330,7 +330,7 @@ async def _open_broker(
     if settings.adaptivePublisherThrottlingEnabled:
         system = ProcSelfMemory()
         stack.callback(system.close)
-        memory = process_memory(settings, system, lambda: _cached_bytes(broker), clock)
+        memory = process_memory(settings, system, lambda: cached_bytes(broker), clock)
     broker = Broker(
         settings=settings,
         clock=clock,

@@ -24,6 +24,7 @@ def start_export(broker: Broker, settings: ExportSettings) -> MetricExport:
         timeout_s=settings.timeout_s,
         cluster=broker.settings.clusterName,
         version=__version__,
+        clock=broker.clock,
     )
     lane = ThreadLane(broker.loop, "headgate-metrics")
     export = MetricExport(broker, exporter, lane, interval_ms=settings.interval_ms)

@@ -18,8 +18,9 @@ from headgate import __version__
 from headgate.app.config_file import load_settings, parse_overrides, read_config, with_suggestion
 from headgate.app.descriptors import raise_descriptors_max
 from headgate.app.garbage_collection import AUTOMATIC, Activity, Collector, GarbageCollection
-from headgate.app.node import Node
+from headgate.app.node import Node, cached_bytes
 from headgate.app.options import StandaloneOptions
+from headgate.app.system_memory import MemoryOfObjects, ProcSelfMemory
 from headgate.broker.service import Broker
 from headgate.policy.settings import Settings
 
@@ -98,12 +99,20 @@ async def _serve(
     )
     gc.set_threshold(*AUTOMATIC)
     broker = node.broker
-    collection = GarbageCollection(loop, broker.turns, lambda: activity_of(broker), Collector())
+    system = ProcSelfMemory()
+    collection = GarbageCollection(
+        loop,
+        broker.turns,
+        lambda: activity_of(broker),
+        MemoryOfObjects(system, lambda: cached_bytes(broker)),
+        Collector(),
+    )
     collection.start()
     gc.enable()
     announce(ready_line(node, process_age_s()))
     await stop.received.wait()
     collection.stop()
+    system.close()
     await node.close()
     logger.info("closed; everything is on disk")
 

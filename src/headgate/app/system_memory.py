@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import sys
 from collections.abc import Callable
+from typing import Final
 
 from headgate.app.machine import physical_memory_bytes, read_text
 from headgate.base.clock import Clock
@@ -18,6 +20,10 @@ logger = logging.getLogger("headgate.app")
 STATM_PATH = "/proc/self/statm"
 
 _STATM_BYTES_MAX = 256
+
+SMALL_OBJECT_BYTES: Final = 80
+"""What a block of Python's own allocator takes on average. It has blocks of up to 512 bytes, and
+gets its memory from the system, not from glibc."""
 
 
 class ProcSelfMemory:
@@ -49,11 +55,33 @@ class ProcSelfMemory:
     def free_bytes(self) -> int:
         return 0 if self._mallinfo is None else int(self._mallinfo().fordblks)
 
+    def allocated_bytes(self) -> int:
+        """What the allocators have given out: that of Python's small objects, about, and glibc's.
+        May take milliseconds."""
+        found = None if self._mallinfo is None else self._mallinfo()
+        large_bytes = 0 if found is None else int(found.uordblks) + int(found.hblkhd)
+        return large_bytes + SMALL_OBJECT_BYTES * sys.getallocatedblocks()
+
     def close(self) -> None:
         """Close the file; from then on the process occupies 0."""
         if self._statm is not None:
             os.close(self._statm)
             self._statm = None
+
+
+class MemoryOfObjects:
+    """Implements :class:`headgate.app.garbage_collection.Memory`."""
+
+    def __init__(self, system: ProcSelfMemory, cache_bytes: Callable[[], int]) -> None:
+        """``cache_bytes`` are what caches take."""
+        self._system = system
+        self._cache_bytes = cache_bytes
+
+    def used_bytes_max(self) -> int:
+        return self._system.resident_bytes() - self._cache_bytes()
+
+    def used_bytes(self) -> int:
+        return self._system.allocated_bytes() - self._cache_bytes()
 
 
 def process_memory(

@@ -20,9 +20,10 @@ import struct
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.base.errors import CorruptionError
+from headgate.base.text_memory import text_bytes
 
 _ROW = struct.Struct("<Hqq")
 
@@ -54,10 +55,30 @@ class SequenceRow(NamedTuple):
     """When it disconnected, in the time of the log; 0 if it is connected, or if that is unknown."""
 
 
-class SequenceTable:
-    """The producers of one topic that deduplication knows. A row takes about 250 bytes."""
+ROW_BYTES: Final = 200
+"""What a row takes in memory beside the characters of its name."""
 
-    __slots__ = ("_inactive", "last", "moves", "names_max", "staged")
+
+class SequenceTotal:
+    """What several tables take together."""
+
+    __slots__ = ("__weakref__", "_bytes_max", "held_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        """Beyond ``bytes_max`` a table that gets a name forgets one that is not connected."""
+        self._bytes_max = bytes_max
+        self.held_bytes = 0
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether the tables take more than they may."""
+        return self.held_bytes > self._bytes_max
+
+
+class SequenceTable:
+    """The producers of one topic that deduplication knows."""
+
+    __slots__ = ("_held_bytes", "_inactive", "_total", "last", "moves", "names_max", "staged")
 
     def __init__(self, rows: Iterable[SequenceRow] = ()) -> None:
         self.last: dict[str, int] = {}
@@ -71,6 +92,8 @@ class SequenceTable:
         self.names_max = PRODUCERS_MAX
         """A new name takes the place of the one that is inactive for longest above this number. If
         all are connected, the table grows: clients' memory bounds them."""
+        self._held_bytes = 0
+        self._total: SequenceTotal | None = None
         self.take_rows(rows)
 
     def __len__(self) -> int:
@@ -135,6 +158,8 @@ class SequenceTable:
             if len(self.last) >= self.names_max and self._inactive:
                 self._forget(next(iter(self._inactive)))
             self.last[name] = last_id
+            self._hold(_row_bytes(name))
+            self._keep_total()
         elif last_id > last:
             self.last[name] = last_id
 
@@ -149,6 +174,7 @@ class SequenceTable:
         if name in self.last or name in self.staged:
             self._inactive.pop(name, None)
             self._inactive[name] = log_ms
+            self._keep_total()
 
     def all_disconnected(self, log_ms: int) -> None:
         """No producer is connected: those of which no time is known are inactive from now on."""
@@ -169,7 +195,32 @@ class SequenceTable:
 
     def _forget(self, name: str) -> None:
         self._inactive.pop(name, None)
-        self.last.pop(name, None)
+        if self.last.pop(name, None) is not None:
+            self._hold(-_row_bytes(name))
+
+    # Memory ---------------------------------------------------------------------------------
+
+    def join(self, total: SequenceTotal) -> None:
+        """Count in ``total`` from now on, and in no other."""
+        if total is not self._total:
+            self.leave()
+            self._total = total
+            total.held_bytes += self._held_bytes
+
+    def leave(self) -> None:
+        """Count in no total: nobody needs the table any more."""
+        if self._total is not None:
+            self._total.held_bytes -= self._held_bytes
+            self._total = None
+
+    def _hold(self, more_bytes: int) -> None:
+        self._held_bytes += more_bytes
+        if self._total is not None:
+            self._total.held_bytes += more_bytes
+
+    def _keep_total(self) -> None:
+        if self._inactive and self._total is not None and self._total.is_exceeded:
+            self._forget(next(iter(self._inactive)))
 
     # The stored form ------------------------------------------------------------------------
 
@@ -191,6 +242,10 @@ class SequenceTable:
             self.store(name, last_id)
             if inactive_since_ms:
                 self._inactive[name] = inactive_since_ms
+
+
+def _row_bytes(name: str) -> int:
+    return ROW_BYTES + text_bytes(name)
 
 
 def encode_rows(rows: Iterable[SequenceRow]) -> bytes:

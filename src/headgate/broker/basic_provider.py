@@ -8,9 +8,9 @@ those that come within a minute after it need none.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import Final
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.broker.authentication import retrieve_error
 from headgate.security.errors import CredentialsError, UncheckedCredentialsError
 from headgate.security.failed_attempts import FailedAttempts, network_of
@@ -37,7 +37,7 @@ class BasicProvider:
         self._attempts = attempts
         self._checks: dict[bytes, asyncio.Task[Principal]] = {}
         """Checks in progress, by digest."""
-        self._checks_by_network: Counter[str] = Counter()
+        self._checks_by_network: SparseCounter[str] = SparseCounter()
 
     def principal(
         self, credentials: Credentials, now_s: float
@@ -91,7 +91,5 @@ class BasicProvider:
         finally:
             del self._checks[digest]
             self._checks_by_network[network] -= 1
-            if not self._checks_by_network[network]:
-                del self._checks_by_network[network]
         self._cache.was_right(digest, found, now_s)
         return found

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import KIB, MIB
 from headgate.broker.connection.address_counts import AddressCounts, CountBounds
 from headgate.metadata.errors import RefusalError
@@ -75,7 +76,7 @@ class HttpMemory:
         self._answers: list[int] = []
         """Bytes of each answer that is being made."""
         self._answers_bytes = 0
-        self._by_owner: Counter[str] = Counter()
+        self._by_owner: SparseCounter[str] = SparseCounter()
         """Their bytes by owner."""
         self._waiting: OrderedDict[str, deque[tuple[int, asyncio.Future[None]]]] = OrderedDict()
         """Those that wait, by owner; the first one's turn is next."""
@@ -192,8 +193,6 @@ class HttpMemory:
         self._answers_bytes -= size_bytes
         self.held_bytes -= size_bytes
         self._by_owner[owner] -= size_bytes
-        if not self._by_owner[owner]:
-            del self._by_owner[owner]
         self._admit_waiting()
 
     def _take(self, size_bytes: int, owner: str) -> None:

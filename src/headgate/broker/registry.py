@@ -242,9 +242,9 @@ class TopicRegistry:
 
     async def _store_uses(self, topic: str) -> None:
         """Store the uses that wait, in one change: each writes the times of all subscriptions of
-        the topic, which may be megabytes."""
-        used = self._used.pop(topic, None)
-        if used:  # else a change before this one had them
+        the topic, which may be megabytes. Then those that came meanwhile: whoever noted them may be
+        gone before its turn."""
+        while used := self._used.pop(topic, None):
             await self._writer.commit(self._catalog.plan_subscriptions_used(topic, used))
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:

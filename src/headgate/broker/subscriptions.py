@@ -8,13 +8,13 @@ would complete it later.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, check_new_subscription
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.text_memory import properties_bytes
 from headgate.base.work_units import CLIENT_CLOSED, CONSUMER_RANKED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
@@ -65,10 +65,10 @@ class Subscriptions:
         self._note_use = note_use
         self._mutex = KeyedMutex()
         self._readers = ExpectedReaders(engine)
-        self._creating: Counter[int] = Counter()
+        self._creating: SparseCounter[int] = SparseCounter()
         """Subscriptions that are being stored, by topic number."""
-        self._creating_of_tenant: Counter[str] = Counter()
-        self._creating_bytes: Counter[str] = Counter()
+        self._creating_of_tenant: SparseCounter[str] = SparseCounter()
+        self._creating_bytes: SparseCounter[str] = SparseCounter()
         """What their properties take, by tenant."""
 
     async def when_idle(self, topic: Topic, name: str) -> None:
@@ -138,8 +138,6 @@ class Subscriptions:
                 self._creating_of_tenant[tenant] -= 1
                 self._creating_bytes[tenant] -= properties_taken
                 self._creating[log.number] -= 1
-                if not self._creating[log.number]:
-                    del self._creating[log.number]
             topic.check_loaded()
             # Also on a fenced topic: the cursor is stored, and the fence may be lifted again.
             made = topic.add_subscription(

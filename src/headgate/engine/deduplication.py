@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 from headgate.base.positions import Position
-from headgate.base.sequence_table import Seen, SequenceTable
-from headgate.base.units import INT64_MAX
+from headgate.base.sequence_table import Seen, SequenceTable, SequenceTotal
+from headgate.base.units import INT64_MAX, MIB
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 
@@ -29,6 +30,28 @@ UNTRACKED: Final = -(1 << 63) - 1
 """Deduplication ignores an entry: below every sequence id."""
 
 _STORED = Seen.STORED
+
+SEQUENCES_OF_TENANT_BYTES_MAX: Final = 256 * MIB
+"""What the topics of a tenant remember of producers: a million with names of 60 characters."""
+
+
+class SequenceTotals:
+    """What the tables of each tenant take, those of unloaded topics included."""
+
+    def __init__(self) -> None:
+        self._by_tenant: WeakValueDictionary[str, SequenceTotal] = WeakValueDictionary()
+
+    def join(self, table: SequenceTable, tenant: str) -> None:
+        """Count a table of the tenant, until it leaves."""
+        total = self._by_tenant.get(tenant)
+        if total is None:
+            total = self._by_tenant[tenant] = SequenceTotal(SEQUENCES_OF_TENANT_BYTES_MAX)
+        table.join(total)
+
+    def held_bytes(self, tenant: str) -> int:
+        """What all tables of a tenant take."""
+        total = self._by_tenant.get(tenant)
+        return 0 if total is None else total.held_bytes
 
 
 class DeduplicatingEngine(Protocol):

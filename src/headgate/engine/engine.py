@@ -8,7 +8,7 @@ for another one.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
@@ -17,11 +17,13 @@ from typing import NamedTuple, cast
 
 from headgate.base.chunks import Chunks
 from headgate.base.names import TopicName
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
 from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS, WOKEN_PER_UNIT
 from headgate.engine.admission import AdmissionControl
 from headgate.engine.cache import EntryCache
 from headgate.engine.client_observer import ClientObserver, NoClientObserver
+from headgate.engine.deduplication import SequenceTotals
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.disk_full_hold import DiskFullHold
 from headgate.engine.effects import Effects
@@ -119,8 +121,8 @@ class Engine:
         self.relative = RelativeLimits(self)
         self.partials = PartialBudget()
         """What the partly acknowledged batches of all subscriptions take."""
-        self.properties = PropertyBudget()
-        self.durable_by_tenant: Counter[str] = Counter()
+        self.properties, self.sequence_totals = PropertyBudget(), SequenceTotals()
+        self.durable_by_tenant: SparseCounter[str] = SparseCounter()
         """Durable subscriptions of the loaded topics of each tenant that has some."""
         self.remembered = RememberedBudget()
         """What subscriptions without consumers remember of entries."""
@@ -328,6 +330,8 @@ class Engine:
         topic.subscriptions.clear()
         publish_rate = self.relative.unloaded(topic)
         if deleted:
+            if topic.log.sequences is not None:
+                topic.log.sequences.leave()
             self.properties.loaded_or_deleted(topic.name, topic.log.number)
             self._count_durable(topic, -topic.durable_count)
             topic.gate.close(self.now_ns)
@@ -401,11 +405,7 @@ class Engine:
             subscription.acks.reset(subscription.acks.mark_delete)
 
     def _count_durable(self, topic: Topic, more: int) -> None:
-        if more:
-            tenant = topic.name.namespace.tenant
-            self.durable_by_tenant[tenant] += more
-            if not self.durable_by_tenant[tenant]:
-                del self.durable_by_tenant[tenant]
+        self.durable_by_tenant[topic.name.namespace.tenant] += more
 
     def may_release(self, topic: Topic) -> None:
         """Look soon whether entries of a topic can be trimmed."""
@@ -512,7 +512,12 @@ class Engine:
 
     def reload_deduplication(self, topic: Topic) -> None:
         """Ask again whether a topic has message deduplication, and begin or end it."""
+        known = topic.log.sequences
         topic.publishing.set_deduplication(self.policies.deduplicates(topic))
+        if known is not None and known is not topic.log.sequences:
+            known.leave()
+        if topic.log.sequences is not None:
+            self.sequence_totals.join(topic.log.sequences, topic.name.namespace.tenant)
 
     def send_rules_in_steps(self, topic: Topic) -> Iterator[None]:
         """Ask again for the rules for the SENDs of a topic, and apply them. If messages must be

@@ -8,10 +8,10 @@ else a tenant could pass the bound by unloading its topics.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Protocol
 
 from headgate.base.names import TopicName
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.text_memory import properties_bytes
 
 
@@ -48,9 +48,9 @@ class PropertyBudget:
 
     def __init__(self) -> None:
         self._by_holder: dict[PropertyHolder, int] = {}
-        self._by_unloaded: Counter[int] = Counter()
+        self._by_unloaded: SparseCounter[int] = SparseCounter()
         """Bytes of topics that are not loaded, by their numbers."""
-        self.by_tenant: Counter[str] = Counter()
+        self.by_tenant: SparseCounter[str] = SparseCounter()
         """Bytes of each tenant that has some."""
 
     def measure(self, subscription: PropertyHolder) -> None:
@@ -68,7 +68,7 @@ class PropertyBudget:
     def forget(self, subscription: PropertyHolder) -> None:
         """A subscription was removed."""
         size_bytes = self._by_holder.pop(subscription, 0)
-        self._give_back(subscription.topic.name.namespace.tenant, size_bytes)
+        self.by_tenant[subscription.topic.name.namespace.tenant] -= size_bytes
 
     def unloaded(self, subscription: PropertyHolder) -> None:
         """A durable subscription has ended with its topic, which stays in the log."""
@@ -78,10 +78,4 @@ class PropertyBudget:
 
     def loaded_or_deleted(self, name: TopicName, number: int) -> None:
         """A topic is being loaded, so that its subscriptions are measured again, or is gone."""
-        self._give_back(name.namespace.tenant, self._by_unloaded.pop(number, 0))
-
-    def _give_back(self, tenant: str, size_bytes: int) -> None:
-        if size_bytes:
-            self.by_tenant[tenant] -= size_bytes
-            if not self.by_tenant[tenant]:
-                del self.by_tenant[tenant]
+        self.by_tenant[name.namespace.tenant] -= self._by_unloaded.pop(number, 0)

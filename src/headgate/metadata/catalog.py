@@ -17,12 +17,12 @@ Rules of the domain that other modules rely on:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final, cast
 
 from headgate.base.errors import InputError
 from headgate.base.names import PERSISTENT, NamespaceName, TopicName
+from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.grant_plans import GrantPlans, subscription_key
 from headgate.metadata.grants import (
     NO_NAMESPACE_GRANTS,
@@ -84,9 +84,9 @@ class Catalog(OwnRows):
             self._numbers.skip_to(topic.number)
         self.schema_bytes = 0
         """Bytes of all versions of all topics."""
-        self.tenant_schema_bytes: Counter[str] = Counter()
+        self.tenant_schema_bytes: SparseCounter[str] = SparseCounter()
         """The same by tenant, without tenants that have none."""
-        self.topic_schema_bytes: Counter[str] = Counter()
+        self.topic_schema_bytes: SparseCounter[str] = SparseCounter()
         """The same by the name that has the schema."""
         self._count_schemas()
         tenants = TenantPlans(self._state, cluster)
@@ -338,12 +338,8 @@ class Catalog(OwnRows):
         self.schema_bytes += grown
         tenant = key.split("/", 3)[2]  # persistent://TENANT/NAMESPACE/...
         self.tenant_schema_bytes[tenant] += grown
-        if not self.tenant_schema_bytes[tenant]:
-            del self.tenant_schema_bytes[tenant]
         name = key if kind is Kind.SCHEMA else key.rpartition("/")[0]
         self.topic_schema_bytes[name] += grown
-        if not self.topic_schema_bytes[name]:
-            del self.topic_schema_bytes[name]
 
     def _set_number(self, row: RowChange) -> None:
         if row.after is None:

@@ -11,7 +11,7 @@ The staged view is an overlay over the durable one, so staging costs the size of
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from headgate.base.errors import CorruptionError, invariant
+from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.name_totals import NameTotals
 from headgate.metadata.property_totals import PropertyTotals
 from headgate.metadata.rows import ROW_TYPES, CounterRow, Kind, Row
@@ -77,7 +78,7 @@ class RowState:
         self._rows: dict[Kind, dict[str, Row]] = {kind: {} for kind in Kind}
         self._sorted: dict[tuple[Kind, str], list[str]] = {}
         self._overlay: dict[tuple[Kind, str], _Staged] = {}
-        self._staged_more: Counter[tuple[Kind, str]] = Counter()
+        self._staged_more: SparseCounter[tuple[Kind, str]] = SparseCounter()
         """How many rows the staged view has more (or, negative, fewer) than the durable one, by
         kind and parent. The overlay may have thousands of rows of others."""
         self._in_flight: deque[Change] = deque()
@@ -191,10 +192,7 @@ class RowState:
     def _count_staged(self, row: RowChange, sign: int) -> None:
         more = (row.after is not None) - (row.before is not None)
         if more:
-            group = row.kind, parent_of(row.kind, row.key)
-            self._staged_more[group] += sign * more
-            if not self._staged_more[group]:
-                del self._staged_more[group]
+            self._staged_more[row.kind, parent_of(row.kind, row.key)] += sign * more
 
     def _set(self, kind: Kind, key: str, row: Row | None) -> None:
         rows = self._rows[kind]

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import ClassVar, Final, Protocol
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.errors import not_allowed
 from headgate.metadata.rows import Kind, Row
 
@@ -47,8 +48,8 @@ class TenantTotals(ABC):
     """What is counted, as a refusal names it."""
 
     def __init__(self) -> None:
-        self._by_tenant: Counter[str] = Counter()
-        self._in_flight: Counter[str] = Counter()
+        self._by_tenant: SparseCounter[str] = SparseCounter()
+        self._in_flight: SparseCounter[str] = SparseCounter()
         """What the staged view has more, or fewer, than the durable one."""
         self._changes: deque[Counter[str]] = deque()
         """The same of each change in flight, in their order."""
@@ -95,25 +96,19 @@ class TenantTotals(ABC):
     def staged(self, grown: Counter[str]) -> None:
         """A change is in flight."""
         self._changes.append(grown)
-        _add(self._in_flight, grown, 1)
+        for tenant, more in grown.items():
+            self._in_flight[tenant] += more
 
     def applied(self) -> None:
         """The first change in flight is durable."""
-        grown = self._changes.popleft()
-        _add(self._in_flight, grown, -1)
-        _add(self._by_tenant, grown, 1)
+        for tenant, more in self._changes.popleft().items():
+            self._in_flight[tenant] -= more
+            self._by_tenant[tenant] += more
 
     def abandoned(self) -> None:
         """Nothing that was in flight comes."""
         self._changes.clear()
         self._in_flight.clear()
-
-
-def _add(totals: Counter[str], grown: Counter[str], sign: int) -> None:
-    for tenant, more in grown.items():
-        totals[tenant] += sign * more
-        if not totals[tenant]:
-            del totals[tenant]
 
 
 def _tenant_of(kind: Kind, key: str) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import NS_PER_S
 from headgate.security.code_flow import SignInError, text_of_bytes
 from headgate.security.failed_attempts import network_of
@@ -80,7 +80,7 @@ class SignIns:
         self._per_address_max = per_address_max
         self._by_state: dict[str, SignIn] = {}
         """By their age, the oldest first."""
-        self._per_network: Counter[str] = Counter()
+        self._per_network: SparseCounter[str] = SparseCounter()
 
     def __len__(self) -> int:
         return len(self._by_state)
@@ -170,8 +170,6 @@ class SignIns:
     def _forget(self, sign_in: SignIn) -> None:
         del self._by_state[sign_in.state]
         self._per_network[sign_in.network] -= 1
-        if not self._per_network[sign_in.network]:
-            del self._per_network[sign_in.network]
 
     def _text(self) -> str:
         return text_of_bytes(self._entropy(_SECRET_BYTES))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from headgate.base.errors import CorruptionError, InvariantError, StorageError, broken
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB, NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
@@ -79,7 +80,7 @@ class EntryReader:
         self._committer = committer
         self._queue: deque[tuple[Subscription, int]] = deque()
         """The subscriptions that wait for a read, each with its first ordinal."""
-        self._waiting_counts: Counter[int] = Counter()
+        self._waiting_counts: SparseCounter[int] = SparseCounter()
         """How many subscriptions wait for entries of a topic, by topic number."""
         self._fetching = 0
         self._open: deque[OpenRead] = deque()
@@ -275,8 +276,6 @@ class EntryReader:
 
     def _no_longer_waiting(self, number: int) -> None:
         self._waiting_counts[number] -= 1
-        if not self._waiting_counts[number]:
-            del self._waiting_counts[number]
 
     # -- from memory to the subscriptions --------------------------------------------------
 

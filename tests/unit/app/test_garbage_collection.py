@@ -15,9 +15,14 @@ from headgate.app.garbage_collection import (
     AUTOMATIC_MAX,
     COMPLETE_PERIOD_S,
     ENDED_MAX,
+    GROWN_BYTES_MIN,
+    GROWN_SHARE,
+    LOOK_S_MIN,
     MIDDLE_NS,
     PAUSE_S_MAX,
     PAUSE_S_MIN,
+    REST_FACTOR,
+    REST_S_MIN,
     Activity,
     Collector,
     GarbageCollection,
@@ -25,7 +30,7 @@ from headgate.app.garbage_collection import (
 )
 from headgate.app.run import activity_of
 from headgate.base.names import parse_topic
-from headgate.base.units import NS_PER_MS
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.work.turn_meter import TurnMeter
 from headgate.testing import World
 from headgate.testing.loop import SimLoop
@@ -40,6 +45,7 @@ class FakeCollector:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.young_ns = 100_000
+        self.complete_ns = 100_000
         self.own_count = 0
         """Python's own collections since the last one of the middle generation."""
         self._young_count = 0
@@ -54,7 +60,7 @@ class FakeCollector:
 
     def _collect(self, generation: int) -> int:
         self._note(f"{generation}")
-        self._used_ns += self.young_ns
+        self._used_ns += self.complete_ns if generation == 2 else self.young_ns
         return 0
 
     def _note(self, call: str) -> None:
@@ -66,6 +72,22 @@ class FakeCollector:
         return self._used_ns
 
 
+class FakeMemory:
+    """Of what the process occupies a part is free."""
+
+    def __init__(self) -> None:
+        self.bytes = 100 * MIB
+        self.free_bytes = 0
+        self.looks = 0
+
+    def used_bytes_max(self) -> int:
+        return self.bytes + self.free_bytes
+
+    def used_bytes(self) -> int:
+        self.looks += 1
+        return self.bytes
+
+
 class Stage:
     """A planned collection in virtual time."""
 
@@ -73,9 +95,14 @@ class Stage:
         self.loop = SimLoop()
         self.fake = FakeCollector()
         self.activity = Activity(0, 0)
+        self.memory = FakeMemory()
         meter = TurnMeter(self.loop.clock)
         self.collection = GarbageCollection(
-            self.loop, meter, lambda: self.activity, self.fake.collector
+            self.loop,
+            meter,
+            lambda: self.activity,
+            self.memory,
+            self.fake.collector,
         )
 
     def run(self, seconds: float, *, busy: bool = False) -> list[str]:
@@ -143,6 +170,44 @@ def test_a_complete_collection_does_not_wait_where_very_many_have_ended(stage: S
     assert stage.run(60, busy=True).count("2") == 1
 
 
+def test_a_complete_collection_comes_when_the_process_has_grown(stage: Stage) -> None:
+    """Two cycles that a client made by refused schemas took 0.6 GB each in 6 s, and would have
+    stayed for ten minutes."""
+    stage.run(60, busy=True)
+    stage.memory.bytes += GROWN_BYTES_MIN - 1
+    assert "2" not in stage.run(60, busy=True)
+    stage.memory.bytes += 1
+    assert stage.run(60, busy=True).count("2") == 1  # it freed nothing: that much is in use
+    stage.memory.bytes += 3 * GROWN_BYTES_MIN
+    assert stage.run(3, busy=True).count("2") == 1
+    stage.memory.bytes += int(GROWN_SHARE * stage.memory.bytes) - 1
+    assert "2" not in stage.run(60, busy=True)
+    stage.memory.bytes = 100 * MIB
+    stage.run(60, busy=True)
+    stage.memory.bytes += 4 * GROWN_BYTES_MIN
+    assert "2" not in stage.run(60, busy=True)  # as before: this is no growth
+
+
+def test_memory_that_is_free_for_the_next_objects_is_no_growth(stage: Stage) -> None:
+    """What a collection frees stays with the process: from there, each growth would add more."""
+    stage.memory.free_bytes = 10 * GROWN_BYTES_MIN
+    assert "2" not in stage.run(60, busy=True)
+    assert 1 < stage.memory.looks <= 60 / LOOK_S_MIN + 1
+
+
+def test_complete_collections_for_growth_take_a_small_part_of_the_time(stage: Stage) -> None:
+    stage.fake.complete_ns = 2 * NS_PER_S
+    stage.memory.bytes = 10 * GROWN_BYTES_MIN
+    stage.run(REST_S_MIN)
+    assert stage.collection.complete_count == 1
+    for _ in range(REST_FACTOR * 2 - 10):
+        stage.memory.bytes *= 2
+        stage.run(1)
+    assert stage.collection.complete_count == 1
+    stage.run(20)
+    assert stage.collection.complete_count == 2
+
+
 def test_it_ends_when_it_is_stopped(stage: Stage) -> None:
     stage.collection.stop()
     assert stage.run(10) == []
@@ -158,7 +223,9 @@ def test_a_long_collection_is_a_long_turn() -> None:
             self.young_ns = 30 * NS_PER_MS
             return super()._collect(generation)
 
-    collection = GarbageCollection(stage.loop, meter, lambda: Activity(0, 0), Slow().collector)
+    collection = GarbageCollection(
+        stage.loop, meter, lambda: Activity(0, 0), FakeMemory(), Slow().collector
+    )
     collection.start()
     stage.run(3)
     assert meter.longest() == (30 * NS_PER_MS, "garbage collection of generation 0")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.app.system_memory import ProcSelfMemory, process_memory
+from headgate.app.system_memory import MemoryOfObjects, ProcSelfMemory, process_memory
 from headgate.base.units import MIB
 from headgate.policy.settings import Settings
 from headgate.testing import ManualClock
@@ -103,3 +103,18 @@ def test_the_low_watermark_is_the_setting_of_the_moment() -> None:
     memory.used_bytes()
     assert system.asked_count == (1 if system.is_readable else 0)
     system.close()
+
+
+def test_memory_of_objects_counts_what_lives_and_not_what_is_free(system: ProcSelfMemory) -> None:
+    memory = MemoryOfObjects(system, lambda: 10 * MIB)
+    gc.collect()
+    before_bytes = memory.used_bytes()
+    objects = [object() for _ in range(SPIKE_BYTES // 16)]
+    grown_bytes = memory.used_bytes() - before_bytes
+    assert grown_bytes > SPIKE_BYTES
+    del objects
+    assert memory.used_bytes() - before_bytes < grown_bytes / 4
+    if system.is_readable:
+        assert memory.used_bytes_max() == pytest.approx(
+            system.resident_bytes() - 10 * MIB, abs=SPIKE_BYTES
+        )

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from headgate.base.errors import CorruptionError
 from headgate.base.sequence_table import (
+    ROW_BYTES,
     Seen,
     SequenceRow,
     SequenceTable,
+    SequenceTotal,
     decode_rows,
     encode_rows,
 )
@@ -147,3 +149,38 @@ def test_a_producer_takes_less_than_400_bytes() -> None:
     held += sum(map(sys.getsizeof, names))
     held += sum(map(sys.getsizeof, [*table.last.values(), *table._inactive.values()]))
     assert held / count < 400
+
+
+def test_tables_beyond_their_total_forget_who_is_gone_for_longest() -> None:
+    total = SequenceTotal(10 * (ROW_BYTES + 2))
+    tables = [SequenceTable(), SequenceTable()]
+    for number, table in enumerate(tables):
+        table.store(f"{number}0", 7)
+        table.join(total)
+        table.join(total)
+        for producer in range(1, 5):
+            table.store(f"{number}{producer}", 7)
+    assert total.held_bytes == 10 * (ROW_BYTES + 2)
+    tables[0].disconnected("02", 1)
+    tables[0].disconnected("01", 2)
+    tables[0].store("05", 7)
+    assert list(tables[0].last) == ["00", "01", "03", "04", "05"]
+    tables[1].store("15", 7)  # all of its producers are connected
+    assert len(tables[1].last) == 6
+    assert total.is_exceeded
+    tables[1].disconnected("13", 3)
+    assert "13" not in tables[1].last
+    assert not total.is_exceeded
+    for table in tables:
+        table.leave()
+        table.leave()
+    assert total.held_bytes == 0
+
+
+def test_a_table_counts_what_it_knows_of_wide_names() -> None:
+    total = SequenceTotal(0)
+    table = SequenceTable([SequenceRow("\U0001f600" * 512, 1, 1)])
+    table.join(total)
+    assert total.held_bytes >= 4 * 512
+    table.forget_inactive(1, 10)
+    assert total.held_bytes == 0

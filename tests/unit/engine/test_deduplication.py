@@ -6,6 +6,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.positions import Position
+from headgate.base.sequence_table import ROW_BYTES, SequenceRow, SequenceTable
 from headgate.engine.deduplication import NO_MESSAGE
 from headgate.engine.producer import Producer
 from headgate.flow.limits.rate_limit import RateLimit
@@ -278,3 +279,48 @@ def test_a_topic_that_never_had_deduplication_has_no_count_of_duplicates() -> No
     rig.deduplicates = False
     rig.engine.reload_deduplication(rig.topic)
     assert rig.topic.publishing.duplicates_if_any == 1
+
+
+def test_what_all_topics_of_a_tenant_remember_has_a_bound_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "headgate.engine.deduplication.SEQUENCES_OF_TENANT_BYTES_MAX", 3 * (ROW_BYTES + 1)
+    )
+    rig = Rig(deduplicates=True)
+    of_another_topic = SequenceTable(SequenceRow(name, 1, 1) for name in "abc")
+    rig.engine.sequence_totals.join(of_another_topic, "acme")
+    Sender(rig).send(0)
+    rig.commit()
+    table = rig.log.sequences
+    assert table is not None
+    assert list(table.last) == ["p"]  # as long as it is connected
+    rig.topic.remove_producer(rig.producer)
+    assert not table.last
+    assert list(of_another_topic.last) == ["a", "b", "c"]
+
+
+def test_a_table_counts_until_its_topic_is_deleted_or_has_deduplication_no_more() -> None:
+    rig = Rig(deduplicates=True)
+    Sender(rig).send(0)
+    rig.commit()
+    totals = rig.engine.sequence_totals
+    table = rig.log.sequences
+    assert table is not None
+    assert totals.held_bytes("acme") == ROW_BYTES + 1
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    assert totals.held_bytes("acme") == ROW_BYTES + 1
+    topic = rig.engine.load_topic(rig.topic.name, rig.log)
+    assert totals.held_bytes("acme") == ROW_BYTES + 1
+    rig.deduplicates = False
+    rig.engine.reload_deduplication(topic)
+    assert totals.held_bytes("acme") == 0
+    rig.deduplicates = True
+    rig.engine.reload_deduplication(topic)
+    rig.log.sequences = table
+    rig.engine.reload_deduplication(topic)
+    topic.fence()
+    rig.engine.unload_topic(topic, deleted=True)
+    assert totals.held_bytes("acme") == 0
+    assert len(table) == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import ssl
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from pyspark_pulsar import admin
+from pyspark_pulsar import admin, body_bounds
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.admin import AdminClient, Response, cause_of, http_transport
 from pyspark_pulsar.chunks import Chunk, NoChunk
@@ -265,7 +266,8 @@ def test_the_systems_message_is_the_cause() -> None:
 
 
 class Site(BaseHTTPRequestHandler):
-    """``/here`` tells the token, ``/away`` and ``/round`` redirect, ``/endless`` goes on."""
+    """``/here`` tells the token, ``/away`` and ``/round`` redirect, ``/endless`` goes on, and
+    ``/packed`` is gzip in gzip."""
 
     def do_GET(self) -> None:
         if self.path == "/endless":
@@ -274,6 +276,14 @@ class Site(BaseHTTPRequestHandler):
             with suppress(OSError):
                 while True:
                     self.wfile.write(b" ")
+            return
+        if self.path == "/packed":
+            body = gzip.compress(gzip.compress(bytes(1_000_000)))
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip, gzip")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
             return
         target = {"/away": "/here", "/round": "/round"}.get(self.path)
         body = self.headers.get("Authorization", "none").encode()
@@ -324,6 +334,18 @@ def test_an_endless_response_does_not_fill_the_memory(
     monkeypatch.setattr(admin, "BODY_BYTES_MAX", 1_000)
     with pytest.raises(AdminError, match="/endless answers with more than 1,000 bytes"):
         http_transport()(f"{site}/endless", 30)
+
+
+def test_a_compressed_response_is_not_unpacked(site: str) -> None:
+    with pytest.raises(AdminError, match="/packed answers with compressed bytes"):
+        http_transport()(f"{site}/packed", 30)
+
+
+def test_a_response_with_very_many_values_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_bounds, "SEPARATORS_MAX", 10)
+    cluster = FakeCluster({"t/partitions": {"partitions": 0, "more": [[]] * 10}})
+    with pytest.raises(AdminError, match="did not answer with JSON"):
+        cluster.client().partitions_of([T])
 
 
 def test_a_token_is_never_redirected_to_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -132,6 +133,7 @@ class Pool:
 
     asked: list[Any]
     answer: Any
+    """Makes the answer, or is an exception."""
 
     def __init__(self, **_options: object) -> None:
         """It is one for all."""
@@ -140,17 +142,22 @@ class Pool:
         type(self).asked.append((*given, more.get("fields")))
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer
+        return self.answer()
+
+
+def answering(body: bytes) -> Any:
+    return lambda *_: urllib3.HTTPResponse(io.BytesIO(body), status=200, preload_content=False)
 
 
 def test_requests_to_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(urllib3, "PoolManager", Pool)
     Pool.asked = []
-    for body, found in ((b'{"a": 1}', {"a": 1}), (b"[]", {}), (b"<", {})):
-        Pool.answer = urllib3.HTTPResponse(body, status=200)
+    deep, long = b"[" * 100_000, b" " * module.ANSWER_BYTES_MAX + b'{"a": 1}'
+    for body, found in ((b'{"a": 1}', {"a": 1}), (b"[]", {}), (b"<", {}), (deep, {}), (long, {})):
+        Pool.answer = answering(body)
         assert module._exchange("https://i", None, None) == (200, found)
     module._exchange("https://i", {"b": "2"}, None)
-    assert Pool.asked[2:] == [("GET", "https://i", None), ("POST", "https://i", {"b": "2"})]
+    assert Pool.asked[4:] == [("GET", "https://i", None), ("POST", "https://i", {"b": "2"})]
     Pool.answer = urllib3.exceptions.TimeoutError("s3cret")
     with pytest.raises(TokenUnavailableError, match=r"https://i does not answer .TimeoutError"):
         module._exchange("https://i", {"b": "s3cret"}, None)

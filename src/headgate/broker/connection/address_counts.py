@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final, NamedTuple
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.security.failed_attempts import network_of
 
 TOTAL_MAX: Final = 32_768
@@ -46,7 +46,7 @@ class AddressCounts:
         one client has all that follow."""
         self.total = 0
         self._name = _network_of if by_network else host_of
-        self._by_host: Counter[str] = Counter()
+        self._by_host: SparseCounter[str] = SparseCounter()
 
     def of(self, address: str) -> int:
         """Those from the host of ``address``, which is ``/host:port``."""
@@ -60,10 +60,7 @@ class AddressCounts:
     def remove(self, address: str) -> None:
         """One has ended, or is of this kind no more."""
         self.total -= 1
-        host = self._name(address)
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
+        self._by_host[self._name(address)] -= 1
 
     def exceeded(self, address: str, bounds: CountBounds) -> str:
         """Which bound one more connection from ``address`` would exceed, in words; empty if

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+from headgate.base.sparse_counter import SparseCounter
 
 
 class FairSlots:
@@ -16,7 +18,7 @@ class FairSlots:
         """``owner_slots_max`` slots at most are one owner's."""
         self._free = slots_max
         self._owner_slots_max = owner_slots_max
-        self._used: Counter[str] = Counter()
+        self._used: SparseCounter[str] = SparseCounter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @asynccontextmanager
@@ -41,8 +43,6 @@ class FairSlots:
     def _release(self, owner: str) -> None:
         self._free += 1
         self._used[owner] -= 1
-        if not self._used[owner]:
-            del self._used[owner]
         self._grant()
 
     def _forget(self, owner: str, future: asyncio.Future[None]) -> None:

@@ -18,6 +18,7 @@ from headgate.access.admin_api import (
     UnreachableError,
     reason_in,
 )
+from headgate.access.json_bounds import decoded
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName
 from headgate.cli.admin.errors import NotConnectedError, RefusedError
@@ -86,8 +87,8 @@ class Answer:
             RefusedError: it is not JSON.
         """
         try:
-            return json.loads(self.body) if self.body else None
-        except (ValueError, RecursionError) as error:
+            return decoded(self.body) if self.body else None
+        except ValueError as error:
             raise RefusedError(f"{self.url} does not answer as a Pulsar admin API does") from error
 
     def text(self) -> str:

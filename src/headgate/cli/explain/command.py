@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import http.client
-import json
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,6 +15,7 @@ from urllib.parse import quote
 import click
 
 from headgate.access.admin_api import AccessRefusedError, AdminApi, AdminUrlError, UnreachableError
+from headgate.access.json_bounds import decoded
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
 from headgate.base.units import S_PER_HOUR, S_PER_MINUTE
 from headgate.cli.connection.options import api_options
@@ -255,8 +255,8 @@ def _unreachable(sentence: str) -> ExplainError:
 
 def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
+        answer = decoded(body)
+    except ValueError:
         answer = None
     known = isinstance(answer, dict)
     if known and status == http.client.OK and ("subscriptions" in answer or "logs" in answer):

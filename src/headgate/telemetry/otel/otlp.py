@@ -3,7 +3,7 @@
 The SDK's instruments are not used: one that is read by a callback keeps every set of attributes
 that it ever saw, and counts them against a limit, after which new topics and consumers vanish in
 one overflowing sum (docs/decisions/0009-opentelemetry.md). This is the only module that loads
-OpenTelemetry's libraries.
+OpenTelemetry's libraries; :mod:`headgate.telemetry.otel.bounded_session` is below them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+from headgate.base.clock import Clock
+from headgate.telemetry.otel.bounded_session import bounded_session
 from headgate.telemetry.otel.instruments import BY_NAME, Instrument, Kind
 from headgate.telemetry.otel.measurements import Batch, Measurement
 
@@ -42,11 +44,15 @@ class OtlpExporter:
     """An :class:`~headgate.telemetry.otel.export.Exporter` that sends by OTLP. Headers,
     certificates, compression and resource attributes are those of the environment."""
 
-    def __init__(self, *, endpoint: str, timeout_s: float, cluster: str, version: str) -> None:
+    def __init__(
+        self, *, endpoint: str, timeout_s: float, cluster: str, version: str, clock: Clock
+    ) -> None:
         """``endpoint`` is the whole address; ``timeout_s`` is for all tries of one batch."""
         self._resource = resource(cluster, version)
         self._scope = InstrumentationScope(SCOPE)
-        self._exporter = OTLPMetricExporter(endpoint=endpoint, timeout=timeout_s)
+        self._exporter = OTLPMetricExporter(
+            endpoint=endpoint, timeout=timeout_s, session=bounded_session(clock)
+        )
 
     def export(self, batch: Batch) -> str:
         reason = _Reason()

@@ -101,6 +101,29 @@ async def test_crowds_of_used_ones_are_stored_together(world: World) -> None:
     assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
 
 
+@played()
+async def test_the_use_by_a_client_that_goes_before_its_turn_is_stored_with_the_next(
+    world: World,
+) -> None:
+    """It stayed in memory until the topic's next use, for ever if the topic was deleted."""
+    client = await world.connect()
+    await client.producer(TOPIC)
+    for name in ("first", "second"):
+        await (await client.subscribe(TOPIC, name)).close()
+    await set_time(world, 60)
+    await asyncio.sleep(11 * 60)
+    registry = world.broker.registry
+    first = asyncio.create_task(registry.note_use(NAME, "first"))
+    for _ in range(2):
+        await asyncio.sleep(0)  # the change of the first one is on its way to the disk
+    second = asyncio.create_task(registry.note_use(NAME, "second"))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait([first, second])
+    assert second.cancelled()
+    assert not world.broker.catalog.idle_subscriptions(TOPIC).since_ms
+
+
 @played(limit_s=10_000)
 async def test_one_that_was_used_just_before_a_crash_counts_as_used(world: World) -> None:
     client = await world.connect()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headgate.access import json_bounds
 from headgate.access.admin_api import AdminApi
 from headgate.access.client_config import ClientConfig
 from headgate.base.names import NamespaceName, parse_topic
@@ -95,6 +96,15 @@ def test_refusals(server: FakeServer, reply: Reply, reason: str) -> None:
     with pytest.raises(RefusedError) as caught:
         SERVER.get("/p")
     assert caught.value.message == reason
+
+
+def test_an_answer_with_very_many_values_is_none(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_bounds, "SEPARATORS_MAX", 3)
+    server.replies = [Reply(200, b"[[],[]]")]
+    with pytest.raises(RefusedError, match="does not answer as a Pulsar admin API does"):
+        SERVER.get("/p")
 
 
 def test_silence(server: FakeServer) -> None:

@@ -13,6 +13,7 @@ from opentelemetry.sdk.metrics.export import (
     MetricsData,
 )
 
+from headgate.base.clock import SystemClock
 from headgate.telemetry.otel.measurements import Batch, Measurement
 from headgate.telemetry.otel.otlp import SCOPE, OtlpExporter, resource
 from headgate.testing import World
@@ -30,7 +31,9 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def exporter(endpoint: str = BROKEN) -> OtlpExporter:
-    return OtlpExporter(endpoint=endpoint, timeout_s=1, cluster="east", version="1.2.3")
+    return OtlpExporter(
+        endpoint=endpoint, timeout_s=1, cluster="east", version="1.2.3", clock=SystemClock()
+    )
 
 
 def batch_of(**taken: list[Measurement]) -> Batch:

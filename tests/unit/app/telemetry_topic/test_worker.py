@@ -1,0 +1,142 @@
+"""The program that publishes, with a client library in this process."""
+
+from __future__ import annotations
+
+import io
+import resource
+import signal
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from headgate.access.client_config import ClientConfig
+from headgate.app.telemetry_topic import worker
+from headgate.app.telemetry_topic.pipe import Begin, Outcome, read_frame, write_frame
+from headgate.app.telemetry_topic.worker import CALL_S_MAX, limit_process, serve
+
+
+class PulsarError(Exception):
+    """Of the library."""
+
+
+class Library:
+    """Stands for the module ``pulsar``."""
+
+    PulsarException = PulsarError
+    LoggerLevel = SimpleNamespace(Error=4)
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self.stored: list[tuple[bytes, dict[str, str]]] = []
+        self.closed = 0
+        self.refuses = False
+
+    def ConsoleLogger(self, level: int) -> int:  # noqa: N802
+        return level
+
+    def AuthenticationToken(self, supplier: Any) -> Any:  # noqa: N802
+        return supplier
+
+    def AuthenticationBasic(self, user: str, password: str) -> tuple[str, str]:  # noqa: N802
+        return user, password
+
+    def AuthenticationTLS(self, certificate: str, key: str) -> tuple[str, str]:  # noqa: N802
+        return certificate, key
+
+    def Client(self, url: str, **options: Any) -> Library:  # noqa: N802
+        self.options = {"url": url, **options}
+        return self
+
+    def create_producer(self, topic: str, **_options: Any) -> Library:
+        if self.refuses:
+            raise PulsarError("not allowed")
+        self.options["topic"] = topic
+        return self
+
+    def send(self, data: bytes, properties: dict[str, str]) -> None:
+        if data == b"bad":
+            raise PulsarError("too bad")
+        self.stored.append((data, properties))
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
+    found = Library()
+    monkeypatch.setitem(sys.modules, "pulsar", found)  # type: ignore[arg-type]
+    return found
+
+
+@pytest.fixture
+def alarms(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    found: list[int] = []
+    monkeypatch.setattr(signal, "alarm", found.append)
+    return found
+
+
+def played(config: ClientConfig, *messages: tuple[dict[str, str], bytes]) -> list[Outcome]:
+    requests, replies = io.BytesIO(), io.BytesIO()
+    write_frame(requests, msgspec.json.encode(Begin(config, "persistent://a/b/c")))
+    for properties, data in messages:
+        write_frame(requests, msgspec.json.encode(properties))
+        write_frame(requests, data)
+    requests.seek(0)
+    serve(requests, replies, {"TOKEN": "abc"})
+    replies.seek(0)
+    outcomes = []
+    while frame := read_frame(replies):
+        outcomes.append(msgspec.json.decode(frame, type=Outcome))
+    return outcomes
+
+
+def test_messages_are_published_and_answered(library: Library, alarms: list[int]) -> None:
+    config = ClientConfig(broker_url="pulsar://b:1", auth_plugin="token", auth_params="env:TOKEN")
+    outcomes = played(config, ({"seq": "1"}, b"one"), ({}, b"bad"), ({"seq": "2"}, b"two"))
+    assert [each.problem for each in outcomes] == ["", "", "too bad", ""]
+    assert library.stored == [(b"one", {"seq": "1"}), (b"two", {"seq": "2"})]
+    assert (library.options["url"], library.options["topic"]) == (
+        "pulsar://b:1",
+        "persistent://a/b/c",
+    )
+    assert library.options["authentication"]() == "abc"
+    assert library.closed == 1
+    # Each call of the library has its alarm, which ends the process, and none is left.
+    assert alarms.count(CALL_S_MAX) == 4
+    assert alarms[-1] == 0
+
+
+@pytest.mark.usefixtures("alarms")
+def test_a_cluster_that_refuses_is_told(library: Library) -> None:
+    library.refuses = True
+    (outcome,) = played(ClientConfig(broker_url="pulsar://b:1"), ({}, b"x"))
+    assert outcome.problem == "pulsar://b:1: not allowed"
+
+
+@pytest.mark.usefixtures("alarms", "library")
+def test_credentials_that_cannot_be_used_are_told() -> None:
+    config = ClientConfig(broker_url="pulsar://b:1", auth_plugin="token", auth_params="env:NONE")
+    (outcome,) = played(config)
+    assert "NONE" in outcome.problem
+
+
+@pytest.mark.usefixtures("library")
+def test_without_a_word_it_ends() -> None:
+    replies = io.BytesIO()
+    serve(io.BytesIO(), replies, {})
+    assert replies.getvalue() == b""
+
+
+def test_the_process_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: dict[int, tuple[int, int]] = {}
+    ignored: set[int] = set()
+    monkeypatch.setattr(resource, "setrlimit", limits.__setitem__)
+    monkeypatch.setattr(signal, "signal", lambda each, _: ignored.add(each))
+    limit_process()
+    most = worker.MEMORY_BYTES_MAX
+    assert limits == {resource.RLIMIT_AS: (most, most), resource.RLIMIT_CORE: (0, 0)}
+    assert ignored == {signal.SIGINT, signal.SIGTERM}
