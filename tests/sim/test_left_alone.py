@@ -9,7 +9,7 @@ from collections import Counter, deque
 
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.base import names
 from headgate.broker import audit
 from headgate.telemetry.prometheus.render import render
 from headgate.testing import World
@@ -51,7 +51,7 @@ def check_disk(world: World) -> None:
 
 def kept() -> tuple[Counter[str], int]:
     """How many objects of each of Headgate's types there are, and the items in all containers."""
-    parse_topic.cache_clear()  # bounded, but not full yet
+    names._remembered.cache_clear()  # bounded, but not full yet
     gc.collect()
     types: Counter[str] = Counter()
     items = 0

@@ -25,6 +25,9 @@ NAME_CHARACTERS_MAX: Final = 512
 """Longest tenant, namespace, topic or subscription name. Pulsar has no such limit; without one, a
 single name could fill a frame, an index and every metrics page."""
 
+REMEMBERED_CHARACTERS_MAX: Final = 160
+"""Longer names are read each time: 16,384 of the longest would take 105 MB."""
+
 _ENTITY = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 _PARTITION = re.compile(r"^(?P<base>.+)-partition-(?P<index>0|[1-9][0-9]{0,8})$", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -171,7 +174,6 @@ def make_topic(domain: str, namespace: NamespaceName, local: str) -> TopicName:
     return TopicName(domain, namespace, local, partition, f"{domain}://{namespace}/{local}")
 
 
-@lru_cache(maxsize=16_384)
 def parse_topic(text: str) -> TopicName:
     """Read a full or short topic name.
 
@@ -179,6 +181,10 @@ def parse_topic(text: str) -> TopicName:
         InvalidNameError: it is none of ``domain://tenant/namespace/topic``,
             ``tenant/namespace/topic`` and ``topic``, or a part is not allowed.
     """
+    return _remembered(text) if len(text) <= REMEMBERED_CHARACTERS_MAX else _parsed(text)
+
+
+def _parsed(text: str) -> TopicName:
     domain, separator, rest = text.partition("://")
     if not separator:
         domain, rest = PERSISTENT, text
@@ -192,3 +198,6 @@ def parse_topic(text: str) -> TopicName:
         )
     namespace = _namespace(parts[0], parts[1])
     return make_topic(domain, namespace, parts[2])
+
+
+_remembered = lru_cache(maxsize=16_384)(_parsed)

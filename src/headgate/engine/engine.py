@@ -287,6 +287,7 @@ class Engine:
         )
         self.topics[name.full] = topic
         self.properties.loaded_or_deleted(name, log.number)
+        self.partials.loaded_or_deleted(log.number)
         self._count_durable(topic, -kept.durable_count)
         topic.chunk = self.loaded.add(topic)
         self.by_number[log.number] = topic
@@ -315,6 +316,7 @@ class Engine:
                 self.observer.subscription_removed(subscription)
                 if subscription.is_durable:
                     self.properties.unloaded(subscription)
+                    self.partials.unloaded(subscription, topic.log.number)
                 subscription.forget(self.now_ns, is_gone=not subscription.is_durable)
                 yield subscription
 
@@ -333,6 +335,7 @@ class Engine:
             if topic.log.sequences is not None:
                 topic.log.sequences.leave()
             self.properties.loaded_or_deleted(topic.name, topic.log.number)
+            self.partials.loaded_or_deleted(topic.log.number)
             self._count_durable(topic, -topic.durable_count)
             topic.gate.close(self.now_ns)
             if topic.publishing.gate is not None:

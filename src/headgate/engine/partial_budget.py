@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
 
 PARTIAL_BYTES_MAX: Final = 8 * MIB
@@ -39,16 +40,18 @@ class PartialBudget:
     """What partly acknowledged batches take, by subscription.
 
     A subscription is measured when a batch of it begins to be partly acknowledged, and when it is
-    reset. What its cursor
-    passes later makes it less: so the sum is never too small, and is corrected at the bound.
+    reset. What its cursor passes later makes it less: so the sum is never too small, and is
+    corrected at the bound. The log has those of topics that are not loaded, so they count, too.
     """
 
-    __slots__ = ("_by_holder", "_bytes_max", "held_bytes")
+    __slots__ = ("_by_holder", "_by_unloaded", "_bytes_max", "held_bytes")
 
     def __init__(self, bytes_max: int = PARTIALS_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._by_holder: dict[PartialsHolder, int] = {}
         """In the order in which they were measured, the latest last."""
+        self._by_unloaded: SparseCounter[int] = SparseCounter()
+        """Bytes of topics that are not loaded, by their numbers."""
         self.held_bytes = 0
 
     def measure(self, subscription: PartialsHolder) -> None:
@@ -59,8 +62,17 @@ class PartialBudget:
             self._by_holder[subscription] = size_bytes
 
     def forget(self, subscription: PartialsHolder) -> None:
-        """A subscription was removed, or its topic is unloaded."""
+        """A subscription was removed."""
         self.held_bytes -= self._by_holder.pop(subscription, 0)
+
+    def unloaded(self, subscription: PartialsHolder, number: int) -> None:
+        """A durable subscription has ended with its topic, which stays in the log by that
+        number."""
+        self._by_unloaded[number] += self._by_holder.pop(subscription, 0)
+
+    def loaded_or_deleted(self, number: int) -> None:
+        """A topic is being loaded, so that its subscriptions are measured again, or is gone."""
+        self.held_bytes -= self._by_unloaded.pop(number, 0)
 
     def check_room(self, subscription: PartialsHolder) -> None:
         """Raise :class:`InputError` unless one more batch of a subscription may be partly

@@ -212,6 +212,8 @@ def left_over(broker: Broker) -> list[str]:
         "subscriptions of tenants": engine.durable_by_tenant,
         "properties of tenants": engine.properties.by_tenant,
         "properties of unloaded topics": engine.properties._by_unloaded,
+        "partly acknowledged batches": engine.partials.held_bytes,
+        "those of unloaded topics": engine.partials._by_unloaded,
         "topics at the gate": engine.gate.topics,
         "waiting topics": engine.gate.queue.waiting,
         "demand": engine.gate.demand,

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.base.names import (
     NAME_CHARACTERS_MAX,
+    REMEMBERED_CHARACTERS_MAX,
     InvalidNameError,
     NamespaceName,
     check_entity,
@@ -152,3 +153,11 @@ def test_a_new_subscription_has_no_name_that_a_url_resolves() -> None:
         assert check_subscription(name) == name, "one that is there can be deleted"
     for name in ("...", ".x", "x..", "%2e", "a/b", "a/.b/c..", "a//b"):
         check_new_subscription(name)
+
+
+def test_long_names_are_not_remembered() -> None:
+    """Anybody may ask for thousands of them, which need not exist."""
+    short, long = "persistent://a/b/c", "persistent://a/b/" + "c" * REMEMBERED_CHARACTERS_MAX
+    assert parse_topic(short) is parse_topic(short)
+    assert parse_topic(long) == parse_topic(long)
+    assert parse_topic(long) is not parse_topic(long)

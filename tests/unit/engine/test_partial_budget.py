@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
 from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.types import SubscriptionType
@@ -96,3 +97,23 @@ def test_a_batch_that_a_seek_begins_within_counts_if_there_is_room() -> None:
     for subscription in subscriptions:
         subscription.reset(0)
     assert budget.held_bytes == 0
+
+
+def test_those_of_a_topic_that_is_unloaded_count_until_it_is_loaded_or_deleted() -> None:
+    rig = rig_with(1 << 30)
+    filled(rig, "first", ENTRIES)
+    budget, topic = rig.engine.partials, rig.topic
+    held_bytes = budget.held_bytes
+    topic.fence()
+    rig.engine.unload_topic(topic)
+    assert budget.held_bytes == held_bytes > 0  # the log has them
+    again = rig.engine.load_topic(topic.name, topic.log)
+    assert budget.held_bytes == 0
+    acks = AckSet()
+    acks.ack_messages(0, 0b1, 4)
+    again.add_subscription("first", acks, cursor_id=1)
+    assert budget.held_bytes == acks.partial_bytes
+    again.fence()
+    rig.engine.unload_topic(again, deleted=True)
+    assert budget.held_bytes == 0
+    assert not budget._by_unloaded
