@@ -26,6 +26,8 @@ ISSUER_TIMEOUT_S = 10.0
 ANSWER_BYTES_MAX = 1024 * 1024
 LIFE_UNKNOWN_S = 60.0
 """How long a token is used if the issuer does not say when it lapses."""
+LIFE_MAX_S = 10 * 365 * 86_400.0
+"""A longer life is taken for a mistake. JSON may have numbers of hundreds of digits."""
 LIFE_USED = 0.9
 """The part of its life after which a token is replaced."""
 KEY_BYTES_MAX = 64 * 1024
@@ -134,14 +136,22 @@ def _fetched(flow: OAuth2, now_s: float, exchange: Exchange) -> _Held:
     }
     form = {name: value for name, value in form.items() if value}
     status, document = exchange(str(endpoint), form, flow.trust_path)
-    token, life_s = document.get("access_token"), document.get("expires_in")
+    token, life_s = document.get("access_token"), _life_s(document.get("expires_in"))
     if status != 200 or not (isinstance(token, str) and TOKEN_TEXT.fullmatch(token)):
         why = str(document.get("error", "no access_token"))[:100]
         why = "no access_token" if client_secret in why else why
         _raise(status, f"{endpoint} gives no token (status {status}: {why}): check authParams")
-    if isinstance(life_s, bool) or not isinstance(life_s, int | float) or not life_s > 0:
-        life_s = LIFE_UNKNOWN_S
     return _Held(str(token), now_s + life_s * LIFE_USED, now_s + life_s)
+
+
+def _life_s(found: object) -> float:
+    """How long a token is valid, by what the issuer says."""
+    # A comparison with NaN is false, and an integer of any length can be compared.
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return LIFE_UNKNOWN_S
+    if not 0 < found <= LIFE_MAX_S:
+        return LIFE_UNKNOWN_S
+    return float(found)
 
 
 def _raise(status: int, text: str) -> None:

@@ -52,6 +52,15 @@ def test_what_is_asked_for_is_locked(lane: str) -> None:
             assert version in requirement.specifier, f"./dev lock: {text} but {version} is locked"
 
 
+@pytest.mark.parametrize("file", ["pyproject.toml", "distributions/pyspark-pulsar/pyproject.toml"])
+def test_no_urllib3_is_allowed_that_unpacks_without_a_bound(file: str) -> None:
+    """Before 2.6 gzip within gzip is unpacked at once, and before 2.8 the options of TLS of a pool
+    end each request without TLS."""
+    asked = tomllib.loads((ROOT / file).read_text())["project"]["dependencies"]
+    found = next(each for text in asked if (each := Requirement(text)).name == "urllib3")
+    assert not [old for old in ("2.5.0", "2.6.3", "2.7.0") if old in found.specifier]
+
+
 @pytest.mark.parametrize("lane", WANTED)
 def test_every_package_has_hashes_and_no_file_has_addresses(lane: str) -> None:
     text = (ROOT / f"locks/{lane}.txt").read_text()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ ISSUER_TIMEOUT_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 LIFE_UNKNOWN_S: Final = 60.0
 """How long a token is used if the issuer does not say when it lapses."""
+LIFE_MAX_S: Final = 10 * 365 * 86_400.0
+"""A longer life is taken for a mistake. JSON may have numbers of hundreds of digits."""
 LIFE_USED: Final = 0.9
 """The part of its life after which a token is replaced: a request must not carry one that lapses
 on its way."""
@@ -130,9 +133,7 @@ class ClientCredentialsFlow:
             if client_secret in why:
                 why = "no access_token"
             raise TokenUnavailableError(f"{url} gives no token (status {reply.status}: {why})")
-        life_s = reply.document.get("expires_in")
-        if isinstance(life_s, bool) or not isinstance(life_s, int | float) or not life_s > 0:
-            life_s = LIFE_UNKNOWN_S
+        life_s = _life_s(reply.document.get("expires_in"))
         self._token = str(token)
         self._renew_s, self._lapse_s = now_s + life_s * LIFE_USED, now_s + life_s
 
@@ -154,32 +155,60 @@ class ClientCredentialsFlow:
 def http_json(url: str, form: str, trust_path: str) -> JsonReply:
     """One request to the issuer."""
     where = urlsplit(url)
-    host = where.hostname or ""
-    connection = http.client.HTTPConnection(host, where.port, timeout=ISSUER_TIMEOUT_S)
-    if where.scheme == "https":
-        connection = http.client.HTTPSConnection(
-            host, where.port, timeout=ISSUER_TIMEOUT_S,
-            context=client_context(trust_path, "trustCertsFilePath"),
-        )  # fmt: skip
+    context = client_context(trust_path, "trustCertsFilePath") if where.scheme == "https" else None
     target = where.path + (f"?{where.query}" if where.query else "")
+    connection: http.client.HTTPConnection | None = None
     try:
+        connection = _connection(where.hostname or "", where.port, context)
         if form:
             connection.request("POST", target, form.encode(), _FORM)
         else:
             connection.request("GET", target or "/", headers={"Accept": "application/json"})
         reply = connection.getresponse()
-        body = reply.read(ANSWER_BYTES_MAX + 1)
-    except (OSError, http.client.HTTPException) as error:
+        body = _body(reply)
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        # UnicodeError: a part of the host's name that is too long, for example.
         why = tls_failure(error, "trustCertsFilePath in authParams")
         why = why or getattr(error, "strerror", None) or type(error).__name__
         raise TokenUnavailableError(f"the issuer at {url} does not answer: {why}") from error
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
     try:
-        document = json.loads(body[:ANSWER_BYTES_MAX])
+        document = json.loads(body)
     except (ValueError, RecursionError):
         document = {}
     return JsonReply(reply.status, document if isinstance(document, dict) else {})
+
+
+def _connection(
+    host: str, port: int | None, context: ssl.SSLContext | None
+) -> http.client.HTTPConnection:
+    if context is None:
+        return http.client.HTTPConnection(host, port, timeout=ISSUER_TIMEOUT_S)
+    return http.client.HTTPSConnection(host, port, timeout=ISSUER_TIMEOUT_S, context=context)
+
+
+def _body(reply: http.client.HTTPResponse) -> bytes:
+    """What it has, up to the bound. The time-out is one for each read: an issuer that sends byte
+    by byte is given up, too."""
+    end_s = time.monotonic() + ISSUER_TIMEOUT_S
+    body = b""
+    while len(body) < ANSWER_BYTES_MAX and (part := reply.read1(ANSWER_BYTES_MAX - len(body))):
+        body += part
+        if time.monotonic() > end_s:
+            raise TimeoutError
+    return body
+
+
+def _life_s(found: object) -> float:
+    """How long a token is valid, by what the issuer says."""
+    # A comparison with NaN is false, and an integer of any length can be compared.
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return LIFE_UNKNOWN_S
+    if not 0 < found <= LIFE_MAX_S:
+        return LIFE_UNKNOWN_S
+    return float(found)
 
 
 def _key_of(text: str) -> tuple[str, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import ssl
+import time
 from typing import Any, ClassVar
 from urllib.parse import parse_qs
 
@@ -86,7 +88,7 @@ def test_an_issuer_that_is_down_matters_when_the_token_has_lapsed() -> None:
     assert flow.token() == "t1"
 
 
-@pytest.mark.parametrize("life", [None, "100", 0, -1, True, float("nan")])
+@pytest.mark.parametrize("life", [None, "100", 0, -1, True, float("nan"), float("inf"), 10**400])
 def test_a_life_that_is_none_is_short(life: Any) -> None:
     issuer = Issuer()
     issuer.reply = JsonReply(200, {"access_token": "t1", "expires_in": life})
@@ -156,6 +158,8 @@ class Connection:
 
     made: ClassVar[list[tuple[Any, ...]]] = []
     body = b"{}"
+    left = b""
+    part_bytes = 0
     failure: Exception | None = None
     status = 200
 
@@ -168,10 +172,15 @@ class Connection:
             raise self.failure
 
     def getresponse(self) -> Connection:
+        self.left = self.body
         return self
 
-    def read(self, _count: int) -> bytes:
-        return self.body
+    def read1(self, count: int) -> bytes:
+        part, self.left = (
+            self.left[: self.part_bytes or count],
+            self.left[self.part_bytes or count :],
+        )
+        return part
 
     def close(self) -> None:
         self.made.append(())
@@ -199,6 +208,7 @@ def test_requests_to_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
         (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
         (http.client.BadStatusLine("s3cret"), "BadStatusLine"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), "no TLS connection"),
+        (UnicodeError("label empty or too long"), "UnicodeError"),
     ],
 )
 def test_an_issuer_that_does_not_answer(
@@ -209,3 +219,19 @@ def test_an_issuer_that_does_not_answer(
     with pytest.raises(TokenUnavailableError, match=f"localhost/x does not answer: {why}") as told:
         http_json("http://localhost/x", "a=s3cret", "")
     assert "s3cret" not in str(told.value)
+
+
+@pytest.mark.parametrize("host", ["[::1%25x]", f"{'a' * 70}.example"])
+def test_a_host_that_is_none_is_told(host: str) -> None:
+    with pytest.raises(TokenUnavailableError, match="does not answer"):
+        http_json(f"http://{host}/x", "a=s3cret", "")
+
+
+def test_an_answer_of_single_bytes_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(now_s)))
+    monkeypatch.setattr(http.client, "HTTPConnection", Connection)
+    monkeypatch.setattr(Connection, "body", b" " * 1_000)
+    monkeypatch.setattr(Connection, "part_bytes", 1)
+    with pytest.raises(TokenUnavailableError, match="does not answer: TimeoutError"):
+        http_json("http://localhost/x", "", "")

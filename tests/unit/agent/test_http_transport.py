@@ -6,6 +6,7 @@ import gzip
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,16 +17,19 @@ from headgate.access.client_config import ClientConfig
 from headgate.agent.http_transport import HttpTransport, origin
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
+from headgate.base.units import MIB
 from headgate.testing.clock import ManualClock
 
 MANY = 1_000_000
 """Bytes that an answer may have."""
+ZEROS = 64 * MIB
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     peers: set[int]
     released: threading.Event
+    packed = b""
 
     def do_GET(self) -> None:
         self.peers.add(self.client_address[1])
@@ -39,6 +43,13 @@ class Handler(BaseHTTPRequestHandler):
                 self.released.wait(0.01)
                 if self.released.is_set():
                     return
+        if self.path == "/twice":
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip, gzip")
+            self.send_header("Content-Length", str(len(self.packed)))
+            self.end_headers()
+            self.wfile.write(self.packed)
+            return
         if self.path == "/cut":
             self.send_response(200)
             self.send_header("Content-Length", "1000")
@@ -98,6 +109,21 @@ def test_an_answer_is_bounded_after_it_is_uncompressed(url: str) -> None:
     with pytest.raises(UnreachableError, match="which is no answer of a broker"):
         transport.get(f"{url}/large", {}, 5.0, 50_000)
     transport.close()
+
+
+def test_gzip_within_gzip_is_unpacked_to_the_bound_alone(
+    transport: HttpTransport, url: str
+) -> None:
+    """urllib3 before 2.6 unpacks all of it at once: 10 KB became 10 GB."""
+    Handler.packed = gzip.compress(gzip.compress(bytes(ZEROS)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnreachableError, match="which is no answer of a broker"):
+            transport.get(f"{url}/twice", {}, 5.0, MANY)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < ZEROS // 4
 
 
 def test_an_error_keeps_nothing_of_the_answer(transport: HttpTransport, url: str) -> None:

@@ -79,6 +79,17 @@ def test_a_token_is_kept_until_it_nearly_lapses(flow: OAuth2) -> None:
     assert len(issuer.asked) == 4
 
 
+@pytest.mark.parametrize("life", [None, 0, True, float("nan"), float("inf"), 10**400])
+def test_a_life_that_is_none_is_short(flow: OAuth2, life: Any) -> None:
+    issuer = Issuer()
+    issuer.answer = (200, {"access_token": "t1", "expires_in": life})
+    current_token(flow, 0, issuer.exchange)
+    current_token(flow, 53, issuer.exchange)
+    assert len(issuer.asked) == 2
+    current_token(flow, 55, issuer.exchange)
+    assert len(issuer.asked) == 4
+
+
 def test_an_issuer_that_is_down_matters_when_the_token_has_lapsed(flow: OAuth2) -> None:
     issuer = Issuer()
     current_token(flow, 0, issuer.exchange)
