@@ -10,9 +10,12 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -157,28 +160,18 @@ def http_json(url: str, form: str, trust_path: str) -> JsonReply:
     where = urlsplit(url)
     context = client_context(trust_path, "trustCertsFilePath") if where.scheme == "https" else None
     target = where.path + (f"?{where.query}" if where.query else "")
-    connection: http.client.HTTPConnection | None = None
     try:
-        connection = _connection(where.hostname or "", where.port, context)
-        if form:
-            connection.request("POST", target, form.encode(), _FORM)
-        else:
-            connection.request("GET", target or "/", headers={"Accept": "application/json"})
-        reply = connection.getresponse()
-        body = _body(reply)
+        status, body = _asked(_connection(where.hostname or "", where.port, context), target, form)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         # UnicodeError: a part of the host's name that is too long, for example.
         why = tls_failure(error, "trustCertsFilePath in authParams")
         why = why or getattr(error, "strerror", None) or type(error).__name__
         raise TokenUnavailableError(f"the issuer at {url} does not answer: {why}") from error
-    finally:
-        if connection is not None:
-            connection.close()
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
         document = {}
-    return JsonReply(reply.status, document if isinstance(document, dict) else {})
+    return JsonReply(status, document if isinstance(document, dict) else {})
 
 
 def _connection(
@@ -189,16 +182,32 @@ def _connection(
     return http.client.HTTPSConnection(host, port, timeout=ISSUER_TIMEOUT_S, context=context)
 
 
-def _body(reply: http.client.HTTPResponse) -> bytes:
-    """What it has, up to the bound. The time-out is one for each read: an issuer that sends byte
-    by byte is given up, too."""
-    end_s = time.monotonic() + ISSUER_TIMEOUT_S
-    body = b""
-    while len(body) < ANSWER_BYTES_MAX and (part := reply.read1(ANSWER_BYTES_MAX - len(body))):
-        body += part
-        if time.monotonic() > end_s:
-            raise TimeoutError
-    return body
+def _asked(connection: http.client.HTTPConnection, target: str, form: str) -> tuple[int, bytes]:
+    """Status and body of the answer to one request."""
+    watch: threading.Timer | None = None
+    try:
+        connection.connect()
+        # The time-out is one for each read: an answer that drips would never end.
+        watch = threading.Timer(ISSUER_TIMEOUT_S, _shut_down, (connection.sock,))
+        watch.daemon = True
+        watch.start()
+        if form:
+            connection.request("POST", target, form.encode(), _FORM)
+        else:
+            connection.request("GET", target or "/", headers={"Accept": "application/json"})
+        reply = connection.getresponse()
+        return reply.status, reply.read(ANSWER_BYTES_MAX + 1)[:ANSWER_BYTES_MAX]
+    finally:
+        if watch is not None:
+            watch.cancel()
+        connection.close()
+
+
+def _shut_down(sock: socket.socket) -> None:
+    """End a connection from another thread: its reader sees the end at once."""
+    with suppress(OSError):  # it has ended already
+        # Not that of SSLSocket, which changes what the reader uses.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _life_s(found: object) -> float:
