@@ -19,6 +19,7 @@ TWO_PROGRAMS = {
     "ISSUER_TIMEOUT_S": "pyspark-pulsar imports nothing of Headgate",
     "JSON": "the command line and the broker both send it",
     "LATEST": "pyspark-pulsar imports nothing of Headgate",
+    "LIFE_MAX_S": "pyspark-pulsar imports nothing of Headgate",
     "LIFE_UNKNOWN_S": "pyspark-pulsar imports nothing of Headgate",
     "LIFE_USED": "pyspark-pulsar imports nothing of Headgate",
     "LOOPBACK": "pyspark-pulsar imports nothing of Headgate",

@@ -8,7 +8,7 @@ from headgate.policy.settings import SETTINGS
 from tests.tidy.tree import ROOT
 
 _CODE = re.compile(r"`([^`]+)`")
-_CONSTANT = re.compile(r"([a-z_/]+)\.([A-Z][A-Z0-9_]+)\Z")
+_CONSTANT = re.compile(r"([a-z0-9_/]+)\.([A-Z][A-Z0-9_]+)\Z")
 
 
 def _problem(name: str) -> str:

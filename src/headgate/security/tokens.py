@@ -64,7 +64,7 @@ class TokenVerifier:
                 for somebody else, or without a role.
         """
         text = text_of(token)
-        claims = signed_claims(text, header_of(text), self.keys)
+        claims = signed_claims(text, header_of(text).get("alg"), self.keys)
         rules = self.rules
         lapses_s = check_times(claims, now_s, rules.clock_skew_s)
         if rules.audience_claim:
@@ -72,15 +72,13 @@ class TokenVerifier:
         return Principal(role_of(claims, rules.role_claim), lapses_s, token_id_of(claims))
 
 
-def signed_claims(
-    token: str, header: Mapping[str, Any], keys: Sequence[TokenKey]
-) -> Mapping[str, Any]:
-    """The claims of a token that one of ``keys`` signed; nothing else is checked.
+def signed_claims(token: str, named: object, keys: Sequence[TokenKey]) -> Mapping[str, Any]:
+    """The claims of a token that one of ``keys`` signed; nothing else is checked. ``named`` is the
+    algorithm in its header.
 
     Raises:
         CredentialsError: none did, or the token is malformed.
     """
-    named = header.get("alg")
     for key in keys:
         if named not in key.algorithms:
             continue

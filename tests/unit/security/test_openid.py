@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -95,11 +96,26 @@ def test_an_issuer_that_is_not_in_the_list_exactly(issuer: object) -> None:
         opened(forged({"alg": "RS256", "kid": "k1"}, claims(iss=issuer)), RULES)
 
 
-@pytest.mark.parametrize("key_id", [None, "", 7, ["k1"]])
+@pytest.mark.parametrize("key_id", [None, "", 7, ["k1"], "k" * 1_001])
 def test_a_token_without_a_key_id(key_id: object) -> None:
     text = forged({"alg": "RS256", "kid": key_id}, claims())
     with pytest.raises(CredentialsError, match="names no key"):
         opened(text, RULES)
+
+
+def test_a_token_that_waits_for_its_key_takes_no_more_than_its_bytes() -> None:
+    """Decoded, such a header takes seventy times its bytes, and anybody can send it."""
+    nested: list[Any] = []
+    for _ in range(300):
+        nested = [nested]
+    text = forged({"alg": "RS256", "kid": "k1", "more": [nested] * 18}, claims())
+    tracemalloc.start()
+    try:
+        waiting = [opened(text, RULES) for _ in range(20)]
+        taken_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken_bytes < len(waiting) * len(text)
 
 
 # Attacks ------------------------------------------------------------------------------------------
