@@ -92,6 +92,9 @@ class FileHolding:
             names = self._fs.list_directory(self._source_path)
         except FileNotFoundError:
             return
+        except NotADirectoryError:  # in a data directory from elsewhere
+            self._fs.remove(self._source_path)
+            return
         for name in names:
             self._fs.remove(f"{self._source_path}/{name}")
 

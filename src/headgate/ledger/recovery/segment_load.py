@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from headgate.base.errors import CorruptionError
 from headgate.fs.api import File, Fs
+from headgate.ledger.format.directory import READ_BYTES_MAX
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME, FlushPosition
 from headgate.ledger.format.records import (
     SEGMENT_HEADER_BYTES,
@@ -173,6 +174,11 @@ class SegmentLoader:
             footer = None
         info = state.enter_segment(segment)
         limit = size if footer is None else footer.data_end
+        if limit > READ_BYTES_MAX:  # holes, which take no room
+            raise CorruptionError(
+                f"{self._directory}/{segment_name(segment)} has {limit:,} bytes of records, where "
+                f"{READ_BYTES_MAX:,} are the most"
+            )
         data = file.read_at(0, limit)
         info.data_end = self._replay.segment(data, segment, limit, footer, follows=follows)
         if footer is not None:

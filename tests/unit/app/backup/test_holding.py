@@ -311,3 +311,13 @@ def test_a_start_removes_nothing_through_a_link(tmp_path: Path) -> None:
     assert (documents / "thesis").exists()
     assert not (data / SOURCE_NAME).is_symlink()
     holding.clear()
+
+
+def test_a_start_removes_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / SOURCE_NAME).touch()
+    none: Any = None
+    holding = FileHolding(
+        OsFs(), str(tmp_path), {}, none, none, upkeep=none, metadata=none, entropy=none
+    )
+    holding.clear()
+    assert not (tmp_path / SOURCE_NAME).exists()

@@ -7,6 +7,7 @@ import pytest
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
+from headgate.ledger.recovery import segment_load
 from tests.unit.ledger.support import (
     append,
     bodies_of,
@@ -39,6 +40,17 @@ def test_a_missing_segment_is_damage() -> None:
     again = open_log(damaged)
     assert again.topic(1).damage.startswith("before 0000000000000003.log offset 144")
     assert again.topic(2).damage
+
+
+def test_a_segment_of_holes_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a data directory from elsewhere: a terabyte of holes takes no room."""
+    fs = MemFs()
+    append(open_log(fs), 1, b"x" * 3000)
+    monkeypatch.setattr(segment_load, "READ_BYTES_MAX", 2_000)
+    with pytest.raises(
+        CorruptionError, match=r"1\.log has [\d,]+ bytes of records, where 2,000 are"
+    ):
+        open_log(crashed(fs))
 
 
 def test_a_missing_sealed_segment_is_damage() -> None:
