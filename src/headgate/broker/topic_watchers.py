@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left, insort
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Sequence
 from itertools import chain
 from typing import Final, Protocol
@@ -76,6 +76,9 @@ REST_FACTOR: Final = 10
 VIEWS_PER_STEP: Final = 256
 """Views that need nothing, and are passed over in one step."""
 
+VIEWS_AT_ONCE: Final = 32
+"""Views of a namespace that are worked on before those of the next namespace have their turn."""
+
 LIST_TOPICS: Final = COMMANDS[CommandType.WATCH_TOPIC_LIST].operation
 
 REFUSED: Final = "Client is not authorized to WatchTopicList"
@@ -122,13 +125,17 @@ class TopicWatcher:
 class _WatchedNamespace:
     """The views of one namespace, and what they have not all taken in."""
 
-    __slots__ = ("changes", "name", "rests_until_s", "views")
+    __slots__ = ("changes", "left", "name", "rests_until_s", "used", "views")
 
     def __init__(self, name: NamespaceName) -> None:
         self.name = name
         self.views: dict[str, _View] = {}
         """By pattern."""
         self.changes = NamespaceChanges()
+        self.left: deque[_View] = deque()
+        """Views whose turn comes in the present round."""
+        self.used = 0
+        """The work of this round."""
         self.rests_until_s = 0.0
 
     def forget_changes(self) -> None:
@@ -364,9 +371,13 @@ class TopicWatchers:
             if watched is None:
                 break
             del self._due[watched]
-            used = yield from self._bring_all_up_to_date(watched)
-            watched.rests_until_s = self._loop.time() + REST_FACTOR * UNIT_S * used
-            watched.forget_changes()
+            yield from self._bring_some_up_to_date(watched)
+            if not watched.left:
+                rest_s = REST_FACTOR * UNIT_S * watched.used
+                watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
+                watched.forget_changes()
+            if watched.views and (watched.left or len(watched.changes)):
+                self._due[watched] = None  # behind the others
         self._is_running = False
         self._run()
 
@@ -378,16 +389,22 @@ class TopicWatchers:
             used = yield from self._counted(view)
             view.watched.rests_until_s = self._loop.time() + REST_FACTOR * UNIT_S * used
 
-    def _bring_all_up_to_date(self, watched: _WatchedNamespace) -> Generator[int, None, int]:
-        """Bring the views of a namespace up to date; returns the work of that."""
-        used = 0
-        for number, view in enumerate(list(watched.views.values()), 1):
+    def _bring_some_up_to_date(self, watched: _WatchedNamespace) -> Steps:
+        """Bring some views of a namespace up to date, from a new round on if the last one is over.
+        Those of others do not wait for thousands."""
+        if not watched.left:
+            watched.left.extend(watched.views.values())
+        worked = passed = 0
+        while watched.left and worked < VIEWS_AT_ONCE:
+            view = watched.left.popleft()
             if view.open_count and view.needs_work:
-                used += yield from self._counted(view)
+                worked += 1
+                watched.used += yield from self._counted(view)
                 yield from self._answer_asked()
-            elif number % VIEWS_PER_STEP == 0:
+                continue
+            passed += 1
+            if passed % VIEWS_PER_STEP == 0:
                 yield JOB_STEP_UNITS_MAX
-        return used
 
     def _counted(self, view: _View) -> Generator[int, None, int]:
         """Bring a view up to date; returns the work of that."""

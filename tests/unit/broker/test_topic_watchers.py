@@ -14,7 +14,12 @@ from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.name_differences import PART_BYTES_MAX
 from headgate.broker.namespace_changes import CHANGES_MAX, TopicChange
 from headgate.broker.topic_pattern import TopicsHash
-from headgate.broker.topic_watchers import NAME_BYTES, PATTERN_BYTES, TopicWatcher
+from headgate.broker.topic_watchers import (
+    NAME_BYTES,
+    PATTERN_BYTES,
+    VIEWS_AT_ONCE,
+    TopicWatcher,
+)
 from headgate.metadata.catalog import Change
 from headgate.testing import World
 from headgate.wire.codes import CommandType
@@ -66,13 +71,15 @@ def at_rest(story: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
     return played()(rested)
 
 
-def watch(world: World, peer: Peer, watcher_id: int, pattern: str) -> TopicWatcher:
+def watch(
+    world: World, peer: Peer, watcher_id: int, pattern: str, namespace: NamespaceName = NAMESPACE
+) -> TopicWatcher:
     command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST)
     request = command.watchTopicList
     request.request_id, request.watcher_id = 1, watcher_id
-    request.namespace, request.topics_pattern = str(NAMESPACE), pattern
+    request.namespace, request.topics_pattern = str(namespace), pattern
     connection: Any = peer
-    watcher = world.broker.topic_watchers.open(connection, command, NAMESPACE, pattern)
+    watcher = world.broker.topic_watchers.open(connection, command, namespace, pattern)
     peer.watchers[watcher_id] = watcher
     return watcher
 
@@ -394,3 +401,24 @@ async def test_a_view_that_missed_very_many_changes_tells_what_differs(world: Wo
     create(world, f"{BASE}/d")
     await asyncio.sleep(1)
     assert list(peer.updates()[-1].new_topics) == [f"{BASE}/d"]
+
+
+@at_rest
+async def test_a_namespace_with_many_patterns_keeps_no_other_one_waiting(world: World) -> None:
+    namespace = NamespaceName("public", "other")
+    changed(world, world.broker.catalog.plan_create_namespace(namespace))
+    many, other = Peer(), Peer()
+    for number in range(10 * VIEWS_AT_ONCE):
+        watch(world, many, number, f".*/(a|{number})")
+    watch(world, other, 1, ".*", namespace)
+    await asyncio.sleep(5)
+    create(world, f"{BASE}/a")
+    create(world, "persistent://public/other/b")
+    while not other.updates():
+        await asyncio.sleep(0)
+    assert len(many.updates()) < 5 * VIEWS_AT_ONCE
+    await asyncio.sleep(5)
+    assert len(many.updates()) == 10 * VIEWS_AT_ONCE
+    delete(world, f"{BASE}/a")
+    await asyncio.sleep(5)
+    assert len(many.updates()) == 20 * VIEWS_AT_ONCE
