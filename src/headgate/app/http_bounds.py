@@ -28,6 +28,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_old import PlainAnswer
 from headgate.app.http_turns import HttpTurns, KeptBytes
+from headgate.app.served_requests import ServedRequests
 from headgate.base.web_hosts import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
@@ -169,6 +170,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _reading: _Transport
     _kept: KeptBytes
     """Bytes to parse."""
+    _served: ServedRequests
     _data = b""
     """The bytes in the parser."""
     _content_left = 0
@@ -183,6 +185,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._reading, self._kept = _Transport(transport), KeptBytes()
+        self._served = ServedRequests()
         self._turns = self.turns or HttpTurns(self.loop, time.perf_counter)
         super().connection_made(cast(asyncio.Transport, self._reading))
         self._reading.on_resume = self._go_on
@@ -209,7 +212,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.others.left(self._address)
         if self.memory is not None:
             self.memory.hold(self, 0)
-            if self._requests:
+            held_bytes = REQUEST_BYTES + self._content_bytes
+            if self._requests and not self._served.leave(self.memory, self._address, held_bytes):
                 self.memory.end(self._address)
         self._requests = 0
         super().connection_lost(exc)
@@ -393,7 +397,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         def begin() -> bool:
             if cycle.disconnected or self.transport.is_closing():
                 return False
-            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, app)
+            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, self._served.watched(app))
             return True
 
         self._turns.start(begin)

@@ -9,6 +9,12 @@ Stored form of one entry (little endian), in ascending order of ordinals, none t
     partial   u64 ordinal | u32 messages of the batch | (messages + 7) / 8 bytes of mask
               Bit i of the mask, lowest bit of a byte first, is set if message i of the batch is
               acknowledged. At least one bit is set and one clear, and none is set beyond the batch.
+
+If all messages behind a place are acknowledged, or none is, the mask may be cut off there. So it is
+about as long as the words of the acknowledgement that a client sends, which leave out the same::
+
+    partial   u64 ordinal | u32 messages of the batch + CUT_OFF [+ REST_ACKED] | u32 bytes of mask
+              | mask. REST_ACKED: all messages beyond the mask are acknowledged, else none is.
 """
 
 from __future__ import annotations
@@ -33,7 +39,13 @@ SET_BYTES: Final = 170
 MAP_BYTES: Final = 540
 """What they take beside both, once they are two: a map with one leaf."""
 
+CUT_OFF: Final = 1 << 31
+REST_ACKED: Final = 1 << 30
+_CUT_OFF_BYTES_MIN: Final = 8
+"""A mask is cut off if that saves more than this."""
+
 _HEAD = struct.Struct("<QI")
+_LENGTH = struct.Struct("<I")
 
 
 class PartialEntry(NamedTuple):
@@ -245,8 +257,19 @@ def encode_partials(entries: Iterable[PartialEntry]) -> bytes:
     """Encode entries, one after the other."""
     parts = []
     for ordinal, acked_mask, batch_size in entries:
-        parts.append(_HEAD.pack(ordinal, batch_size))
-        parts.append(acked_mask.to_bytes((batch_size + 7) // 8, "little"))
+        whole_bytes = (batch_size + 7) // 8
+        acked_bits = acked_mask.bit_length()
+        left_bits = (acked_mask ^ ((1 << batch_size) - 1)).bit_length()
+        size_bytes = (min(acked_bits, left_bits) + 7) // 8
+        if whole_bytes - size_bytes <= _CUT_OFF_BYTES_MIN:
+            parts.append(_HEAD.pack(ordinal, batch_size))
+            parts.append(acked_mask.to_bytes(whole_bytes, "little"))
+            continue
+        rest = REST_ACKED if left_bits < acked_bits else 0
+        kept = acked_mask & ((1 << 8 * size_bytes) - 1)
+        parts.append(_HEAD.pack(ordinal, batch_size | CUT_OFF | rest))
+        parts.append(_LENGTH.pack(size_bytes))
+        parts.append(kept.to_bytes(size_bytes, "little"))
     return b"".join(parts)
 
 
@@ -261,8 +284,13 @@ def decode_partials(data: bytes, at: int, count: int, after: int) -> tuple[Parti
             raise CorruptionError(f"a partly acknowledged entry is cut short at byte {at}")
         ordinal, batch_size = _HEAD.unpack_from(data, at)
         at += _HEAD.size
-        stop = at + (batch_size + 7) // 8
-        acked_mask = int.from_bytes(data[at:stop], "little")
+        rest_mask = 0
+        if batch_size & CUT_OFF:
+            at, stop, rest_mask = _cut_off(data, at, batch_size)
+            batch_size &= REST_ACKED - 1
+        else:
+            stop = at + (batch_size + 7) // 8
+        acked_mask = int.from_bytes(data[at:stop], "little") | rest_mask
         at = stop
         if ordinal <= after or batch_size > BATCH_MESSAGES_MAX or stop > len(data):
             raise CorruptionError(
@@ -278,3 +306,20 @@ def decode_partials(data: bytes, at: int, count: int, after: int) -> tuple[Parti
     if at != len(data):
         raise CorruptionError(f"partly acknowledged entries end at byte {at} of {len(data)}")
     return tuple(entries)
+
+
+def _cut_off(data: bytes, at: int, head: int) -> tuple[int, int, int]:
+    """Where a mask begins and ends that is cut off, and the acknowledged messages beyond it."""
+    batch_size = head & (REST_ACKED - 1)
+    if at + _LENGTH.size > len(data):
+        raise CorruptionError(f"a partly acknowledged entry is cut short at byte {at}")
+    (size_bytes,) = _LENGTH.unpack_from(data, at)
+    if batch_size > BATCH_MESSAGES_MAX or size_bytes > batch_size // 8:
+        raise CorruptionError(
+            f"a partly acknowledged batch of {batch_size} messages has {size_bytes} bytes of mask"
+        )
+    rest_mask = 0
+    if head & REST_ACKED:
+        rest_mask = (1 << batch_size) - (1 << 8 * size_bytes)
+    at += _LENGTH.size
+    return at, at + size_bytes, rest_mask

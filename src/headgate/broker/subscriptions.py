@@ -288,7 +288,7 @@ class Subscriptions:
             replaced_bytes = self._engine.properties.of(subscription)
             self._check_properties(topic, properties, replaced_bytes=replaced_bytes)
             managed = self._logs.of(topic)
-            managed.log.restate_cursor(subscription.cursor_id, properties)
+            managed.log.set_properties(subscription.cursor_id, properties)
             subscription.properties = dict(properties)
             self._engine.properties.measure(subscription)
             await _when_stored(managed.committer, "the properties have changed")

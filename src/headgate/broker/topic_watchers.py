@@ -1,12 +1,14 @@
 """Watchers: clients that learn at once which topics match their pattern.
 
 All watchers of one pattern in one namespace share a *view*: the sorted names that match, and their
-hash. A change of the metadata adds to what the views of its namespace have pending. A job brings
-the views up to date in slices, one after the other, and writes to their watchers. While it does,
-nothing else changes a view, so what a watcher was told and the hash beside it always fit.
+hash. A change of the metadata is kept once for all views of its namespace, each of which knows how
+far it has come. A job brings the views up to date in slices, one after the other, and writes to
+their watchers. While it does, nothing else changes a view, so what a watcher was told and the hash
+beside it always fit.
 
-A view takes at most a tenth of the time, however often its topics change: changes that come
-meanwhile go together. A watcher whose peer does not read waits, and then gets what it missed.
+The views of a namespace take at most a tenth of the time, however often its topics change: changes
+that come meanwhile go together. A watcher whose peer does not read waits, and then gets what it
+missed.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left, insort
-from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator
+from collections import OrderedDict, deque
+from collections.abc import Callable, Generator, Sequence
 from itertools import chain
 from typing import Final, Protocol
 
@@ -27,6 +29,8 @@ from headgate.broker.authorization import Authorizer
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.held_memory import OBJECT_BYTES
+from headgate.broker.name_differences import Names, add_difference, only_in_first, parts_of
+from headgate.broker.namespace_changes import NamespaceChanges, TopicChange
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.topic_pattern import (
     HASHED_PER_UNIT,
@@ -59,9 +63,6 @@ with it, or another one of its view once that has ended."""
 CHANGE_BYTES: Final = 100
 """What the broker remembers of a change that a watcher has not been told."""
 
-UPDATE_BYTES_MAX: Final = 256 * KIB
-"""Names of one update; more go into several."""
-
 RETRY_S: Final = 1.0
 """After this time the broker looks again at watchers whose peers did not read."""
 
@@ -70,7 +71,13 @@ MIN_REST_S: Final = 0.002
 
 UNIT_S: Final = 4e-6
 REST_FACTOR: Final = 10
-"""A view rests so many times as long as it worked."""
+"""The views of a namespace rest so many times as long as they worked."""
+
+VIEWS_PER_STEP: Final = 256
+"""Views that need nothing, and are passed over in one step."""
+
+VIEWS_AT_ONCE: Final = 32
+"""Views of a namespace that are worked on before those of the next namespace have their turn."""
 
 LIST_TOPICS: Final = COMMANDS[CommandType.WATCH_TOPIC_LIST].operation
 
@@ -90,8 +97,8 @@ class TopicWatcher:
         self.watcher_id = watcher_id
         self.view = view
         self.is_open = True
-        self.deleted: dict[str, None] = {}
-        self.created: dict[str, None] = {}
+        self.deleted: Names = {}
+        self.created: Names = {}
         """What it has not been told: first the deleted, then the created topics."""
 
     def end(self) -> None:
@@ -101,14 +108,9 @@ class TopicWatcher:
             self.deleted, self.created = {}, {}
             self.view.remove(self)
 
-    def note(self, deleted: dict[str, None], created: dict[str, None]) -> None:
+    def note(self, deleted: Names, created: Names) -> None:
         """Remember changes that it cannot be told now."""
-        for name in deleted:
-            if name in self.created:
-                del self.created[name]
-            else:
-                self.deleted[name] = None
-        self.created |= created
+        add_difference(self.deleted, self.created, deleted, created)
         self.charge()
 
     def charge(self) -> None:
@@ -120,13 +122,35 @@ class TopicWatcher:
         )
 
 
+class _WatchedNamespace:
+    """The views of one namespace, and what they have not all taken in."""
+
+    __slots__ = ("changes", "left", "name", "rests_until_s", "used", "views")
+
+    def __init__(self, name: NamespaceName) -> None:
+        self.name = name
+        self.views: dict[str, _View] = {}
+        """By pattern."""
+        self.changes = NamespaceChanges()
+        self.left: deque[_View] = deque()
+        """Views whose turn comes in the present round."""
+        self.used = 0
+        """The work of this round."""
+        self.rests_until_s = 0.0
+
+    def forget_changes(self) -> None:
+        """Forget what all views have taken in."""
+        if len(self.changes):
+            first = min((view.seen for view in self.views.values()), default=self.changes.end)
+            self.changes.forget_before(first)
+
+
 class _View:
     """The topics that match one pattern in one namespace."""
 
     __slots__ = (
         "_forget",
         "hash",
-        "is_asked",
         "is_built",
         "lagging",
         "names",
@@ -135,28 +159,26 @@ class _View:
         "opening",
         "owner",
         "pattern",
-        "pending",
-        "rests_until_s",
+        "seen",
         "text",
+        "watched",
         "watchers",
         "will_retry",
     )
 
     def __init__(
-        self, namespace: NamespaceName, text: str, forget: Callable[[_View], None]
+        self, watched: _WatchedNamespace, text: str, forget: Callable[[_View], None]
     ) -> None:
-        self.namespace = namespace
+        self.watched = watched
+        self.namespace = watched.name
         self.text = text
         self.pattern = TopicPattern(text)
         self._forget = forget
         self.names: list[str] = []
         self.hash = ""
         self.is_built = False
-        self.is_asked = False
-        """Whether somebody has asked for a watcher since the last look: then it does not rest."""
-        self.pending: list[list[tuple[str, bool]]] = []
-        """Changes of the namespace since the last look, in order: the name and whether it was
-        created."""
+        self.seen = watched.changes.end
+        """The number of the first change that it has not taken in."""
         self.watchers: dict[TopicWatcher, None] = {}
         self.opening: OrderedDict[TopicWatcher, BaseCommand] = OrderedDict()
         """Those whose command has no answer yet."""
@@ -165,7 +187,6 @@ class _View:
         self.open_count = 0
         """Watchers that have not ended."""
         self.lagging: dict[TopicWatcher, None] = {}
-        self.rests_until_s = 0.0
         self.will_retry = False
 
     @property
@@ -186,34 +207,46 @@ class _View:
         if not self.open_count:
             self._forget(self)
 
-    def apply(self) -> Generator[int, None, tuple[dict[str, None], dict[str, None]]]:
-        """Take in what is pending; returns which names left and which came."""
-        pending, self.pending = self.pending, []
-        deleted: dict[str, None] = {}
-        created: dict[str, None] = {}
+    @property
+    def needs_work(self) -> bool:
+        """Whether it has not taken in everything, or somebody waits for what it has."""
+        return bool(
+            self.seen < self.watched.changes.end
+            or not self.is_built
+            or self.lagging
+            or self.opening
+        )
+
+    def apply(self, changes: Sequence[TopicChange]) -> _Difference:
+        """Take in changes; returns which names left and which came."""
+        deleted: Names = {}
+        created: Names = {}
         names, used = self.names, 0.0
         units_each = JOB_STEP_UNITS_MAX / self.pattern.names_per_step
-        for change in pending:
-            for name, is_created in change:
-                used += units_each * max(len(name) / USUAL_CHARACTERS, 1)
-                if used >= JOB_STEP_UNITS_MAX:
-                    yield int(used)
-                    used = 0
-                if not self.pattern.matches(name):
-                    continue
-                at = bisect_left(names, name)
-                is_present = at < len(names) and names[at] == name
-                if is_created and not is_present:
-                    insort(names, name)
-                    created[name] = None
-                elif not is_created and is_present:
-                    del names[at]
-                    if name in created:
-                        del created[name]
-                    else:
-                        deleted[name] = None
+        for name, is_created in changes:
+            used += units_each * max(len(name) / USUAL_CHARACTERS, 1)
+            if used >= JOB_STEP_UNITS_MAX:
+                yield int(used)
+                used = 0
+            if not self.pattern.matches(name):
+                continue
+            at = bisect_left(names, name)
+            is_present = at < len(names) and names[at] == name
+            if is_created and not is_present:
+                insort(names, name)
+                created[name] = None
+            elif not is_created and is_present:
+                del names[at]
+                if name in created:
+                    del created[name]
+                else:
+                    deleted[name] = None
         yield int(used) + 1
         return deleted, created
+
+
+_Difference = Generator[int, None, tuple[Names, Names]]
+"""Steps that return which names left a view and which came."""
 
 
 class WatchingBroker(Protocol):
@@ -238,20 +271,23 @@ class TopicWatchers:
         self._work = broker.work
         self._loop = broker.loop
         self._broker = broker
-        self._views: dict[str, dict[str, _View]] = {}
-        """By namespace and pattern."""
-        self._due: dict[_View, None] = {}
+        self._views: dict[str, _WatchedNamespace] = {}
+        """By namespace."""
+        self._asked: dict[_View, None] = {}
+        """Views that somebody has asked for a watcher: they do not rest."""
+        self._due: dict[_WatchedNamespace, None] = {}
         self._is_running = False
         self._wake: asyncio.TimerHandle | None = None
 
     @property
     def views_count(self) -> int:
         """Patterns that somebody watches."""
-        return sum(map(len, self._views.values()))
+        return sum(len(watched.views) for watched in self._views.values())
 
     def new_pattern_bytes(self, namespace: NamespaceName, pattern: str) -> int:
         """What a watcher would add to its own size, because nobody else has its pattern."""
-        return 0 if pattern in self._views.get(str(namespace), {}) else PATTERN_BYTES
+        watched = self._views.get(str(namespace))
+        return 0 if watched is not None and pattern in watched.views else PATTERN_BYTES
 
     def open(
         self,
@@ -265,95 +301,140 @@ class TopicWatchers:
         Raises:
             PatternError: the broker does not evaluate the pattern.
         """
-        views = self._views.get(str(namespace), {})
-        view = views.get(pattern)
+        watched = self._views.get(str(namespace)) or _WatchedNamespace(namespace)
+        view = watched.views.get(pattern)
         if view is None:
-            view = _View(namespace, pattern, self._forget)
-            self._views.setdefault(str(namespace), views)[pattern] = view
+            view = _View(watched, pattern, self._forget)
+            self._views.setdefault(str(namespace), watched).views[pattern] = view
         watcher = TopicWatcher(connection, command.watchTopicList.watcher_id, view)
         view.open_count += 1
-        view.is_asked = True
         view.opening[watcher] = command
         if view.owner is None:
             view.owner = watcher
-        self._look_at(view)
+        self._asked[view] = None
+        self._run()
         return watcher
 
     def applied(self, change: Change) -> None:
         """A change of the metadata is durable."""
         if not self._views:
             return
-        by_namespace: dict[str, list[tuple[str, bool]]] = {}
+        by_namespace: dict[str, list[TopicChange]] = {}
         for row in change.rows:
             if row.kind is not Kind.TOPIC or (row.before is None) is (row.after is None):
                 continue
             if row.key.startswith(_PREFIX) and row.key not in self._hidden:
                 namespace = row.key.removeprefix(_PREFIX).rpartition("/")[0]
-                event = row.key, row.after is not None
-                by_namespace.setdefault(namespace, []).append(event)
-        for namespace, events in by_namespace.items():
-            for view in self._views.get(namespace, {}).values():
-                view.pending.append(events)
-                self._look_at(view)
+                if namespace in self._views:
+                    found = TopicChange(row.key, row.after is not None)
+                    by_namespace.setdefault(namespace, []).append(found)
+        for namespace, changes in by_namespace.items():
+            watched = self._views[namespace]
+            watched.changes.add(changes)
+            self._due[watched] = None
+        self._run()
 
     def _forget(self, view: _View) -> None:
-        views = self._views.get(str(view.namespace), {})
-        if views.get(view.text) is view:
-            del views[view.text]
-            if not views:
-                del self._views[str(view.namespace)]
-        self._due.pop(view, None)
+        watched = view.watched
+        if watched.views.get(view.text) is view:
+            del watched.views[view.text]
+            if not watched.views:
+                self._views.pop(str(watched.name), None)
+                self._due.pop(watched, None)
+        self._asked.pop(view, None)
 
     # -- the job ---------------------------------------------------------------------------
 
-    def _look_at(self, view: _View) -> None:
-        self._due[view] = None
-        self._run()
-
     def _run(self) -> None:
-        """Begin the job, unless it runs or all views that are due rest."""
-        if self._is_running or not self._due:
+        """Begin the job, unless it runs or all namespaces that are due rest."""
+        if self._is_running or not (self._asked or self._due):
             return
-        if self._next_due() is not None:
+        if self._asked or self._next_due() is not None:
             self._is_running = True
             self._work.run("watching topics", JobClass.ADMIN, self._steps())
         elif self._wake is None:
-            rest_s = min(view.rests_until_s for view in self._due) - self._loop.time()
+            rest_s = min(watched.rests_until_s for watched in self._due) - self._loop.time()
             self._wake = self._loop.call_later(max(rest_s, MIN_REST_S), self._woken)
 
     def _woken(self) -> None:
         self._wake = None
         self._run()
 
-    def _next_due(self) -> _View | None:
+    def _next_due(self) -> _WatchedNamespace | None:
         now_s = self._loop.time()
-        return next((v for v in self._due if v.rests_until_s <= now_s or v.is_asked), None)
+        return next((watched for watched in self._due if watched.rests_until_s <= now_s), None)
 
     def _steps(self) -> Steps:
-        while (view := self._next_due()) is not None:
-            del self._due[view]
-            view.is_asked = False
-            used = 0
-            for units in self._bring_up_to_date(view):
-                used += units
-                yield units
-            view.rests_until_s = self._loop.time() + REST_FACTOR * UNIT_S * used
-            if (view.lagging or view.opening) and view.open_count and not view.will_retry:
-                view.will_retry = True
-                self._loop.call_later(RETRY_S, self._look_again, view)
+        while self._asked or self._due:
+            yield from self._answer_asked()
+            watched = self._next_due()
+            if watched is None:
+                break
+            del self._due[watched]
+            yield from self._bring_some_up_to_date(watched)
+            if not watched.left:
+                rest_s = REST_FACTOR * UNIT_S * watched.used
+                watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
+                watched.forget_changes()
+            if watched.views and (watched.left or len(watched.changes)):
+                self._due[watched] = None  # behind the others
         self._is_running = False
         self._run()
+
+    def _answer_asked(self) -> Steps:
+        """Answer those that have asked for a watcher: their views do not rest before."""
+        while self._asked:
+            view = next(iter(self._asked))
+            del self._asked[view]
+            used = yield from self._counted(view)
+            view.watched.rests_until_s = self._loop.time() + REST_FACTOR * UNIT_S * used
+
+    def _bring_some_up_to_date(self, watched: _WatchedNamespace) -> Steps:
+        """Bring some views of a namespace up to date, from a new round on if the last one is over.
+        Those of others do not wait for thousands."""
+        if not watched.left:
+            watched.left.extend(watched.views.values())
+        worked = passed = 0
+        while watched.left and worked < VIEWS_AT_ONCE:
+            view = watched.left.popleft()
+            if view.open_count and view.needs_work:
+                worked += 1
+                watched.used += yield from self._counted(view)
+                yield from self._answer_asked()
+                continue
+            passed += 1
+            if passed % VIEWS_PER_STEP == 0:
+                yield JOB_STEP_UNITS_MAX
+
+    def _counted(self, view: _View) -> Generator[int, None, int]:
+        """Bring a view up to date; returns the work of that."""
+        used = 0
+        for units in self._bring_up_to_date(view):
+            used += units
+            yield units
+        if (view.lagging or view.opening) and view.open_count and not view.will_retry:
+            view.will_retry = True
+            self._loop.call_later(RETRY_S, self._look_again, view)
+        return used
 
     def _look_again(self, view: _View) -> None:
         view.will_retry = False
         if view.open_count:
-            self._look_at(view)
+            self._due[view.watched] = None
+            self._run()
 
     def _bring_up_to_date(self, view: _View) -> Steps:
-        is_new = not view.is_built
-        if is_new:
-            yield from self._build(view)
-        deleted, created = yield from view.apply()
+        is_new, changes = not view.is_built, view.watched.changes
+        deleted: Names = {}
+        created: Names = {}
+        missed = changes.since(view.seen)
+        if is_new or missed is None:
+            view.seen = changes.end  # what comes while it is built may be found already, or not
+            deleted, created = yield from self._build(view)
+            missed = changes.since(view.seen)
+        if missed is not None:  # else it is built again in the next round
+            view.seen += len(missed)
+            yield from _joined(deleted, created, view.apply(missed))
         if is_new or deleted or created:
             yield from self._hash(view)
         if deleted or created:
@@ -362,15 +443,23 @@ class TopicWatchers:
             yield from self._tell(watcher, {}, {})
         yield from self._answer(view)
 
-    def _build(self, view: _View) -> Steps:
+    def _build(self, view: _View) -> _Difference:
+        """Find all topics of a view; returns which left and which came since it was last built."""
         per_step = view.pattern.names_per_step
         pieces = matching_names(self._catalog, view.namespace, self._hidden, view.pattern, per_step)
+        names: list[str] = []
         for found in pieces:
-            view.names += found
+            names += found
             yield JOB_STEP_UNITS_MAX
             if not view.open_count:
-                return
-        view.is_built = True
+                return {}, {}
+        before, view.names = view.names, names
+        is_new, view.is_built = not view.is_built, True
+        if is_new:
+            return {}, {}
+        deleted = yield from only_in_first(before, names)
+        created = yield from only_in_first(names, before)
+        return deleted, created
 
     @staticmethod
     def _hash(view: _View) -> Steps:
@@ -382,13 +471,11 @@ class TopicWatchers:
             yield len(part) // HASHED_PER_UNIT + 1
         view.hash = found.text
 
-    def _tell_all(self, view: _View, deleted: dict[str, None], created: dict[str, None]) -> Steps:
+    def _tell_all(self, view: _View, deleted: Names, created: Names) -> Steps:
         for watcher in list(view.watchers):
             yield from self._tell(watcher, deleted, created)
 
-    def _tell(
-        self, watcher: TopicWatcher, deleted: dict[str, None], created: dict[str, None]
-    ) -> Steps:
+    def _tell(self, watcher: TopicWatcher, deleted: Names, created: Names) -> Steps:
         """Tell a watcher changes, and what it missed; or remember them if its peer does not read.
         One whose client may not list the topics any more ends."""
         connection, view = watcher.connection, watcher.view
@@ -408,7 +495,7 @@ class TopicWatchers:
             watcher.deleted, watcher.created = {}, {}
             watcher.note({}, {})
         view.lagging.pop(watcher, None)
-        for gone, come in _updates(deleted, created):
+        for gone, come in parts_of(deleted, created):
             frame = encode.watch_topic_update(
                 watcher.watcher_id, deleted=gone, created=come, topics_hash=view.hash
             )
@@ -472,21 +559,9 @@ class TopicWatchers:
         watcher.end()
 
 
-def _updates(
-    deleted: dict[str, None], created: dict[str, None]
-) -> Iterator[tuple[list[str], list[str]]]:
-    """Changes in pieces of about :data:`UPDATE_BYTES_MAX`, the deleted topics first."""
-    gone: list[str] = []
-    come: list[str] = []
-    size_bytes = 0
-    for number, name in enumerate(chain(deleted, created)):
-        (gone if number < len(deleted) else come).append(name)
-        size_bytes += len(name)
-        if size_bytes >= UPDATE_BYTES_MAX:
-            yield gone, come
-            gone, come, size_bytes = [], [], 0
-    if gone or come:
-        yield gone, come
+def _joined(deleted: Names, created: Names, later: _Difference) -> Generator[int]:
+    """Steps that add a later difference to an earlier one."""
+    add_difference(deleted, created, *(yield from later))
 
 
 def too_many(namespace: NamespaceName, bytes_max: int) -> RefusalError:

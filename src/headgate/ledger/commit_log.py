@@ -101,7 +101,7 @@ class CommitLog:
         self.stage_entry = staging.stage_entry
         self.active_segment = staging.active_segment
         self.create_cursor = controls.create_cursor
-        self.restate_cursor = controls.restate_cursor
+        self.set_properties = controls.set_properties
         self.delete_cursor = controls.delete_cursor
         self.stage_acks = controls.stage_acks
         self.stage_trim = controls.stage_trim

@@ -485,6 +485,36 @@ def memory_of(bytes_max: int = 10_000_000, requests_max: int = 100) -> HttpMemor
     return HttpMemory(lambda: bytes_max, lambda: requests_max)
 
 
+def test_requests_of_clients_that_have_left_count_until_they_are_done() -> None:
+    """A client that sent requests and left had any number of them carried out at once."""
+    memory = memory_of(requests_max=2)
+    may_end = asyncio.Event()
+    begun: list[str] = []
+
+    async def work(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.append(scope["path"])
+        await may_end.wait()
+        await _answer(scope, receive, send)
+
+    async def story(protocol: BoundedHttpProtocol, _wire: Wire) -> None:
+        refused: list[str] = []
+        for number in range(5):
+            other, wire = connect(protocol.loop, work, memory)
+            other.data_received(b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n" % number)
+            await asyncio.sleep(0.1)
+            refused += [reason_of(wire)] if wire.written else []
+            wire.close()
+            other.connection_lost(None)
+        assert begun == ["/0", "/1"]
+        assert len(refused) == 3
+        assert (memory.running, memory.held_bytes) == (2, 2 * REQUEST_BYTES)
+        may_end.set()
+        await asyncio.sleep(0.1)
+        assert (memory.running, memory.held_bytes) == (0, 0)
+
+    play(story)
+
+
 POST = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n"
 
 
@@ -511,6 +541,7 @@ def test_too_many_requests_at_once_are_refused_and_their_connection_goes_on() ->
         assert "maxConcurrentHttpRequests allows 2 in all" in reason_of(wire)
         assert not wire.closed
         others[0][0].connection_lost(None)
+        await asyncio.sleep(0.1)
         protocol.data_received(GET)
         await asyncio.sleep(0.1)
         assert wire.written.count(b"HTTP/1.1 200 ") == 1

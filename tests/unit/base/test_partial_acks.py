@@ -16,8 +16,10 @@ from headgate.base.errors import CorruptionError, InputError
 from headgate.base.packed_masks import LEAF_MASKS_MAX
 from headgate.base.partial_acks import (
     BATCH_MESSAGES_MAX,
+    CUT_OFF,
     ENTRY_BYTES,
     MAP_BYTES,
+    REST_ACKED,
     SET_BYTES,
     PartialAcks,
     PartialEntry,
@@ -33,7 +35,9 @@ def some_entries(draw: st.DrawFn) -> list[PartialEntry]:
     entries = []
     for ordinal in sorted(draw(st.sets(st.integers(5, 300), max_size=20))):
         size = draw(st.sampled_from([2, 3, 7, 8, 9, 64, 1000]))
-        entries.append(PartialEntry(ordinal, draw(st.integers(1, (1 << size) - 2)), size))
+        whole = (1 << size) - 1
+        mask = draw(st.integers(1, draw(st.sampled_from([whole - 1, min(whole - 1, 300)]))))
+        entries.append(PartialEntry(ordinal, draw(st.sampled_from([mask, whole ^ mask])), size))
     return entries
 
 
@@ -56,6 +60,36 @@ def test_there_and_back(entries: list[PartialEntry]) -> None:
 def test_the_stored_form_is_frozen() -> None:
     data = encode_partials([PartialEntry(5, 0b1_0000_0010, 9)])
     assert data.hex() == "0500000000000000" + "09000000" + "0201"
+
+
+def test_what_is_alike_to_the_end_of_a_batch_is_not_stored() -> None:
+    """An acknowledgement of thirty bytes stored a mask of the whole batch."""
+    few, all_but_few = PartialEntry(5, 0b101, 65_536), PartialEntry(6, (1 << 65_536) - 6, 65_536)
+    data = encode_partials([few, all_but_few])
+    assert data.hex() == (
+        "0500000000000000" + "00000180" + "01000000" + "05"
+        "0600000000000000" + "000001c0" + "01000000" + "fa"
+    )  # fmt: skip
+    assert decode_partials(data, 0, 2, 4) == (few, all_but_few)
+    middle = PartialEntry(5, 1 << 32_768, 65_536)
+    assert len(encode_partials([middle])) == 16 + 4_097
+
+
+@pytest.mark.parametrize(
+    ("head", "mask", "text"),
+    [
+        (65_536 | CUT_OFF, b"", "cut short"),
+        (65_536 | CUT_OFF, struct.pack("<I", 2) + b"x", "cut short"),
+        (65_536 | CUT_OFF, struct.pack("<I", 9_000) + bytes(9_000), "9000 bytes of mask"),
+        (1 << 21 | CUT_OFF, struct.pack("<I", 1) + b"x", "2097152 messages"),
+        (65_536 | CUT_OFF, struct.pack("<I", 1) + b"\0", "not of some"),
+        (65_536 | CUT_OFF | REST_ACKED, struct.pack("<I", 1) + b"\xff", "not of some"),
+        (65_536 | REST_ACKED, bytes(8_192), "out of order, of"),
+    ],
+)
+def test_what_is_no_mask_that_is_cut_off_is_damage(head: int, mask: bytes, text: str) -> None:
+    with pytest.raises(CorruptionError, match=text):
+        decode_partials(struct.pack("<QI", 5, head) + mask, 0, 1, 4)
 
 
 @pytest.mark.parametrize(

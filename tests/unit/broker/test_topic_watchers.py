@@ -11,8 +11,15 @@ from headgate.base.identity import NOBODY
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.work_units import JOB_STEP_UNITS_MAX
 from headgate.broker.held_memory import OBJECT_BYTES
+from headgate.broker.name_differences import PART_BYTES_MAX
+from headgate.broker.namespace_changes import CHANGES_MAX, TopicChange
 from headgate.broker.topic_pattern import TopicsHash
-from headgate.broker.topic_watchers import NAME_BYTES, PATTERN_BYTES, UPDATE_BYTES_MAX, TopicWatcher
+from headgate.broker.topic_watchers import (
+    NAME_BYTES,
+    PATTERN_BYTES,
+    VIEWS_AT_ONCE,
+    TopicWatcher,
+)
 from headgate.metadata.catalog import Change
 from headgate.testing import World
 from headgate.wire.codes import CommandType
@@ -64,13 +71,15 @@ def at_rest(story: Callable[[World], Awaitable[None]]) -> Callable[[], None]:
     return played()(rested)
 
 
-def watch(world: World, peer: Peer, watcher_id: int, pattern: str) -> TopicWatcher:
+def watch(
+    world: World, peer: Peer, watcher_id: int, pattern: str, namespace: NamespaceName = NAMESPACE
+) -> TopicWatcher:
     command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST)
     request = command.watchTopicList
     request.request_id, request.watcher_id = 1, watcher_id
-    request.namespace, request.topics_pattern = str(NAMESPACE), pattern
+    request.namespace, request.topics_pattern = str(namespace), pattern
     connection: Any = peer
-    watcher = world.broker.topic_watchers.open(connection, command, NAMESPACE, pattern)
+    watcher = world.broker.topic_watchers.open(connection, command, namespace, pattern)
     peer.watchers[watcher_id] = watcher
     return watcher
 
@@ -233,7 +242,7 @@ async def test_changes_of_one_moment_go_together_and_long_ones_in_parts(world: W
     await world.broker.writer.commit(catalog.plan_create_partitioned(name, 1_000, now_ms=1))
     await asyncio.sleep(10)
     updates = peer.updates()[1:]
-    assert len(updates) == 1_000 * 450 // UPDATE_BYTES_MAX + 1
+    assert len(updates) == 1_000 * 450 // PART_BYTES_MAX + 1
     assert sum(len(update.new_topics) for update in updates) == 1_000
     assert updates[-1].topics_hash == hash_of(*catalog.topics(NAMESPACE))
 
@@ -296,8 +305,8 @@ async def test_many_changes_of_long_names_are_matched_in_steps(world: World) -> 
     await asyncio.sleep(1)
     assert watcher.view.pattern.names_per_step < 10
     name = f"{BASE}/{'ab' * 240}-partition-"
-    watcher.view.pending.append([(f"{name}{number}", True) for number in range(500)])
-    steps = list(watcher.view.apply())
+    changes = [TopicChange(f"{name}{number}", True) for number in range(500)]
+    steps = list(watcher.view.apply(changes))
     assert len(steps) > 200
     assert max(steps) <= 2 * JOB_STEP_UNITS_MAX
     assert len(watcher.view.names) == 500
@@ -345,3 +354,71 @@ async def test_an_owner_that_ends_before_its_answer_passes_the_pattern_on(world:
     assert other.view.owner is other
     await asyncio.sleep(1)
     assert second.described_bytes["watcher", 1] >= PATTERN_BYTES
+
+
+@at_rest
+async def test_a_change_is_kept_once_for_all_patterns_and_their_number_has_a_bound(
+    world: World,
+) -> None:
+    """Each pattern kept each change: memory without a bound, which nobody was charged with."""
+    create(world, f"{BASE}/a")
+    peer = Peer()
+    watchers = [watch(world, peer, number, f".*/.{{1,{number}}}") for number in range(1, 9)]
+    await asyncio.sleep(1)
+    changes = watchers[0].view.watched.changes
+    assert all(watcher.view.watched.changes is changes for watcher in watchers)
+    for name in "bcd":
+        create(world, f"{BASE}/{name}")
+    assert len(changes) == 3
+    for _ in range(CHANGES_MAX):
+        delete(world, f"{BASE}/d")
+        create(world, f"{BASE}/d")
+    assert len(changes) <= CHANGES_MAX
+    await asyncio.sleep(5)
+    assert len(changes) == 0
+    names = [f"{BASE}/{name}" for name in "abcd"]
+    assert all(watcher.view.names == names for watcher in watchers)
+    assert {update.topics_hash for update in peer.updates()} == {hash_of(*names)}
+
+
+@at_rest
+async def test_a_view_that_missed_very_many_changes_tells_what_differs(world: World) -> None:
+    for name in "ab":
+        create(world, f"{BASE}/{name}")
+    peer = Peer()
+    watcher = watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    delete(world, f"{BASE}/a")
+    create(world, f"{BASE}/c")
+    for _ in range(CHANGES_MAX):
+        delete(world, f"{BASE}/c")
+        create(world, f"{BASE}/c")
+    assert watcher.view.watched.changes.since(watcher.view.seen) is None
+    await asyncio.sleep(1)
+    (update,) = peer.updates()
+    assert (list(update.deleted_topics), list(update.new_topics)) == ([f"{BASE}/a"], [f"{BASE}/c"])
+    assert update.topics_hash == hash_of(f"{BASE}/b", f"{BASE}/c")
+    create(world, f"{BASE}/d")
+    await asyncio.sleep(1)
+    assert list(peer.updates()[-1].new_topics) == [f"{BASE}/d"]
+
+
+@at_rest
+async def test_a_namespace_with_many_patterns_keeps_no_other_one_waiting(world: World) -> None:
+    namespace = NamespaceName("public", "other")
+    changed(world, world.broker.catalog.plan_create_namespace(namespace))
+    many, other = Peer(), Peer()
+    for number in range(10 * VIEWS_AT_ONCE):
+        watch(world, many, number, f".*/(a|{number})")
+    watch(world, other, 1, ".*", namespace)
+    await asyncio.sleep(5)
+    create(world, f"{BASE}/a")
+    create(world, "persistent://public/other/b")
+    while not other.updates():
+        await asyncio.sleep(0)
+    assert len(many.updates()) < 5 * VIEWS_AT_ONCE
+    await asyncio.sleep(5)
+    assert len(many.updates()) == 10 * VIEWS_AT_ONCE
+    delete(world, f"{BASE}/a")
+    await asyncio.sleep(5)
+    assert len(many.updates()) == 20 * VIEWS_AT_ONCE

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from headgate.base.ack_words import WORD_BITS, acked_mask
 from headgate.base.errors import InputError
-from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT
+from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT, TURN_UNITS
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.policy.settings import Settings
@@ -58,13 +58,15 @@ def ack_entries(
     cold: list[Cold],
     problems: list[str],
     settings: Settings,
-) -> int:
-    """Acknowledge entries and messages of entries; returns the work that it took. Entries whose
-    index is not in memory are added to ``cold`` instead, and ``problems`` has why others were not
-    acknowledged."""
+) -> tuple[int, int]:
+    """Acknowledge entries and messages of entries; returns the work that it took, and how many ids
+    are done: fewer than all if their batches are so large that the rest needs another turn. Entries
+    whose index is not in memory are added to ``cold`` instead, and ``problems`` has why others were
+    not acknowledged."""
     log, dispatcher = subscription.topic.log, subscription.dispatcher
     searched_before, parts_units = dispatcher.holders_searched_count, 0
-    for ids in message_ids:
+    done = len(message_ids)
+    for at, ids in enumerate(message_ids):
         left: Sequence[int] = ids.ack_set
         if left:
             if not any(left):
@@ -78,10 +80,13 @@ def ack_entries(
                 cold.append(Cold(ordinal, tuple(left)))
             elif left:
                 parts_units += ack_part(consumer, subscription, ordinal, left, problems)
+                if parts_units >= TURN_UNITS:
+                    done = at + 1
+                    break
             else:
                 subscription.ack_entry(consumer, ordinal)
     searched_count = dispatcher.holders_searched_count - searched_before
-    return len(message_ids) + searched_count // HOLDERS_PER_UNIT + parts_units
+    return done + searched_count // HOLDERS_PER_UNIT + parts_units, done
 
 
 def find_last(

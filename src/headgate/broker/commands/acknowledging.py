@@ -79,12 +79,17 @@ class Acknowledgements:
             return self._ack_through(connection, command, connected)
         count = len(ack.message_id)
         if count > 1 and (count > _slice_ids(subscription) or _is_long(ack)):
-            connection.run_in_slices(self._ack_in_slices(connection, command, connected))
+            connection.run_in_slices(self._ack_in_slices(connection, command, connected, [], []))
             return 1
         cold: list[Cold] = []
         problems: list[str] = []
-        work = ack_entries(consumer, subscription, ack.message_id, cold, problems, self._settings)
-        if cold or ack.HasField("request_id"):
+        work, done = ack_entries(
+            consumer, subscription, ack.message_id, cold, problems, self._settings
+        )
+        if done < count:
+            rest = self._ack_in_slices(connection, command, connected, cold, problems, done)
+            connection.run_in_slices(rest)
+        elif cold or ack.HasField("request_id"):
             self._finish(connection, command, connected, cold, problems)
         return work or 1
 
@@ -215,16 +220,25 @@ class Acknowledgements:
         connection: ClientConnection,
         command: BaseCommand,
         connected: tuple[Consumer, Subscription],
+        cold: list[Cold],
+        problems: list[str],
+        first: int = 0,
     ) -> Iterator[int]:
         consumer, subscription = connected
         ack = command.ack
-        cold: list[Cold] = []
-        problems: list[str] = []
-        for ids in slices(ack.message_id, _slice_ids(subscription)):
-            if not is_unchanged(connection, connected):
-                _refuse_without_consumer(connection, ack)
-                return
-            yield ack_entries(consumer, subscription, ids, cold, problems, self._settings)
+        message_ids = ack.message_id[first:] if first else ack.message_id
+        for ids in slices(message_ids, _slice_ids(subscription)):
+            done = 0
+            while done < len(ids):
+                if not is_unchanged(connection, connected):
+                    _refuse_without_consumer(connection, ack)
+                    return
+                left = ids[done:] if done else ids
+                units, count = ack_entries(
+                    consumer, subscription, left, cold, problems, self._settings
+                )
+                done += count
+                yield units
         self._finish(connection, command, connected, cold, problems)
 
     def _answer(

@@ -52,6 +52,7 @@ Batch numbers only grow, and no number is used twice. Payloads::
     SEQUENCES u32 topic | u8 is on | rows (headgate.base.sequence_table): deduplication of a topic
              begins with these producers, or ends. The entries behind it tell the rest, by the
              sequence ids in their metadata
+    PROPERTIES u64 cursor id | u16 n | n * property (see cursors.py): they replace those of a cursor
 
 The log writes batch n + 1 only when batch n is durable. So a damaged batch was durable once if a
 sound one follows, or if it lies before the flush position (see flush_position.py). That is damage,
@@ -92,7 +93,8 @@ KIND_DELETE: Final = 6
 KIND_ACKS: Final = 7
 KIND_ACCEPT: Final = 8
 KIND_SEQUENCES: Final = 9
-KINDS: Final = range(KIND_RUN, KIND_SEQUENCES + 1)
+KIND_PROPERTIES: Final = 10
+KINDS: Final = range(KIND_RUN, KIND_PROPERTIES + 1)
 """The kinds of records in a batch after its BATCH record."""
 
 SEGMENT_MAGIC: Final = b"HGSEGMT\0"

@@ -6,6 +6,10 @@ Stored form, the payload of a CREATE record and an item of a checkpoint (little 
     name (UTF-8) | ack set (headgate.base.ack_set, whole) | properties
 
     property = u16 key size | u32 value size | key (UTF-8) | value (UTF-8)
+
+The payload of a PROPERTIES record, which leaves the rest of a cursor as it is::
+
+    u64 cursor id | u16 properties | properties
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from headgate.base.errors import CorruptionError, InputError
 
 _HEAD = struct.Struct("<QIHHI")
 _PROPERTY = struct.Struct("<HI")
+_PROPERTIES_HEAD = struct.Struct("<QH")
 _U16_MAX = 0xFFFF
 
 
@@ -44,18 +49,30 @@ def encode_cursor(cursor: CursorState) -> bytes:
         raise InputError(
             f"a subscription name has {len(name)} bytes; at most {_U16_MAX} is allowed"
         )
-    if len(cursor.properties) > _U16_MAX:
-        raise InputError(
-            f"a subscription has {len(cursor.properties)} properties; {_U16_MAX} is allowed"
-        )
+    properties = _encode_properties(cursor.properties)
     parts = [
         _HEAD.pack(
             cursor.cursor_id, cursor.topic_number, len(name), len(cursor.properties), len(acks)
         ),
         name,
         acks,
+        properties,
     ]
-    for key, value in cursor.properties.items():
+    return b"".join(parts)
+
+
+def encode_change_of_properties(cursor_id: int, properties: Mapping[str, str]) -> bytes:
+    """The payload of a PROPERTIES record. Raises :class:`InputError` if a text is too long for
+    it."""
+    stored = _encode_properties(properties)
+    return _PROPERTIES_HEAD.pack(cursor_id, len(properties)) + stored
+
+
+def _encode_properties(properties: Mapping[str, str]) -> bytes:
+    if len(properties) > _U16_MAX:
+        raise InputError(f"a subscription has {len(properties)} properties; {_U16_MAX} is allowed")
+    parts: list[bytes] = []
+    for key, value in properties.items():
         key_bytes, value_bytes = key.encode(), value.encode()
         if len(key_bytes) > _U16_MAX:
             raise InputError(f"a property key has {len(key_bytes)} bytes; {_U16_MAX} is allowed")
@@ -72,15 +89,34 @@ def decode_cursor(data: bytes) -> CursorState:
         at += name_size
         ack_set = AckSet.from_bytes(data[at : at + ack_size])
         at += ack_size
-        properties: dict[str, str] = {}
-        for _ in range(count):
-            key_size, value_size = _PROPERTY.unpack_from(data, at)
-            at += _PROPERTY.size
-            key = data[at : at + key_size].decode()
-            properties[key] = data[at + key_size : at + key_size + value_size].decode()
-            at += key_size + value_size
+        properties, at = _decode_properties(data, at, count)
     except (struct.error, UnicodeDecodeError) as error:
         raise CorruptionError(f"a cursor is damaged: {error}") from error
     if at != len(data):
         raise CorruptionError(f"cursor {cursor_id} ends at byte {at} of {len(data)}")
     return CursorState(cursor_id, topic_number, name, ack_set, properties)
+
+
+def decode_change_of_properties(data: bytes) -> tuple[int, dict[str, str]]:
+    """The cursor of a PROPERTIES record, and its properties. Raises :class:`CorruptionError` if
+    ``data`` is not its payload."""
+    try:
+        cursor_id, count = _PROPERTIES_HEAD.unpack_from(data)
+        properties, at = _decode_properties(data, _PROPERTIES_HEAD.size, count)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise CorruptionError(f"a change of properties is damaged: {error}") from error
+    if at != len(data):
+        raise CorruptionError(f"properties of cursor {cursor_id} end at byte {at} of {len(data)}")
+    return cursor_id, properties
+
+
+def _decode_properties(data: bytes, at: int, count: int) -> tuple[dict[str, str], int]:
+    """So many properties from ``at`` on, and where they end."""
+    properties: dict[str, str] = {}
+    for _ in range(count):
+        key_size, value_size = _PROPERTY.unpack_from(data, at)
+        at += _PROPERTY.size
+        key = data[at : at + key_size].decode()
+        properties[key] = data[at + key_size : at + key_size + value_size].decode()
+        at += key_size + value_size
+    return properties, at

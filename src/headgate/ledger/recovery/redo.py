@@ -20,6 +20,7 @@ from headgate.ledger.format.records import (
     KIND_ACKS,
     KIND_CREATE,
     KIND_DELETE,
+    KIND_PROPERTIES,
     KIND_SEQUENCES,
     KIND_TRIM,
     ORDINALS,
@@ -29,7 +30,7 @@ from headgate.ledger.format.records import (
     segment_name,
 )
 from headgate.ledger.index.columns import TopicTotals
-from headgate.ledger.index.cursors import decode_cursor
+from headgate.ledger.index.cursors import decode_change_of_properties, decode_cursor
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.recovery.loss_assessment import Doubt, Loss, LossAssessment
@@ -148,6 +149,11 @@ class Redo:
             if made.topic_number in self._known:
                 state.put_cursor(made)
                 self._assessment.cursor_is_complete(made.cursor_id)
+        elif kind == KIND_PROPERTIES:
+            cursor_id, properties = decode_change_of_properties(payload)
+            cursor = state.cursors.get(cursor_id)
+            if cursor is not None:
+                cursor.properties = properties
         elif kind == KIND_DELETE:
             (cursor_id,) = CURSOR_ID.unpack(payload)
             state.drop_cursor(cursor_id)

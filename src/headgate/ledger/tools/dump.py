@@ -22,6 +22,7 @@ from headgate.ledger.format.records import (
     KIND_CREATE,
     KIND_DELETE,
     KIND_ENTRY,
+    KIND_PROPERTIES,
     KIND_RUN,
     KIND_SEQUENCES,
     KIND_TRIM,
@@ -31,7 +32,7 @@ from headgate.ledger.format.records import (
     TRIM,
     segment_name,
 )
-from headgate.ledger.index.cursors import decode_cursor
+from headgate.ledger.index.cursors import decode_change_of_properties, decode_cursor
 from headgate.ledger.recovery.file_names import segment_files
 from headgate.ledger.tools.footer_check import check_footer
 from headgate.ledger.tools.walk import UNREADABLE, Piece, Walk
@@ -50,6 +51,7 @@ _KINDS: Final = {
     KIND_ACKS: "acknowledgements",
     KIND_ACCEPT: "acceptDamage",
     KIND_SEQUENCES: "deduplication",
+    KIND_PROPERTIES: "subscriptionProperties",
 }
 
 
@@ -184,6 +186,9 @@ def _control(kind: int, payload: bytes) -> Row:
         number, is_on = SEQUENCES.unpack_from(payload)
         found = {row.name: row.last_id for row in decode_rows(payload[SEQUENCES.size :])}
         return {"topicNumber": number, "isOn": bool(is_on), "lastSequenceIds": found}
+    if kind == KIND_PROPERTIES:
+        cursor_id, properties = decode_change_of_properties(payload)
+        return {"cursorId": cursor_id, "properties": properties}
     (cursor_id,) = CURSOR_ID.unpack_from(payload)
     if kind == KIND_DELETE:
         return {"cursorId": cursor_id}

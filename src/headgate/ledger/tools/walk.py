@@ -20,6 +20,7 @@ from headgate.ledger.format.records import (
     KIND_CREATE,
     KIND_DELETE,
     KIND_ENTRY,
+    KIND_PROPERTIES,
     KIND_RUN,
     KIND_SEQUENCES,
     KIND_TRIM,
@@ -49,6 +50,7 @@ _NAMES: Final = {
     KIND_ACKS: "acknowledgements",
     KIND_ACCEPT: "an accepted loss",
     KIND_SEQUENCES: "the begin or end of deduplication",
+    KIND_PROPERTIES: "the properties of a subscription",
 }
 
 CUT_BATCH: Final = "the rest of a batch is missing: the file was cut short"

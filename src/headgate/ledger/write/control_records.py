@@ -7,7 +7,6 @@ from the state of that time. So deferring loses and reorders nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import invariant
@@ -19,6 +18,7 @@ from headgate.ledger.format.records import (
     KIND_ACKS,
     KIND_CREATE,
     KIND_DELETE,
+    KIND_PROPERTIES,
     KIND_SEQUENCES,
     KIND_TRIM,
     ORDINALS,
@@ -26,7 +26,11 @@ from headgate.ledger.format.records import (
     SEQUENCES,
     TRIM,
 )
-from headgate.ledger.index.cursors import CursorState, encode_cursor
+from headgate.ledger.index.cursors import (
+    CursorState,
+    encode_change_of_properties,
+    encode_cursor,
+)
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.write.deferred_controls import RESTATED, Control, DeferredControls
@@ -67,20 +71,20 @@ class ControlRecords:
         self._stage(Control(KIND_CREATE, cursor_id), payload)
         return cursor_id
 
-    def restate_cursor(self, cursor_id: int, properties: Mapping[str, str]) -> None:
-        """Stage the whole state of a cursor with other properties. An unknown cursor is ignored.
+    def set_properties(self, cursor_id: int, properties: Mapping[str, str]) -> None:
+        """Stage other properties of a cursor, and nothing else of it: its acknowledgements may take
+        megabytes. An unknown cursor is ignored.
 
-        If its batch fails, the record is staged again. Raises :class:`LogFailedError` and
+        If its batch fails, its whole state is staged. Raises :class:`LogFailedError` and
         :class:`InputError`.
         """
         if self._health.failure is not None:
             raise self._health.failure
         cursor = self._state.cursors.get(cursor_id)
         if cursor is not None:
-            payload = encode_cursor(replace(cursor, properties=dict(properties)))
+            payload = encode_change_of_properties(cursor_id, properties)
             cursor.properties = dict(properties)
-            cursor.ack_set.take_changes()
-            self._stage(Control(RESTATED, cursor_id), payload)
+            self._stage(Control(KIND_PROPERTIES, cursor_id), payload)
 
     def delete_cursor(self, cursor_id: int) -> None:
         """Stage a cursor's deletion. An unknown cursor is ignored."""

@@ -12,13 +12,15 @@ from headgate.ledger.format.records import (
     KIND_ACKS,
     KIND_CREATE,
     KIND_DELETE,
+    KIND_PROPERTIES,
     KIND_SEQUENCES,
     KIND_TRIM,
 )
 
 RESTATED: Final = 0x100 | KIND_CREATE
-"""A CREATE record of a cursor that has one already: it replaces the whole state. In distinction to
-the first one, the log may hold an earlier record, which a deletion has to undo."""
+"""A CREATE record of a cursor that has one already: it replaces the whole state, so it stands for a
+change of properties and for acknowledgements that wait. In distinction to the first one, the log
+may hold an earlier record, which a deletion has to undo."""
 
 _RECORD_KIND_MASK: Final = 0xFF
 
@@ -27,8 +29,8 @@ class Control(NamedTuple):
     """The subject of a control record: enough to build the record again."""
 
     kind: int
-    """``KIND_CREATE``, ``RESTATED``, ``KIND_ACKS``, ``KIND_DELETE``, ``KIND_TRIM`` or
-    ``KIND_SEQUENCES``."""
+    """``KIND_CREATE``, ``RESTATED``, ``KIND_ACKS``, ``KIND_PROPERTIES``, ``KIND_DELETE``,
+    ``KIND_TRIM`` or ``KIND_SEQUENCES``."""
     key: int
     """The cursor's id; the topic's number of a trim or of sequence ids."""
     first_ordinal: int = 0
@@ -59,6 +61,8 @@ class DeferredControls:
         A cursor's deletion may come before its creation, if the batch of the creation fails later.
         """
         kind, key, first_ordinal = control
+        if kind == KIND_PROPERTIES:
+            kind = RESTATED
         known = self._cursors.get(key)
         if kind == KIND_TRIM:
             self._trims[key] = max(first_ordinal, self._trims.get(key, 0))

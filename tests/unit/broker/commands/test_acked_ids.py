@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_words import words_of
-from headgate.base.work_units import ACK_MESSAGES_PER_UNIT
+from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, TURN_UNITS
 from headgate.broker.commands.acked_ids import (
     Cold,
     Through,
@@ -49,7 +49,7 @@ def test_entries_and_messages_of_entries_in_one_command() -> None:
     problems: list[str] = []
     ids = [named(0), named(1, 0b0110), named(2, 1 << 70), named(99, 1), named(3, 0b1111)]
     ids.append(named(4, 1 << 80))  # only the first problem takes memory
-    assert ack_entries(consumer, subscription, ids, cold, problems, ON) == len(ids)
+    assert ack_entries(consumer, subscription, ids, cold, problems, ON) == (len(ids), len(ids))
     assert (subscription.done_entries, subscription.done_messages, cold) == (1, 6, [])
     assert len(problems) == 1
     assert problems[0].startswith("7:2 was not acknowledged: an acknowledgement leaves message 70")
@@ -67,12 +67,25 @@ def test_parts_of_large_batches_count_as_more_work() -> None:
     rig.publish(2, messages=3 * ACK_MESSAGES_PER_UNIT)
     rig.publish(1, messages=PARTS_BATCH_MAX + 1)
     problems: list[str] = []
-    assert ack_entries(consumer, subscription, [named(10, 1)], [], problems, ON) == 1 + 3
+    assert ack_entries(consumer, subscription, [named(10, 1)], [], problems, ON) == (1 + 3, 1)
     assert problems == []
     ack_entries(consumer, subscription, [named(12, 1)], [], problems, ON)
     assert "those of up to 65,536 are acknowledged in part" in problems[0]
     ack_entries(consumer, subscription, [named(12)], [], problems, ON)
     assert subscription.acks.is_acked(12)
+
+
+def test_very_large_batches_leave_the_rest_of_the_ids_to_later_turns() -> None:
+    """Short sets of such batches were taken for the work of few messages, in one turn."""
+    rig, subscription, consumer = scene()
+    rig.publish(60, messages=PARTS_BATCH_MAX)
+    ids = [named(ordinal, 1) for ordinal in range(10, 70)]
+    units, done = ack_entries(consumer, subscription, ids, [], [], ON)
+    of_each = PARTS_BATCH_MAX // ACK_MESSAGES_PER_UNIT
+    assert done == TURN_UNITS // of_each
+    assert units == done * (1 + of_each)
+    assert subscription.acks.partly_acked(9 + done)
+    assert not subscription.acks.partly_acked(10 + done)
 
 
 def test_entries_whose_index_is_on_the_disk_wait() -> None:

@@ -6,7 +6,13 @@ import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError, InputError
-from headgate.ledger.index.cursors import CursorState, decode_cursor, encode_cursor
+from headgate.ledger.index.cursors import (
+    CursorState,
+    decode_change_of_properties,
+    decode_cursor,
+    encode_change_of_properties,
+    encode_cursor,
+)
 
 
 def made() -> CursorState:
@@ -44,3 +50,16 @@ def test_anything_cut_off_or_added_is_damage() -> None:
 def test_what_does_not_fit_is_refused(name: str, properties: dict[str, str], text: str) -> None:
     with pytest.raises(InputError, match=text):
         encode_cursor(CursorState(1, 1, name, AckSet(), properties))
+
+
+def test_a_change_of_properties_is_stored_alone() -> None:
+    properties = {"key": "v\u00e4lue", "": ""}
+    data = encode_change_of_properties(1 << 40, properties)
+    assert decode_change_of_properties(data) == (1 << 40, properties)
+    for cut in range(len(data)):
+        with pytest.raises(CorruptionError):
+            decode_change_of_properties(data[:cut])
+    with pytest.raises(CorruptionError, match="end at byte"):
+        decode_change_of_properties(data + b"x")
+    with pytest.raises(InputError, match="property key has 65536 bytes"):
+        encode_change_of_properties(1, {"k" * 65536: ""})

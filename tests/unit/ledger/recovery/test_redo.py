@@ -14,12 +14,13 @@ from headgate.ledger.format.records import (
     KIND_ACKS,
     KIND_CREATE,
     KIND_DELETE,
+    KIND_PROPERTIES,
     KIND_TRIM,
     ORDINALS,
     RUN,
     TRIM,
 )
-from headgate.ledger.index.cursors import encode_cursor
+from headgate.ledger.index.cursors import encode_change_of_properties, encode_cursor
 from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.loss_assessment import Doubt, LossAssessment
 from headgate.ledger.recovery.redo import Redo
@@ -128,6 +129,19 @@ def test_a_restated_cursor_is_replaced_and_is_no_new_one() -> None:
     assert state.next_cursor_id == 4
     (cursor,) = state.cursors_of(1)
     assert (cursor.properties, cursor.ack_set.mark_delete) == ({}, 0)
+
+
+def test_properties_are_replaced_and_the_rest_of_a_cursor_stays() -> None:
+    state, _, found = records()
+    acks = AckSet()
+    acks.ack(0)
+    found.control(KIND_CREATE, encode_cursor(CursorState(3, 1, "s", acks, {"a": "b"})), 100)
+    found.control(KIND_PROPERTIES, encode_change_of_properties(3, {"c": "\u20ac"}), 200)
+    found.control(KIND_PROPERTIES, encode_change_of_properties(9, {"c": "d"}), 300)
+    (cursor,) = state.cursors_of(1)
+    assert (cursor.properties, cursor.ack_set.mark_delete) == ({"c": "\u20ac"}, 0)
+    with pytest.raises(CorruptionError, match="a change of properties is damaged"):
+        found.control(KIND_PROPERTIES, b"\xff" * 3, 400)
 
 
 @pytest.mark.parametrize("kind", [KIND_ACCEPT, KIND_ACKS, KIND_DELETE, KIND_TRIM])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+from headgate.base.ack_set import AckSet
 from headgate.fs import MemFs
 from headgate.ledger.tools.dump import DumpChoice, Row, dump_log
 from headgate.ledger.tools.verify import verify_log
@@ -47,6 +48,19 @@ def test_a_damaged_record_says_so() -> None:
     assert row["damage"] == "a message has a wrong checksum"
     assert (row["topicNumber"], row["ordinal"]) == (1, 1)
     assert "messages" not in row
+
+
+def test_properties_of_a_subscription_are_listed() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    cursor = log.create_cursor(1, "s", AckSet(), {})
+    commit(log)
+    log.set_properties(cursor, {"a": "b"})
+    commit(log)
+    found = list(dump_log(fs, DIRECTORY, DumpChoice()))
+    (row,) = [row for row in found if row["kind"] == "subscriptionProperties"]
+    assert (row["cursorId"], row["properties"]) == (cursor, {"a": "b"})
+    assert verify_log(fs, DIRECTORY, {1: "t"}).damage == []
 
 
 def test_deduplication_and_its_producers_are_listed() -> None:

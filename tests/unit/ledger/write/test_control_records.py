@@ -251,7 +251,7 @@ def test_that_deduplication_began_waits_for_room_and_knows_what_came_meanwhile()
     assert found.last_id("p") == 2
 
 
-def test_a_cursor_is_restated_with_other_properties() -> None:
+def test_a_cursor_gets_other_properties() -> None:
     fs = MemFs()
     log = open_log(fs)
     append(log, 1, *[b"x"] * 9)
@@ -259,8 +259,9 @@ def test_a_cursor_is_restated_with_other_properties() -> None:
     cursor = log.create_cursor(1, "s", acks, {"a": "b"})
     commit(log)
     acks.ack(3)
-    log.restate_cursor(cursor, {"c": "d"})
-    log.restate_cursor(99, {"c": "d"})
+    log.set_properties(cursor, {"c": "d"})
+    log.set_properties(99, {"c": "d"})
+    log.stage_acks(cursor)
     assert open_log(fs.crash_clone()).cursors_of(1)[0].properties == {"a": "b"}
     commit(log)
     acks.ack(5)
@@ -270,17 +271,38 @@ def test_a_cursor_is_restated_with_other_properties() -> None:
     assert kept.properties == {"c": "d"}
     assert kept.ack_set.whole() == acks.whole()
     with pytest.raises(InputError, match="a property key"):
-        log.restate_cursor(cursor, {"k" * 70_000: "v"})
+        log.set_properties(cursor, {"k" * 70_000: "v"})
     log.run_maintenance()
     (kept,) = open_log(fs.crash_clone()).cursors_of(1)
     assert kept.properties == {"c": "d"}
 
 
-def test_a_restated_cursor_that_waits_for_room_can_still_be_deleted() -> None:
+def test_a_change_of_properties_leaves_the_acknowledgements_out() -> None:
+    """It stored all of them: megabytes, for a request of a hundred bytes."""
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, *[b"x"] * 20_000)
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {})
+    for ordinal in range(1, 20_000, 2):
+        acks.ack(ordinal)
+    log.stage_acks(cursor)
+    commit(log)
+    log.set_properties(cursor, {"c": "d"})
+    batch = log.seal_batch()
+    assert batch is not None
+    assert batch.size_bytes < 300
+    log.commit(batch)
+    (kept,) = open_log(fs.crash_clone()).cursors_of(1)
+    assert kept.properties == {"c": "d"}
+    assert kept.ack_set.whole() == acks.whole()
+
+
+def test_a_change_of_properties_that_waits_for_room_can_still_be_deleted() -> None:
     fs = MemFs()
     log = full_log(fs, {"a": AckSet(), "b": AckSet()})
     for cursor in (1, 2):
-        log.restate_cursor(cursor, {"k": "v" * 60_000})
+        log.set_properties(cursor, {"k": "v" * 60_000})
     assert log.has_deferred
     log.delete_cursor(1)
     fs.capacity_bytes = None

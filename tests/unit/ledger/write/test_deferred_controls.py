@@ -8,12 +8,13 @@ from headgate.ledger.format.records import (
     KIND_ACKS,
     KIND_CREATE,
     KIND_DELETE,
+    KIND_PROPERTIES,
     KIND_SEQUENCES,
     KIND_TRIM,
 )
 from headgate.ledger.write.deferred_controls import RESTATED, Control, DeferredControls
 
-MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
+MADE, ACKED, ENDED, PROPERTIES = KIND_CREATE, KIND_ACKS, KIND_DELETE, KIND_PROPERTIES
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,10 @@ MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
         ([RESTATED, ENDED], [ENDED]),
         ([ENDED, RESTATED], [ENDED]),
         ([MADE, RESTATED, ENDED], []),
+        ([PROPERTIES], [RESTATED]),
+        ([PROPERTIES, ACKED], [RESTATED]),
+        ([MADE, PROPERTIES], [MADE]),
+        ([ENDED, PROPERTIES], [ENDED]),
     ],
 )
 def test_of_a_cursor_only_what_holds_in_the_end_is_kept(kinds: list[int], left: list[int]) -> None:
