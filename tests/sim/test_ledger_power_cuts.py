@@ -83,6 +83,9 @@ class CursorModel:
     ack_set: AckSet
     states: list[frozenset[object]]
     durable_from: int = 0
+    marks: list[str] = field(default_factory=lambda: ["0"])
+    """All values that its property had."""
+    mark_durable_from: int = 0
 
 
 @dataclass
@@ -183,7 +186,9 @@ class Driver:
     def create(self, name: str) -> None:
         ack_set = AckSet(self.topic(TOPICS[0]).end - 1)
         self.model.cursors[name] = CursorModel(ack_set, [frozenset(range(ack_set.mark_delete + 1))])
-        self.ids[name] = self.log.create_cursor(TOPICS[0], name, ack_set, {"who": name})
+        self.ids[name] = self.log.create_cursor(
+            TOPICS[0], name, ack_set, {"who": name, "mark": "0"}
+        )
 
     def work(self, name: str) -> None:
         cursor = self.model.cursors[name]
@@ -203,6 +208,10 @@ class Driver:
             else:
                 cursor.ack_set.ack(ordinal)
             cursor.states.append(acked_entries(cursor.ack_set))
+        if self.chance.randrange(4) == 0:
+            cursor.marks.append(str(len(cursor.states)) * self.chance.randrange(1, 20))
+            properties = {"who": name, "mark": cursor.marks[-1]}
+            self.log.set_properties(self.ids[name], properties)
         if self.rng.randrange(3):
             self.log.stage_acks(self.ids[name])
 
@@ -233,6 +242,7 @@ class Driver:
             for name, cursor in model.cursors.items()
             if not cursor.ack_set.has_changes()
         }
+        marked = {name: len(cursor.marks) - 1 for name, cursor in model.cursors.items()}
         firsts = {number: topic.first for number, topic in model.topics.items()}
         gone = set(model.gone)
         ends = {number: len(topic.bodies) for number, topic in model.topics.items()}
@@ -245,6 +255,9 @@ class Driver:
             for name, at in staged.items():
                 if name in model.cursors:
                     model.cursors[name].durable_from = at
+            for name, at in marked.items():
+                if name in model.cursors:
+                    model.cursors[name].mark_durable_from = at
             model.gone_for_sure |= gone
 
         return stored
@@ -267,7 +280,8 @@ class Driver:
         assert not model.gone_for_sure & set(found)
         self.ids = {}
         for name, state in found.items():
-            assert state.properties == {"who": name}
+            mark = state.properties["mark"]
+            assert state.properties == {"who": name, "mark": mark}
             self.ids[name] = state.cursor_id
             cursor = model.cursors.get(name)
             if cursor is None:
@@ -276,7 +290,8 @@ class Driver:
                 continue
             shown = acked_entries(state.ack_set)
             assert shown in cursor.states[cursor.durable_from :]
-            model.cursors[name] = CursorModel(state.ack_set, [shown])
+            assert mark in cursor.marks[cursor.mark_durable_from :]
+            model.cursors[name] = CursorModel(state.ack_set, [shown], marks=[mark])
         for name in set(model.cursors) - set(found):
             assert self.unconfirmed(name)
             del model.cursors[name]
@@ -417,7 +432,10 @@ def _copy(driver: Driver) -> Model:
             set(topic.used), topic.first, topic.first_durable,
         )  # fmt: skip
     for name, cursor in driver.model.cursors.items():
-        copy.cursors[name] = CursorModel(cursor.ack_set, list(cursor.states), cursor.durable_from)
+        copy.cursors[name] = CursorModel(
+            cursor.ack_set, list(cursor.states), cursor.durable_from, list(cursor.marks),
+            cursor.mark_durable_from,
+        )  # fmt: skip
     copy.gone = set(driver.model.gone)
     copy.gone_for_sure = set(driver.model.gone_for_sure)
     return copy

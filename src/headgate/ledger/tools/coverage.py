@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headgate.ledger.format.records import segment_name
+from headgate.ledger.format.records import segment_name, segment_of_name
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Report
 
 Place = tuple[int, int]
@@ -116,6 +116,24 @@ def assign_losses(
                 holes.append(((missing, 0), finding))
                 holes.sort(key=lambda hole: hole[0])
             _add_cost(finding, topic, low, high)
+    for ordinal, finding in _superseding(topic):
+        _add_cost(finding, topic, ordinal, ordinal + 1)
+
+
+def _superseding(topic: TopicCoverage) -> Iterator[tuple[int, Finding]]:
+    """Damaged retained entries of which rewriting left a sound copy in an earlier segment, which
+    goes soon: reads take the later one."""
+    spans, at = sorted(topic.spans), 0
+    around: list[Span] = []
+    for ordinal, finding in sorted((topic.unindexed | topic.damaged).items()):
+        while at < len(spans) and spans[at].first <= ordinal:
+            around.append(spans[at])
+            at += 1
+        around = [span for span in around if ordinal < span.stop]
+        is_known = ordinal < topic.first or any(a <= ordinal < b for a, b in topic.accepted)
+        last_segment = max((span.begin[0] for span in around), default=0)
+        if not is_known and 0 < last_segment < (segment_of_name(finding.file) or 0):
+            yield ordinal, finding
 
 
 def _add_cost(finding: Finding, topic: TopicCoverage, low: int, high: int) -> None:
