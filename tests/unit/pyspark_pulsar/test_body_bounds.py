@@ -6,23 +6,19 @@ import pytest
 
 from pyspark_pulsar import body_bounds
 from pyspark_pulsar.body_bounds import decoded, is_plain, reason_in
+from tests.bounded_json import check_depth, check_number_of_values, check_values_are_decoded
 
 
 def test_an_answer_is_decoded() -> None:
-    assert decoded(b'{"a": [1, {"b": null}]}') == {"a": [1, {"b": None}]}
+    check_values_are_decoded(decoded)
 
 
 def test_an_answer_with_very_many_values_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_bounds, "SEPARATORS_MAX", 6)
-    assert decoded(b"[[],[],[]]") == [[], [], []]
-    for body in (b"[[],[],[],[]]", b"[0,0,0,0,0,0,0]", b'{"a":{"a":{"a":{"a":{}}}}}'):
-        with pytest.raises(ValueError, match="more than 6 values"):
-            decoded(body)
+    check_number_of_values(body_bounds, monkeypatch)
 
 
 def test_a_deep_answer_is_none() -> None:
-    with pytest.raises(ValueError, match="nested too deeply"):
-        decoded(b"[" * 100_000 + b"]" * 100_000)
+    check_depth(decoded)
 
 
 def test_compressed_answers_are_recognized() -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import io
 import resource
 import signal
-import sys
-from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,60 +13,12 @@ from headgate.access.client_config import ClientConfig
 from headgate.app.telemetry_topic import worker
 from headgate.app.telemetry_topic.pipe import Begin, Outcome, read_frame, write_frame
 from headgate.app.telemetry_topic.worker import CALL_S_MAX, limit_process, serve
-
-
-class PulsarError(Exception):
-    """Of the library."""
-
-
-class Library:
-    """Stands for the module ``pulsar``."""
-
-    PulsarException = PulsarError
-    LoggerLevel = SimpleNamespace(Error=4)
-
-    def __init__(self) -> None:
-        self.options: dict[str, Any] = {}
-        self.stored: list[tuple[bytes, dict[str, str]]] = []
-        self.closed = 0
-        self.refuses = False
-
-    def ConsoleLogger(self, level: int) -> int:  # noqa: N802
-        return level
-
-    def AuthenticationToken(self, supplier: Any) -> Any:  # noqa: N802
-        return supplier
-
-    def AuthenticationBasic(self, user: str, password: str) -> tuple[str, str]:  # noqa: N802
-        return user, password
-
-    def AuthenticationTLS(self, certificate: str, key: str) -> tuple[str, str]:  # noqa: N802
-        return certificate, key
-
-    def Client(self, url: str, **options: Any) -> Library:  # noqa: N802
-        self.options = {"url": url, **options}
-        return self
-
-    def create_producer(self, topic: str, **_options: Any) -> Library:
-        if self.refuses:
-            raise PulsarError("not allowed")
-        self.options["topic"] = topic
-        return self
-
-    def send(self, data: bytes, properties: dict[str, str]) -> None:
-        if data == b"bad":
-            raise PulsarError("too bad")
-        self.stored.append((data, properties))
-
-    def close(self) -> None:
-        self.closed += 1
+from tests.unit.agent.client_library import ClientLibrary, stand_in
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Library:
-    found = Library()
-    monkeypatch.setitem(sys.modules, "pulsar", found)  # type: ignore[arg-type]
-    return found
+def library(monkeypatch: pytest.MonkeyPatch) -> ClientLibrary:
+    return stand_in(monkeypatch)
 
 
 @pytest.fixture
@@ -94,7 +43,7 @@ def played(config: ClientConfig, *messages: tuple[dict[str, str], bytes]) -> lis
     return outcomes
 
 
-def test_messages_are_published_and_answered(library: Library, alarms: list[int]) -> None:
+def test_messages_are_published_and_answered(library: ClientLibrary, alarms: list[int]) -> None:
     config = ClientConfig(broker_url="pulsar://b:1", auth_plugin="token", auth_params="env:TOKEN")
     outcomes = played(config, ({"seq": "1"}, b"one"), ({}, b"bad"), ({"seq": "2"}, b"two"))
     assert [each.problem for each in outcomes] == ["", "", "too bad", ""]
@@ -103,7 +52,8 @@ def test_messages_are_published_and_answered(library: Library, alarms: list[int]
         "pulsar://b:1",
         "persistent://a/b/c",
     )
-    assert library.options["authentication"]() == "abc"
+    (token,) = library.options["authentication"]
+    assert token() == "abc"
     assert library.closed == 1
     # Each call of the library has its alarm, which ends the process, and none is left.
     assert alarms.count(CALL_S_MAX) == 4
@@ -111,7 +61,7 @@ def test_messages_are_published_and_answered(library: Library, alarms: list[int]
 
 
 @pytest.mark.usefixtures("alarms")
-def test_a_cluster_that_refuses_is_told(library: Library) -> None:
+def test_a_cluster_that_refuses_is_told(library: ClientLibrary) -> None:
     library.refuses = True
     (outcome,) = played(ClientConfig(broker_url="pulsar://b:1"), ({}, b"x"))
     assert outcome.problem == "pulsar://b:1: not allowed"
