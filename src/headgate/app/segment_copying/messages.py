@@ -13,6 +13,7 @@ import pickle
 from array import array
 from typing import Any, Final, NamedTuple
 
+from headgate.app.pipe_frames import read_frame, write_frame
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.ledger.index.stored_run import StoredRun
 from headgate.ledger.space.segment_copy import WINDOW_BYTES
@@ -26,7 +27,6 @@ takes the interpreter from the event loop, nor does it other maintenance."""
 STEP_PIECES_MAX: Final = 64
 PARTS_MAX: Final = 64
 """Topics in one message, which takes half a millisecond to pickle."""
-_LENGTH_BYTES: Final = 8
 
 
 class Step(NamedTuple):
@@ -97,24 +97,12 @@ class Failed(NamedTuple):
 
 def send(fd: int, message: object) -> None:
     """Write one message. Blocks. Raises :class:`BrokenPipeError` if nobody reads."""
-    data = pickle.dumps(message, protocol=5)
-    left = memoryview(len(data).to_bytes(_LENGTH_BYTES, "little") + data)
-    while left:
-        left = left[os.write(fd, left) :]
+    write_frame(fd, pickle.dumps(message, protocol=5))
 
 
 def receive(fd: int) -> Any:
     """Read one message. Blocks. Raises :class:`EOFError` if the other end is closed."""
-    size = int.from_bytes(_read(fd, _LENGTH_BYTES), "little")
-    return pickle.loads(_read(fd, size))
-
-
-def _read(fd: int, size: int) -> bytes:
-    parts = []
-    while size:
-        data = os.read(fd, size)
-        if not data:
-            raise EOFError("the other end is closed")
-        parts.append(data)
-        size -= len(data)
-    return b"".join(parts)
+    data = read_frame(fd)
+    if not data:
+        raise EOFError("the other end is closed")
+    return pickle.loads(data)

@@ -19,7 +19,8 @@ import msgspec
 from headgate.access.authentication import Say
 from headgate.access.client_config import ClientConfig
 from headgate.agent.record_topic import TopicError
-from headgate.app.telemetry_topic.pipe import Begin, Outcome, read_frame, write_frame
+from headgate.app.pipe_frames import read_frame, write_frame
+from headgate.app.telemetry_topic.pipe import Begin, Outcome
 from headgate.base.errors import InputError
 
 COMMAND: Final = (sys.executable, "-P", "-m", "headgate.app.telemetry_topic.worker")
@@ -51,6 +52,7 @@ class TopicProcess:
             # Credentials go through the pipe: arguments are for all users of the machine to see.
             self._process = subprocess.Popen(
                 command,
+                bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, **environment, **_OWN_ENVIRONMENT},
@@ -85,8 +87,8 @@ class TopicProcess:
             raise TopicError(f"{self._url}: there is no process")
         try:
             for frame in frames:
-                write_frame(pipe_to, frame)
-            answer = read_frame(pipe_from)
+                write_frame(pipe_to.fileno(), frame)
+            answer = read_frame(pipe_from.fileno())
         except (OSError, EOFError, ValueError):
             answer = b""
         if not answer:

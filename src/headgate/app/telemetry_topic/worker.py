@@ -15,13 +15,14 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 
 from headgate.agent.pulsar_producer import PulsarProducer
 from headgate.agent.record_topic import TopicError
-from headgate.app.telemetry_topic.pipe import Begin, Outcome, read_frame, write_frame
+from headgate.app.pipe_frames import read_frame, write_frame
+from headgate.app.telemetry_topic.pipe import Begin, Outcome
 from headgate.base.errors import HeadgateError
 from headgate.base.units import GIB
 
@@ -42,8 +43,9 @@ def limit_process() -> None:
         signal.signal(ignored, signal.SIG_IGN)
 
 
-def serve(requests: IO[bytes], replies: IO[bytes], environment: Mapping[str, str]) -> None:
-    """Publish what comes, and say what became of each message, until ``requests`` ends.
+def serve(requests: int, replies: int, environment: Mapping[str, str]) -> None:
+    """Publish what comes, and say what became of each message, until ``requests`` ends. Both are
+    descriptors.
 
     Raises:
         BrokenPipeError, EOFError: the agent has ended.
@@ -84,11 +86,11 @@ def main() -> None:
     """Serve the pipes of this process."""
     limit_process()
     # The library writes to the standard output, which is the pipe to the agent.
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    replies = os.dup(sys.stdout.fileno())
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     with suppress(BrokenPipeError, EOFError):
-        serve(sys.stdin.buffer, replies, os.environ)
+        serve(sys.stdin.fileno(), replies, os.environ)
 
 
 if __name__ == "__main__":

@@ -18,15 +18,16 @@ from headgate.base.errors import InputError
 CONFIG = ClientConfig(broker_url="pulsar://b:1", auth_params="token:s3cret")
 PROGRAM = """
 import os, signal, sys, time
-from headgate.app.telemetry_topic.pipe import Outcome, read_frame, write_frame
+from headgate.app.pipe_frames import read_frame, write_frame
+from headgate.app.telemetry_topic.pipe import Outcome
 import msgspec
 def reply(problem="", *said):
-    write_frame(sys.stdout.buffer, msgspec.json.encode(Outcome(problem, list(said))))
-first = read_frame(sys.stdin.buffer)
+    write_frame(1, msgspec.json.encode(Outcome(problem, list(said))))
+first = read_frame(0)
 assert b"s3cret" in first and "s3cret" not in " ".join(sys.argv)
 reply("", "a warning", os.environ["EXTRA"])
-while read_frame(sys.stdin.buffer):
-    data = read_frame(sys.stdin.buffer)
+while read_frame(0):
+    data = read_frame(0)
     if data == b"bad": reply("too bad")
     elif data == b"abort": os.abort()
     elif data == b"late": os.kill(os.getpid(), signal.SIGALRM)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import os
 import resource
 import signal
 
@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from headgate.access.client_config import ClientConfig
+from headgate.app.pipe_frames import read_frame, write_frame
 from headgate.app.telemetry_topic import worker
-from headgate.app.telemetry_topic.pipe import Begin, Outcome, read_frame, write_frame
+from headgate.app.telemetry_topic.pipe import Begin, Outcome
 from headgate.app.telemetry_topic.worker import CALL_S_MAX, limit_process, serve
 from tests.unit.agent.client_library import ClientLibrary, stand_in
 
@@ -29,17 +30,20 @@ def alarms(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def played(config: ClientConfig, *messages: tuple[dict[str, str], bytes]) -> list[Outcome]:
-    requests, replies = io.BytesIO(), io.BytesIO()
-    write_frame(requests, msgspec.json.encode(Begin(config, "persistent://a/b/c")))
+    requests, asks = os.pipe()
+    hears, replies = os.pipe()
+    write_frame(asks, msgspec.json.encode(Begin(config, "persistent://a/b/c")))
     for properties, data in messages:
-        write_frame(requests, msgspec.json.encode(properties))
-        write_frame(requests, data)
-    requests.seek(0)
+        write_frame(asks, msgspec.json.encode(properties))
+        write_frame(asks, data)
+    os.close(asks)
     serve(requests, replies, {"TOKEN": "abc"})
-    replies.seek(0)
+    os.close(replies)
     outcomes = []
-    while frame := read_frame(replies):
+    while frame := read_frame(hears):
         outcomes.append(msgspec.json.decode(frame, type=Outcome))
+    for fd in (requests, hears):
+        os.close(fd)
     return outcomes
 
 
@@ -76,9 +80,14 @@ def test_credentials_that_cannot_be_used_are_told() -> None:
 
 @pytest.mark.usefixtures("library")
 def test_without_a_word_it_ends() -> None:
-    replies = io.BytesIO()
-    serve(io.BytesIO(), replies, {})
-    assert replies.getvalue() == b""
+    requests, asks = os.pipe()
+    hears, replies = os.pipe()
+    os.close(asks)
+    serve(requests, replies, {})
+    os.close(replies)
+    assert os.read(hears, 1) == b""
+    for fd in (requests, hears):
+        os.close(fd)
 
 
 def test_the_process_has_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
