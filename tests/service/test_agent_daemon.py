@@ -122,9 +122,11 @@ def test_it_answers_as_a_broker_does_and_writes_its_last_window(
         assert agent.stop() == 0
     finally:
         agent.kill()
-    (file,) = (tmp_path / "records" / "prod").glob("*.records")
-    with file.open("rb") as opened:
-        batches = [decode(message) for message in frames(opened.read)]
+    batches = []
+    # A test that runs when a file's time ends leaves two.
+    for file in (tmp_path / "records" / "prod").glob("*.records"):
+        with file.open("rb") as opened:
+            batches += [decode(message) for message in frames(opened.read)]
     assert {batch.header.cluster for batch in batches} == {"prod"}
     names = [name for batch in batches for kind in batch.columns.values() for name in kind["topic"]]
     assert "persistent://public/default/orders" in names

@@ -32,6 +32,7 @@ class PulsarProducer:
         """
         import pulsar
 
+        self._failure = pulsar.PulsarException
         certificate, key = certificate_paths(config)
         try:
             self._client = pulsar.Client(
@@ -52,9 +53,8 @@ class PulsarProducer:
                 topic, send_timeout_millis=SEND_TIMEOUT_S * MS_PER_S, batching_enabled=False
             )
         except pulsar.PulsarException as error:
-            self._client.close()
+            self.close()
             raise TopicError(f"{config.broker_url}: {error}") from error
-        self._failure = pulsar.PulsarException
 
     def send(self, data: bytes, properties: dict[str, str]) -> None:
         """Store one message. Raises :class:`TopicError`."""

@@ -35,9 +35,10 @@ def test_a_message_is_stored_or_refused(library: ClientLibrary) -> None:
 
 
 def test_who_may_not_produce_is_told(library: ClientLibrary) -> None:
-    library.refuses = True
+    library.refuses = library.close_fails = True
     with pytest.raises(TopicError, match="pulsar://b:1: not allowed"):
         producer()
+    assert library.closed == 1
     with pytest.raises(TopicError, match="bad: no URL"):
         PulsarProducer(ClientConfig(broker_url="bad"), "t", {}, print)
 
