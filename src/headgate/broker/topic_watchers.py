@@ -278,6 +278,8 @@ class TopicWatchers:
         self._due: dict[_WatchedNamespace, None] = {}
         self._is_running = False
         self._wake: asyncio.TimerHandle | None = None
+        self._wake_s = 0.0
+        """The time of that timer."""
 
     @property
     def views_count(self) -> int:
@@ -352,9 +354,14 @@ class TopicWatchers:
         if self._asked or self._next_due() is not None:
             self._is_running = True
             self._work.run("watching topics", JobClass.ADMIN, self._steps())
-        elif self._wake is None:
-            rest_s = min(watched.rests_until_s for watched in self._due) - self._loop.time()
-            self._wake = self._loop.call_later(max(rest_s, MIN_REST_S), self._woken)
+            return
+        wake_s = min(watched.rests_until_s for watched in self._due)
+        # A namespace that rests for long keeps no other one resting.
+        if self._wake is None or wake_s < self._wake_s:
+            if self._wake is not None:
+                self._wake.cancel()
+            self._wake_s = max(wake_s, self._loop.time() + MIN_REST_S)
+            self._wake = self._loop.call_at(self._wake_s, self._woken)
 
     def _woken(self) -> None:
         self._wake = None

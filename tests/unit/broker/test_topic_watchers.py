@@ -422,3 +422,28 @@ async def test_a_namespace_with_many_patterns_keeps_no_other_one_waiting(world: 
     delete(world, f"{BASE}/a")
     await asyncio.sleep(5)
     assert len(many.updates()) == 20 * VIEWS_AT_ONCE
+
+
+@at_rest
+async def test_a_namespace_that_rests_for_long_keeps_no_other_one_resting(world: World) -> None:
+    namespace = NamespaceName("public", "other")
+    changed(world, world.broker.catalog.plan_create_namespace(namespace))
+    many, other = Peer(), Peer()
+    for number in range(100 * VIEWS_AT_ONCE):
+        watch(world, many, number, f".*/(a|{number})")
+    watch(world, other, 1, ".*", namespace)
+    await asyncio.sleep(5)
+    create(world, "persistent://public/other/b")
+    create(world, f"{BASE}/a")
+    while len(many.updates()) < 100 * VIEWS_AT_ONCE:
+        await asyncio.sleep(0)
+    delete(world, f"{BASE}/a")  # waits for 0.3 s and more
+    create(world, "persistent://public/other/c")
+    await asyncio.sleep(0)
+    create(world, "persistent://public/other/d")
+    await asyncio.sleep(0.1)
+    told = [name for update in other.updates() for name in update.new_topics]
+    assert told == [f"persistent://public/other/{name}" for name in "bcd"]
+    assert len(many.updates()) == 100 * VIEWS_AT_ONCE
+    await asyncio.sleep(5)
+    assert len(many.updates()) == 200 * VIEWS_AT_ONCE
