@@ -44,6 +44,8 @@ class Asked:
     resource: str = ""
     """What authorization was asked about."""
     body: bytes = b""
+    is_begun: bool = False
+    """Whether it was allowed and its handler has begun."""
     changes: list[Change] = field(default_factory=list)
     """The changes of the metadata that it made."""
 
