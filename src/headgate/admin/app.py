@@ -190,7 +190,7 @@ def failure(status: int, reason: str) -> Reply:
     return Reply(status, msgspec.json.encode({"reason": reason}), JSON, reason=reason)
 
 
-_GIVEN_UP: Final = failure(503, "The client had left, and the broker gave the request up")
+_GIVEN_UP: Final = failure(503, "The broker gave the request up before its end")
 """Stands for the answer that nobody gets."""
 
 

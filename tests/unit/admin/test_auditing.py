@@ -56,6 +56,15 @@ def test_a_change_has_an_entry_with_what_was_set(asked: _Asked) -> None:
     assert not is_bounded
 
 
+@pytest.mark.parametrize("padding", [" " * 400, '{"note": "' + "x" * 400 + '", '])
+def test_what_is_set_behind_much_text_is_shown(asked: _Asked, padding: str) -> None:
+    """A line is cut at 300 characters."""
+    body = f'{padding or ""}{"" if "{" in padding else "{"}"dispatchThrottlingRateInMsg": 7}}'
+    ((entry, _),) = asked("POST", RATE, body.encode())
+    assert entry.change.startswith("dispatch_rate=")
+    assert '"dispatchThrottlingRateInMsg":7' in entry.change
+
+
 def test_a_change_that_is_refused_has_one_with_the_reason(asked: _Asked) -> None:
     ((entry, is_bounded),) = asked("DELETE", TOPIC)
     assert (entry.result, entry.status) == (AuditResult.REFUSED, 404)
@@ -118,7 +127,7 @@ def test_a_change_that_is_given_up_has_an_entry_because_it_may_be_there() -> Non
     ((entry, is_bounded),) = _given_up(broker, "POST", path, b'["produce"]').found
     assert (entry.operation, entry.result) == ("namespace.permissions.write", AuditResult.FAILED)
     assert (entry.resource, entry.status) == ("public/default", 503)
-    assert "gave the request up" in entry.reason
+    assert entry.reason == "The broker gave the request up before its end"
     assert not is_bounded
     assert "mole" in broker.catalog.namespace_grants(NamespaceName("public", "default")).roles
 
