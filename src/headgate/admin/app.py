@@ -6,10 +6,11 @@ unexpected failure answers 500 with the type of the error, and the log has its t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import parse_qsl, quote
 
 import msgspec
@@ -43,7 +44,7 @@ class Audit(Protocol):
     """The audit log."""
 
     def note(self, entry: AuditEntry, *, is_bounded: bool) -> None:
-        """Write a line. Those of changes that were carried out are not bounded."""
+        """Write a line. Those of changes that were carried out, or may be, are not bounded."""
 
 
 class AdminApp:
@@ -78,11 +79,21 @@ class AdminApp:
         """The reply to ``request``. Raises only for a broken invariant. What is charged for the
         reply is added to ``reserved``."""
         asked = Asked()
-        reply = await self._answered(request, [] if reserved is None else reserved, asked)
-        entry = None if self._audit is None else audit_entry(request.scope, asked, reply)
-        if self._audit is not None and entry is not None:
-            self._audit.note(entry, is_bounded=entry.result is not AuditResult.ALLOWED)
+        try:
+            reply = await self._answered(request, [] if reserved is None else reserved, asked)
+        except asyncio.CancelledError:
+            # What has begun may be carried out all the same, so who gives up must not hide it.
+            if asked.is_begun:
+                self._note(request.scope, asked, _GIVEN_UP)
+            raise
+        self._note(request.scope, asked, reply)
         return reply
+
+    def _note(self, scope: Scope, asked: Asked, reply: Reply) -> None:
+        entry = None if self._audit is None else audit_entry(scope, asked, reply)
+        if self._audit is not None and entry is not None:
+            may_be_done = entry.result is AuditResult.ALLOWED or reply is _GIVEN_UP
+            self._audit.note(entry, is_bounded=not may_be_done)
 
     async def _answered(self, request: Request, reserved: Reserved, asked: Asked) -> Reply:
         try:
@@ -140,6 +151,7 @@ class AdminApp:
             self._shared,
             asked.changes,
         )
+        asked.is_begun = True
         return await route.handler(call)
 
 
@@ -176,6 +188,10 @@ def resource_of(params: Mapping[str, str]) -> str:
 def failure(status: int, reason: str) -> Reply:
     """The reply to every refused or failed request."""
     return Reply(status, msgspec.json.encode({"reason": reason}), JSON, reason=reason)
+
+
+_GIVEN_UP: Final = failure(503, "The broker gave the request up before its end")
+"""Stands for the answer that nobody gets."""
 
 
 def raw_path(scope: Scope) -> str:

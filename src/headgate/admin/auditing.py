@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Reply, Route
 from headgate.admin.value_changes import value_changes
-from headgate.base.audit_entry import AuditEntry, AuditResult, result_of
+from headgate.base.audit_entry import AuditEntry, AuditResult, ValueChange, result_of
 from headgate.base.identity import identity_of
 from headgate.metadata.catalog import Change
 
@@ -31,6 +33,9 @@ _SHOWN_BODIES: Final = frozenset(
     }
 )
 """Changes whose body the line shows. No secret can be in it."""
+BODY_CHARACTERS_MAX: Final = 300
+"""Of a longer body a line shows what is in force now. A client could write the value behind text
+that means nothing, where the line is cut."""
 _REFUSALS: Final = frozenset({401, 403})
 
 
@@ -44,6 +49,8 @@ class Asked:
     resource: str = ""
     """What authorization was asked about."""
     body: bytes = b""
+    is_begun: bool = False
+    """Whether it was allowed and its handler has begun."""
     changes: list[Change] = field(default_factory=list)
     """The changes of the metadata that it made."""
 
@@ -65,6 +72,7 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
         return None
     result = result_of(reply.status)
     is_shown = result is AuditResult.ALLOWED and route.operation in _SHOWN_BODIES
+    values = value_changes(asked.changes)
     return AuditEntry(
         operation=route.operation,
         resource=asked.resource or asked.params.get("name", ""),
@@ -75,9 +83,23 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
         status=reply.status,
         reason=reply.reason,
         request=f"{route.method} {route.path}",
-        change=asked.body.decode("utf-8", "replace") if is_shown else "",
-        values=value_changes(asked.changes),
+        change=_change(asked.body, values) if is_shown else "",
+        values=values,
     )
+
+
+def _change(body: bytes, values: tuple[ValueChange, ...]) -> str:
+    """What was set, as the client sent it, or as it is in force if that is long."""
+    text = body.decode("utf-8", "replace")
+    if len(text) <= BODY_CHARACTERS_MAX or not values:
+        return text
+    return ", ".join(
+        f"{each.name}{f'[{each.key}]' if each.key else ''}={_json(each.after)}" for each in values
+    )
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()
 
 
 def _address(scope: Mapping[str, Any]) -> str:
