@@ -21,6 +21,7 @@ from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import Reply, Route
 from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
+from headgate.base.fair_line import WORK_OWNER
 from headgate.base.identity import LAPSE_KEY
 from headgate.base.names import parse_topic
 from headgate.broker.authorization import ALLOW_ALL
@@ -138,6 +139,22 @@ def test_a_topic_is_asked_about_by_the_name_that_the_protocol_asks_about(
     broker.authorizer = deny = Deny()
     ask(AdminApp(broker, broker.clock), "GET", STATS)
     assert deny.asked[0][2] == parse_topic("t").full
+
+
+def test_the_work_of_a_request_is_that_of_its_tenant(
+    api: Ask, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners: list[str] = []
+
+    async def give_way() -> None:
+        owners.append(WORK_OWNER.get())
+
+    monkeypatch.setattr(broker, "give_way", give_way)
+    path = "/admin/v2/persistent/public/default/many"
+    assert api("PUT", f"{path}/partitions", 64).status == 204
+    assert api("GET", f"{path}/partitioned-stats").status == 200
+    assert set(owners) == {"public"}
+    assert WORK_OWNER.get() == ""
 
 
 def test_a_server_that_keeps_no_raw_path_is_served_too() -> None:

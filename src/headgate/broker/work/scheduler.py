@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 
 from headgate.base.errors import broken
+from headgate.base.fair_line import WORK_OWNER, FairLine
 from headgate.base.work_units import JOB_UNITS_MIN, SLICE_UNITS
 from headgate.broker.work.turn_meter import TurnMeter
 
@@ -74,7 +75,8 @@ class WorkScheduler:
     """Runs jobs in slices of :data:`SLICE_UNITS`, one slice in an iteration of the loop.
 
     However many jobs there are, they take one slice together. Each class of jobs gets its part of
-    a slice by its weight, and what other classes leave; within a class jobs take turns.
+    a slice by its weight, and what other classes leave; within a class owners
+    (:data:`headgate.base.fair_line.WORK_OWNER`) take turns, and so do the jobs of each.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class WorkScheduler:
         self._meter = meter
         self._longest: tuple[int, str] = (0, "")
         """How long the longest piece of the present slice took, and the name of its job."""
-        self._jobs: dict[JobClass, deque[_Job | _Walk]] = {each: deque() for each in JobClass}
+        self._jobs: dict[JobClass, FairLine[_Job | _Walk]] = {each: FairLine() for each in JobClass}
         self._is_scheduled = False
         self._has_granted = False
         """Whether the present slice granted a walk something, so that it will come back."""
@@ -97,7 +99,7 @@ class WorkScheduler:
     def run(self, name: str, job_class: JobClass, steps: Steps) -> asyncio.Future[None]:
         """Run ``steps`` from the next iteration of the loop on; returns a future of their end."""
         job = _Job(name, steps, self._loop.create_future())
-        self._jobs[job_class].append(job)
+        self._jobs[job_class].add(WORK_OWNER.get(), job)
         self._schedule()
         return job.done
 
@@ -116,7 +118,7 @@ class WorkScheduler:
 
     async def _granted(self, units_min: int, units_max: int, job_class: JobClass) -> int:
         walk = _Walk(units_min, units_max, self._loop.create_future())
-        self._jobs[job_class].append(walk)
+        self._jobs[job_class].add(WORK_OWNER.get(), walk)
         self._schedule()
         units = await walk.done
         self._begin_turn()
@@ -146,8 +148,20 @@ class WorkScheduler:
         if self._meter is not None:
             self._meter.ended(self._longest[1], began_ns)
 
-    def _work(self, jobs: deque[_Job | _Walk], units_max: int) -> int:
+    def _work(self, line: FairLine[_Job | _Walk], units_max: int) -> int:
         """Work on the jobs of one class; returns the units that it took."""
+        used = 0
+        while line and used < units_max:
+            part = max(JOB_UNITS_MIN, (units_max - used) // len(line))
+            owner, jobs = line.take_all()
+            try:
+                used += self._work_for_one(jobs, part)
+            finally:
+                line.give_back(owner, jobs)
+        return used
+
+    def _work_for_one(self, jobs: deque[_Job | _Walk], units_max: int) -> int:
+        """Work on the jobs of one owner; returns the units that it took."""
         used = 0
         while jobs and used < units_max:
             job = jobs.popleft()
@@ -156,8 +170,7 @@ class WorkScheduler:
             try:
                 units, has_ended = job.work(share)
             except Exception as error:
-                if jobs:
-                    self._schedule()
+                self._schedule()
                 raise broken(job.name, error) from error
             if self._meter is not None:
                 took = (self._meter.instant_ns() - began_ns, job.name)
