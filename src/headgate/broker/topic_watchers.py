@@ -125,12 +125,14 @@ class TopicWatcher:
 class _WatchedNamespace:
     """The views of one namespace, and what they have not all taken in."""
 
-    __slots__ = ("changes", "left", "name", "rests_until_s", "used", "views")
+    __slots__ = ("asked", "changes", "left", "name", "rests_until_s", "used", "views")
 
     def __init__(self, name: NamespaceName) -> None:
         self.name = name
         self.views: dict[str, _View] = {}
         """By pattern."""
+        self.asked: dict[_View, None] = {}
+        """Those that somebody has asked for a watcher: they do not rest."""
         self.changes = NamespaceChanges()
         self.left: deque[_View] = deque()
         """Views whose turn comes in the present round."""
@@ -273,8 +275,8 @@ class TopicWatchers:
         self._broker = broker
         self._views: dict[str, _WatchedNamespace] = {}
         """By namespace."""
-        self._asked: dict[_View, None] = {}
-        """Views that somebody has asked for a watcher: they do not rest."""
+        self._asked: dict[_WatchedNamespace, None] = {}
+        """Those with views that somebody has asked for a watcher."""
         self._due: dict[_WatchedNamespace, None] = {}
         self._is_running = False
         self._wake: asyncio.TimerHandle | None = None
@@ -313,7 +315,8 @@ class TopicWatchers:
         view.opening[watcher] = command
         if view.owner is None:
             view.owner = watcher
-        self._asked[view] = None
+        watched.asked[view] = None
+        self._asked[watched] = None
         self._run()
         return watcher
 
@@ -343,7 +346,9 @@ class TopicWatchers:
             if not watched.views:
                 self._views.pop(str(watched.name), None)
                 self._due.pop(watched, None)
-        self._asked.pop(view, None)
+        watched.asked.pop(view, None)
+        if not watched.asked:
+            self._asked.pop(watched, None)
 
     # -- the job ---------------------------------------------------------------------------
 
@@ -373,9 +378,11 @@ class TopicWatchers:
 
     def _steps(self) -> Steps:
         while self._asked or self._due:
-            yield from self._answer_asked()
+            yield from self._answer_one()
             watched = self._next_due()
             if watched is None:
+                if self._asked:
+                    continue
                 break
             del self._due[watched]
             yield from self._bring_some_up_to_date(watched)
@@ -388,13 +395,17 @@ class TopicWatchers:
         self._is_running = False
         self._run()
 
-    def _answer_asked(self) -> Steps:
-        """Answer those that have asked for a watcher: their views do not rest before."""
-        while self._asked:
-            view = next(iter(self._asked))
-            del self._asked[view]
-            used = yield from self._counted(view)
-            view.watched.rests_until_s = self._loop.time() + REST_FACTOR * UNIT_S * used
+    def _answer_one(self) -> Steps:
+        """Answer those that have asked for one pattern, of each namespace in turn. That changes no
+        rest: who asks again and again would keep all others of the namespace waiting. Between two
+        of them a view that is due has its turn."""
+        if self._asked:
+            watched = next(iter(self._asked))
+            view = next(iter(watched.asked))
+            del self._asked[watched], watched.asked[view]
+            if watched.asked:
+                self._asked[watched] = None  # behind the others
+            yield from self._counted(view)
 
     def _bring_some_up_to_date(self, watched: _WatchedNamespace) -> Steps:
         """Bring some views of a namespace up to date, from a new round on if the last one is over.
@@ -407,7 +418,7 @@ class TopicWatchers:
             if view.open_count and view.needs_work:
                 worked += 1
                 watched.used += yield from self._counted(view)
-                yield from self._answer_asked()
+                yield from self._answer_one()
                 continue
             passed += 1
             if passed % VIEWS_PER_STEP == 0:

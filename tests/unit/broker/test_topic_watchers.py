@@ -447,3 +447,56 @@ async def test_a_namespace_that_rests_for_long_keeps_no_other_one_resting(world:
     assert len(many.updates()) == 100 * VIEWS_AT_ONCE
     await asyncio.sleep(5)
     assert len(many.updates()) == 200 * VIEWS_AT_ONCE
+
+
+@at_rest
+async def test_those_that_ask_for_watchers_keep_no_other_namespace_waiting(world: World) -> None:
+    namespace = NamespaceName("public", "other")
+    changed(world, world.broker.catalog.plan_create_namespace(namespace))
+    for number in range(400):
+        create(world, f"{BASE}/old{number}")
+    asking, other = Peer(), Peer()
+    watch(world, other, 1, ".*", namespace)
+    await asyncio.sleep(5)
+    for number in range(100):
+        watch(world, asking, number, f".*/{number}")
+    create(world, "persistent://public/other/a")
+    for number in range(100, 1_000):
+        if other.updates():
+            break
+        asking.watchers.pop(number - 100).end()
+        watch(world, asking, number, f".*/{number}")
+        await asyncio.sleep(0)
+    assert other.updates()
+    newcomer = Peer()
+    watch(world, newcomer, 1, "a", namespace)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert newcomer.written
+    assert asking.watchers[max(asking.watchers)].view.opening
+
+
+@at_rest
+async def test_those_that_ask_for_watchers_change_no_rest(world: World) -> None:
+    for number in range(1_000):
+        create(world, f"{BASE}/old{number}")
+    peer, asking = Peer(), Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(5)
+    create(world, f"{BASE}/a")
+    while not peer.updates():
+        await asyncio.sleep(0)
+    rests_until_s = peer.watchers[1].view.watched.rests_until_s
+    assert rests_until_s > world.loop.time()
+    watch(world, asking, 0, "none")
+    while not asking.written:
+        await asyncio.sleep(0)
+    assert peer.watchers[1].view.watched.rests_until_s == rests_until_s
+    delete(world, f"{BASE}/a")
+    for number in range(1, 100):
+        if len(peer.updates()) > 1:
+            break
+        watch(world, asking, number, f".*/old{number}.*")
+        await asyncio.sleep(0.001)
+        asking.watchers.pop(number).end()
+    assert rests_until_s <= world.loop.time() < rests_until_s + 0.01
