@@ -6,6 +6,7 @@ unexpected failure answers 500 with the type of the error, and the log has its t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -78,11 +79,23 @@ class AdminApp:
         """The reply to ``request``. Raises only for a broken invariant. What is charged for the
         reply is added to ``reserved``."""
         asked = Asked()
-        reply = await self._answered(request, [] if reserved is None else reserved, asked)
+        try:
+            reply = await self._answered(request, [] if reserved is None else reserved, asked)
+        except asyncio.CancelledError:
+            # What it has begun may be carried out. So its line is not bounded either.
+            ended = failure(503, "The connection ended before the request did")
+            self._note(request, asked, ended, may_be_there=True)
+            raise
+        self._note(request, asked, reply)
+        return reply
+
+    def _note(
+        self, request: Request, asked: Asked, reply: Reply, *, may_be_there: bool = False
+    ) -> None:
         entry = None if self._audit is None else audit_entry(request.scope, asked, reply)
         if self._audit is not None and entry is not None:
-            self._audit.note(entry, is_bounded=entry.result is not AuditResult.ALLOWED)
-        return reply
+            is_bounded = entry.result is not AuditResult.ALLOWED and not may_be_there
+            self._audit.note(entry, is_bounded=is_bounded)
 
     async def _answered(self, request: Request, reserved: Reserved, asked: Asked) -> Reply:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from headgate.admin.app import AdminApp
 from headgate.admin.auditing import QUESTIONS, READS, RENEWALS, is_change
 from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
-from tests.unit.admin.client import ask
+from headgate.metadata.catalog import Change
+from tests.unit.admin.client import ask, ask_async
 from tests.unit.admin.fake_facade import FakeFacade
 from tests.unit.denying import Deny
 
@@ -31,11 +33,11 @@ class _Asked:
 
     def __init__(self) -> None:
         self.broker, self.audit = FakeFacade(), _Audit()
-        self._app = AdminApp(self.broker, self.broker.clock, self.audit)
+        self.app = AdminApp(self.broker, self.broker.clock, self.audit)
 
     def __call__(self, method: str, path: str, body: Any = None) -> list[tuple[AuditEntry, bool]]:
         self.audit.found.clear()
-        ask(self._app, method, path, body)
+        ask(self.app, method, path, body)
         return self.audit.found
 
 
@@ -100,3 +102,28 @@ def test_every_route_that_is_no_read_is_a_change_but_for_renewals() -> None:
     for route in ROUTES:
         renews = (route.method, route.path) in RENEWALS | QUESTIONS
         assert is_change(route) or route.method in READS or renews
+
+
+def test_a_change_that_is_given_up_has_an_entry_because_it_may_be_there(
+    asked: _Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def commit(change: Change) -> None:
+        await asyncio.Event().wait()
+
+    async def given_up() -> None:
+        request = asyncio.ensure_future(ask_async(asked.app, "POST", RATE, b"{}"))
+        read = asyncio.ensure_future(ask_async(asked.app, "GET", f"{TOPIC}/stats"))
+        await asyncio.sleep(0)
+        read.cancel()
+        assert not asked.audit.found
+        request.cancel("enough")
+        with pytest.raises(asyncio.CancelledError, match="enough"):
+            await request
+
+    monkeypatch.setattr(asked.broker, "commit", commit)
+    asyncio.run(given_up())
+    ((entry, is_bounded),) = asked.audit.found
+    assert (entry.operation, entry.result) == ("namespace.policy.write", AuditResult.FAILED)
+    assert entry.resource == "public/default"
+    assert entry.reason == "The connection ended before the request did"
+    assert not is_bounded
