@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import PERSISTENT, NamespaceName
+from headgate.base.text_memory import text_bytes
 from headgate.base.units import KIB
 from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
 from headgate.broker.authorization import Authorizer
@@ -72,6 +73,8 @@ MIN_REST_S: Final = 0.002
 UNIT_S: Final = 4e-6
 REST_FACTOR: Final = 10
 """The views of a namespace rest so many times as long as they worked."""
+REST_S_MAX: Final = 10.0
+"""They rest no longer, whatever one client's patterns cost: others wait for news of its topics."""
 
 VIEWS_PER_STEP: Final = 256
 """Views that need nothing, and are passed over in one step."""
@@ -90,7 +93,7 @@ _PREFIX: Final = f"{PERSISTENT}://"
 class TopicWatcher:
     """One watcher of one connection."""
 
-    __slots__ = ("connection", "created", "deleted", "is_open", "view", "watcher_id")
+    __slots__ = ("connection", "created", "deleted", "gone_bytes", "is_open", "view", "watcher_id")
 
     def __init__(self, connection: ClientConnection, watcher_id: int, view: _View) -> None:
         self.connection = connection
@@ -100,6 +103,8 @@ class TopicWatcher:
         self.deleted: Names = {}
         self.created: Names = {}
         """What it has not been told: first the deleted, then the created topics."""
+        self.gone_bytes = 0
+        """What the names of the deleted take, which nothing else has any more."""
 
     def end(self) -> None:
         """Tell it nothing more."""
@@ -110,7 +115,11 @@ class TopicWatcher:
 
     def note(self, deleted: Names, created: Names) -> None:
         """Remember changes that it cannot be told now."""
+        news = (name for name in deleted if name not in self.deleted and name not in self.created)
+        self.gone_bytes += sum(map(text_bytes, news))
         add_difference(self.deleted, self.created, deleted, created)
+        if not self.deleted:
+            self.gone_bytes = 0
         self.charge()
 
     def charge(self) -> None:
@@ -118,7 +127,7 @@ class TopicWatcher:
         pattern_bytes = PATTERN_BYTES if self.view.owner is self else 0
         changes_bytes = CHANGE_BYTES * (len(self.deleted) + len(self.created))
         self.connection.described_bytes["watcher", self.watcher_id] = (
-            OBJECT_BYTES + pattern_bytes + self.view.bytes_each + changes_bytes
+            OBJECT_BYTES + pattern_bytes + self.view.bytes_each + changes_bytes + self.gone_bytes
         )
 
 
@@ -387,7 +396,7 @@ class TopicWatchers:
             del self._due[watched]
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
-                rest_s = REST_FACTOR * UNIT_S * watched.used
+                rest_s = min(REST_FACTOR * UNIT_S * watched.used, REST_S_MAX)
                 watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
                 watched.forget_changes()
             if watched.views and (watched.left or len(watched.changes)):
