@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import PERSISTENT, NamespaceName
+from headgate.base.text_memory import text_bytes
 from headgate.base.units import KIB
 from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
 from headgate.broker.authorization import Authorizer
@@ -72,6 +73,8 @@ MIN_REST_S: Final = 0.002
 UNIT_S: Final = 4e-6
 REST_FACTOR: Final = 10
 """The views of a namespace rest so many times as long as they worked."""
+REST_S_MAX: Final = 10.0
+"""They rest no longer, whatever one client's patterns cost: others wait for news of its topics."""
 
 VIEWS_PER_STEP: Final = 256
 """Views that need nothing, and are passed over in one step."""
@@ -90,7 +93,7 @@ _PREFIX: Final = f"{PERSISTENT}://"
 class TopicWatcher:
     """One watcher of one connection."""
 
-    __slots__ = ("connection", "created", "deleted", "is_open", "view", "watcher_id")
+    __slots__ = ("connection", "created", "deleted", "gone_bytes", "is_open", "view", "watcher_id")
 
     def __init__(self, connection: ClientConnection, watcher_id: int, view: _View) -> None:
         self.connection = connection
@@ -100,6 +103,8 @@ class TopicWatcher:
         self.deleted: Names = {}
         self.created: Names = {}
         """What it has not been told: first the deleted, then the created topics."""
+        self.gone_bytes = 0
+        """What the names of the deleted take, which nothing else has any more."""
 
     def end(self) -> None:
         """Tell it nothing more."""
@@ -110,7 +115,11 @@ class TopicWatcher:
 
     def note(self, deleted: Names, created: Names) -> None:
         """Remember changes that it cannot be told now."""
+        news = (name for name in deleted if name not in self.deleted and name not in self.created)
+        self.gone_bytes += sum(map(text_bytes, news))
         add_difference(self.deleted, self.created, deleted, created)
+        if not self.deleted:
+            self.gone_bytes = 0
         self.charge()
 
     def charge(self) -> None:
@@ -118,19 +127,21 @@ class TopicWatcher:
         pattern_bytes = PATTERN_BYTES if self.view.owner is self else 0
         changes_bytes = CHANGE_BYTES * (len(self.deleted) + len(self.created))
         self.connection.described_bytes["watcher", self.watcher_id] = (
-            OBJECT_BYTES + pattern_bytes + self.view.bytes_each + changes_bytes
+            OBJECT_BYTES + pattern_bytes + self.view.bytes_each + changes_bytes + self.gone_bytes
         )
 
 
 class _WatchedNamespace:
     """The views of one namespace, and what they have not all taken in."""
 
-    __slots__ = ("changes", "left", "name", "rests_until_s", "used", "views")
+    __slots__ = ("asked", "changes", "left", "name", "rests_until_s", "used", "views")
 
     def __init__(self, name: NamespaceName) -> None:
         self.name = name
         self.views: dict[str, _View] = {}
         """By pattern."""
+        self.asked: dict[_View, None] = {}
+        """Those that somebody has asked for a watcher: they do not rest."""
         self.changes = NamespaceChanges()
         self.left: deque[_View] = deque()
         """Views whose turn comes in the present round."""
@@ -273,8 +284,8 @@ class TopicWatchers:
         self._broker = broker
         self._views: dict[str, _WatchedNamespace] = {}
         """By namespace."""
-        self._asked: dict[_View, None] = {}
-        """Views that somebody has asked for a watcher: they do not rest."""
+        self._asked: dict[_WatchedNamespace, None] = {}
+        """Those with views that somebody has asked for a watcher."""
         self._due: dict[_WatchedNamespace, None] = {}
         self._is_running = False
         self._wake: asyncio.TimerHandle | None = None
@@ -313,7 +324,8 @@ class TopicWatchers:
         view.opening[watcher] = command
         if view.owner is None:
             view.owner = watcher
-        self._asked[view] = None
+        watched.asked[view] = None
+        self._asked[watched] = None
         self._run()
         return watcher
 
@@ -343,7 +355,9 @@ class TopicWatchers:
             if not watched.views:
                 self._views.pop(str(watched.name), None)
                 self._due.pop(watched, None)
-        self._asked.pop(view, None)
+        watched.asked.pop(view, None)
+        if not watched.asked:
+            self._asked.pop(watched, None)
 
     # -- the job ---------------------------------------------------------------------------
 
@@ -373,14 +387,16 @@ class TopicWatchers:
 
     def _steps(self) -> Steps:
         while self._asked or self._due:
-            yield from self._answer_asked()
+            yield from self._answer_one()
             watched = self._next_due()
             if watched is None:
+                if self._asked:
+                    continue
                 break
             del self._due[watched]
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
-                rest_s = REST_FACTOR * UNIT_S * watched.used
+                rest_s = min(REST_FACTOR * UNIT_S * watched.used, REST_S_MAX)
                 watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
                 watched.forget_changes()
             if watched.views and (watched.left or len(watched.changes)):
@@ -388,13 +404,17 @@ class TopicWatchers:
         self._is_running = False
         self._run()
 
-    def _answer_asked(self) -> Steps:
-        """Answer those that have asked for a watcher: their views do not rest before."""
-        while self._asked:
-            view = next(iter(self._asked))
-            del self._asked[view]
-            used = yield from self._counted(view)
-            view.watched.rests_until_s = self._loop.time() + REST_FACTOR * UNIT_S * used
+    def _answer_one(self) -> Steps:
+        """Answer those that have asked for one pattern, of each namespace in turn. That changes no
+        rest: who asks again and again would keep all others of the namespace waiting. Between two
+        of them a view that is due has its turn."""
+        if self._asked:
+            watched = next(iter(self._asked))
+            view = next(iter(watched.asked))
+            del self._asked[watched], watched.asked[view]
+            if watched.asked:
+                self._asked[watched] = None  # behind the others
+            yield from self._counted(view)
 
     def _bring_some_up_to_date(self, watched: _WatchedNamespace) -> Steps:
         """Bring some views of a namespace up to date, from a new round on if the last one is over.
@@ -407,7 +427,7 @@ class TopicWatchers:
             if view.open_count and view.needs_work:
                 worked += 1
                 watched.used += yield from self._counted(view)
-                yield from self._answer_asked()
+                yield from self._answer_one()
                 continue
             passed += 1
             if passed % VIEWS_PER_STEP == 0:

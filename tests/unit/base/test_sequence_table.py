@@ -184,3 +184,65 @@ def test_a_table_counts_what_it_knows_of_wide_names() -> None:
     assert total.held_bytes >= 4 * 512
     table.forget_inactive(1, 10)
     assert total.held_bytes == 0
+
+
+def test_beyond_the_total_one_that_leaves_before_its_entry_is_durable_does_not_stay() -> None:
+    total = SequenceTotal(0)
+    table = SequenceTable()
+    table.join(total)
+    for ordinal, name in enumerate(("a", "b", "c")):
+        table.entry_staged(ordinal, name, 7)
+        table.disconnected(name, 1)
+    table.entry_staged(3, "d", 7)
+    table.entries_durable(1)
+    assert not table.last
+    table.entries_durable(4)
+    assert list(table.last) == ["d"]  # it is connected
+    table.disconnected("d", 2)
+    assert not table.last
+    assert total.held_bytes == 0
+    table.entry_staged(4, "e", 7)
+    table.disconnected("e", 3)
+    table.entries_lost()
+    table.store("e", 8)
+    assert list(table.last) == ["e"]
+    assert not table._inactive
+    assert not table._leaving
+
+
+def test_a_producer_that_is_forgotten_before_its_last_entry_is_durable_is_inactive_again() -> None:
+    table = SequenceTable()
+    for ordinal in range(2):
+        table.entry_staged(ordinal, "a", ordinal)
+    table.entries_durable(1)
+    table.disconnected("a", 5)
+    assert table.forget_inactive(5, 10) == 1
+    table.entries_durable(2)
+    assert list(table.last) == ["a"]
+    assert table.forget_inactive(5, 10) == 1
+    assert not table.last
+    assert not table._leaving
+
+
+def test_one_that_comes_back_before_its_entry_is_durable_is_connected() -> None:
+    table = SequenceTable()
+    table.entry_staged(0, "a", 7)
+    table.disconnected("a", 5)
+    assert list(table.rows(1)) == [SequenceRow("a", 7, 5)]
+    table.connected("a")
+    table.entries_durable(1)
+    assert table.forget_inactive(5, 10) == 0
+
+
+def test_a_long_name_beyond_the_total_takes_the_place_of_several_short_ones() -> None:
+    total = SequenceTotal(10 * (ROW_BYTES + 1))
+    table = SequenceTable()
+    table.join(total)
+    for name in "abcdefghij":
+        table.store(name, 7)
+        table.disconnected(name, 1)
+    for _ in range(3):
+        long = f"{len(table.last)}" * 600
+        table.store(long, 7)
+        table.disconnected(long, 2)
+        assert not total.is_exceeded

@@ -324,3 +324,19 @@ def test_a_table_counts_until_its_topic_is_deleted_or_has_deduplication_no_more(
     rig.engine.unload_topic(topic, deleted=True)
     assert totals.held_bytes("acme") == 0
     assert len(table) == 1
+
+
+def test_beyond_the_bound_a_producer_that_leaves_before_its_receipt_does_not_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headgate.engine.deduplication.SEQUENCES_OF_TENANT_BYTES_MAX", 0)
+    rig = Rig(deduplicates=True)
+    of_another_topic = SequenceTable([SequenceRow("a", 1, 0)])
+    rig.engine.sequence_totals.join(of_another_topic, "acme")
+    Sender(rig).send(0)
+    rig.topic.remove_producer(rig.producer)
+    rig.commit()
+    table = rig.log.sequences
+    assert table is not None
+    assert not table.last
+    assert rig.engine.sequence_totals.held_bytes("acme") == ROW_BYTES + 1
