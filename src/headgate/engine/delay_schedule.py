@@ -7,6 +7,7 @@ from typing import Protocol
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.delayed_index import INDEXED_BYTES
 from headgate.engine.lazy_min_heap import LazyMinHeap
+from headgate.engine.tenant_shares import TenantShares
 
 NEVER_MS = 1 << 62
 """Later than any due time."""
@@ -15,8 +16,14 @@ MEMORY_BYTES_MAX = 256 * MIB
 """The default of :attr:`DelaySchedule.memory_bytes_max`."""
 
 SMALL_SHARE = 1 / 16
-"""A subscription that holds less than this part of the bound puts entries aside beyond it, up to
-twice the bound: far delays on one subscription do not stop all others."""
+"""A subscription that holds less than this part of the bound puts entries aside beyond it: far
+delays on one subscription do not stop all others."""
+
+SMALL_BOUNDS = 3 / 2
+TENANTS_BOUNDS = 2
+"""So many times the bound is what small subscriptions may take, and what those of tenants may that
+hold less than the others on average: many small subscriptions do not stop those of other tenants.
+"""
 
 
 class DelayedSubscription(Protocol):
@@ -41,16 +48,21 @@ class DelaySchedule:
     one timer runs for all subscriptions, and a step of the clock moves nothing but that timer.
     """
 
-    __slots__ = ("_heap", "_stalled", "entries", "memory_bytes_max")
+    __slots__ = ("_heap", "_shares", "_stalled", "memory_bytes_max")
 
     def __init__(self) -> None:
         self._heap: LazyMinHeap[DelayedSubscription] = LazyMinHeap(_next_due_of, ())
         self._stalled: dict[DelayedSubscription, None] = {}
         """Subscriptions that found the memory full."""
-        self.entries = 0
-        """Entries that all subscriptions have put aside."""
+        self._shares = TenantShares()
+        """The entries that are put aside."""
         self.memory_bytes_max = MEMORY_BYTES_MAX
         """What their indexes may take together."""
+
+    @property
+    def entries(self) -> int:
+        """Entries that all subscriptions have put aside."""
+        return self._shares.total
 
     @property
     def held_bytes(self) -> int:
@@ -59,23 +71,27 @@ class DelaySchedule:
 
     @property
     def is_full(self) -> bool:
-        """Whether only subscriptions with few entries may put more aside."""
+        """Whether only subscriptions with few entries, and those of tenants with few, may put more
+        aside."""
         return self.held_bytes >= self.memory_bytes_max
 
-    def has_room_for(self, entries: int) -> bool:
-        """Whether a subscription that has put so many entries aside may put one more aside."""
+    def has_room_for(self, entries: int, tenant: str) -> bool:
+        """Whether a subscription of ``tenant`` that has put so many entries aside may put one more
+        aside."""
         if not self.is_full:
             return True
+        if not self._shares.takes_most(tenant):
+            return self.held_bytes < TENANTS_BOUNDS * self.memory_bytes_max
         is_small = entries * INDEXED_BYTES < SMALL_SHARE * self.memory_bytes_max
-        return is_small and self.held_bytes < 2 * self.memory_bytes_max
+        return is_small and self.held_bytes < SMALL_BOUNDS * self.memory_bytes_max
 
     def stall(self, subscription: DelayedSubscription) -> None:
         """Call ``has_room`` of a subscription when entries may be put aside again."""
         self._stalled[subscription] = None
 
-    def count(self, entries: int) -> None:
-        """Account that ``entries`` more (or, negative, fewer) are put aside."""
-        self.entries += entries
+    def count(self, entries: int, tenant: str) -> None:
+        """Account that ``entries`` more (or, negative, fewer) of a tenant are put aside."""
+        self._shares.count(tenant, entries)
         if self._stalled and not self.is_full:
             stalled, self._stalled = self._stalled, {}
             for subscription in stalled:

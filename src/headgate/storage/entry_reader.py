@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from headgate.base.errors import CorruptionError, InvariantError, StorageError, broken
+from headgate.base.fair_queue import FairQueue
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB, NS_PER_S
 from headgate.engine.engine import Engine
@@ -44,6 +44,11 @@ def _is_accepted_loss(subscription: Subscription, ordinal: int) -> bool:
     return log.is_lost(ordinal) and not log.damage
 
 
+def _owner_of(subscription: Subscription) -> str:
+    """Whose turn is used up by a read: one tenant may have thousands of subscriptions that read."""
+    return subscription.topic.name.namespace.tenant
+
+
 @dataclass(slots=True)
 class OpenRead:
     """Bytes that were fetched for a subscription and are not fully decoded."""
@@ -53,6 +58,11 @@ class OpenRead:
     entries: Iterator[tuple[int, int, bytes]]
     left: int
     """Entries of the subscription's own topic that are not decoded."""
+
+    @property
+    def owner(self) -> str:
+        """The tenant."""
+        return _owner_of(self.subscription)
 
 
 class EntryReader:
@@ -78,13 +88,13 @@ class EntryReader:
         self._loop = loop
         self._begin_turn = begin_turn
         self._committer = committer
-        self._queue: deque[tuple[Subscription, int]] = deque()
-        """The subscriptions that wait for a read, each with its first ordinal."""
+        self._queue: FairQueue[tuple[Subscription, int]] = FairQueue()
+        """The subscriptions that wait for a read, each with its first ordinal, by tenant."""
         self._waiting_counts: SparseCounter[int] = SparseCounter()
         """How many subscriptions wait for entries of a topic, by topic number."""
         self._fetching = 0
-        self._open: deque[OpenRead] = deque()
-        """Reads that are being decoded, a slice of each in turn."""
+        self._open: FairQueue[OpenRead] = FairQueue()
+        """Reads that are being decoded, by tenant: a slice of each in turn."""
         self._busy_since_ns = 0
         """Since when reading has been busy, not counting breaks shorter than :data:`BREAK_NS`."""
         self._busy_until_ns = -BREAK_NS
@@ -111,7 +121,7 @@ class EntryReader:
         if self.is_idle() and now_ns - self._busy_until_ns >= BREAK_NS:
             self._busy_since_ns = now_ns
         self._waiting_counts[number] += 1
-        self._queue.append((subscription, ordinal))
+        self._queue.add(_owner_of(subscription), (subscription, ordinal))
         self._fetch()
 
     def _stop_at_damage(self, subscription: Subscription, ordinal: int, damage: str) -> None:
@@ -152,7 +162,7 @@ class EntryReader:
 
     def _fetch(self) -> None:
         while self._queue and self._fetching + len(self._open) < OPEN_READS_MAX:
-            subscription, ordinal = self._queue.popleft()
+            subscription, ordinal = self._queue.take()
             if not self._is_over(subscription, ordinal):
                 self._prepare(subscription, ordinal)
 
@@ -242,7 +252,8 @@ class EntryReader:
             text = f"{segment_name(plan.segment)} was deleted while it was read"
             error = StorageError(text, retryable=True)
         if error is None:
-            self._open.append(OpenRead(subscription, plan, entries_of(plan, data), plan.count))
+            read = OpenRead(subscription, plan, entries_of(plan, data), plan.count)
+            self._open.add(read.owner, read)
             if self._slice_timer is None:
                 self._next_slice()
             return
@@ -303,10 +314,10 @@ class EntryReader:
         allowed = next_slice(now_ns - self._engine.written_ns, now_ns - self._busy_since_ns)
         entries_max, bytes_max = allowed.entries_max, allowed.bytes_max
         for _ in range(len(self._open)):
-            read = self._open.popleft()
+            read = self._open.take()
             entries, size_bytes, is_over = self._decode(read, entries_max, bytes_max)
             if not is_over:
-                self._open.append(read)
+                self._open.add(read.owner, read)
             entries_max -= entries
             bytes_max -= size_bytes
             if entries_max <= 0 or bytes_max <= 0:

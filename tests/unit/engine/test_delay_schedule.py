@@ -6,6 +6,9 @@ from headgate.base.units import NS_PER_MS
 from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
 from headgate.engine.delayed_index import INDEXED_BYTES
 
+MINE = "acme"
+OTHER = "globex"
+
 
 class Part:
     """A subscription that notes what it is told."""
@@ -52,29 +55,42 @@ def test_a_full_memory_has_room_again() -> None:
     schedule = DelaySchedule()
     schedule.memory_bytes_max = 10 * INDEXED_BYTES
     one, gone = Part(), Part()
-    schedule.count(9)
+    schedule.count(9, MINE)
     assert not schedule.is_full
-    schedule.count(1)
+    schedule.count(1, MINE)
     assert schedule.is_full
     schedule.stall(one)
     schedule.stall(gone)
     schedule.forget(gone)
-    schedule.count(-1)
+    schedule.count(-1, MINE)
     assert (one.room_count, gone.room_count) == (1, 0)
-    schedule.count(-1)
+    schedule.count(-1, MINE)
     assert one.room_count == 1
 
 
 def test_few_entries_find_room_beside_a_subscription_that_fills_the_memory() -> None:
     schedule = DelaySchedule()
     schedule.memory_bytes_max = 32 * INDEXED_BYTES
-    schedule.count(31)
-    assert schedule.has_room_for(31)
-    schedule.count(1)
-    assert not schedule.has_room_for(32)
-    assert schedule.has_room_for(1)
-    assert not schedule.has_room_for(2)
-    schedule.count(31)
-    assert schedule.has_room_for(1)
-    schedule.count(1)
-    assert not schedule.has_room_for(0)
+    schedule.count(31, MINE)
+    assert schedule.has_room_for(31, MINE)
+    schedule.count(1, MINE)
+    assert not schedule.has_room_for(32, MINE)
+    assert schedule.has_room_for(1, MINE)
+    assert not schedule.has_room_for(2, MINE)
+    schedule.count(15, MINE)
+    assert schedule.has_room_for(1, MINE)
+    schedule.count(1, MINE)
+    assert not schedule.has_room_for(0, MINE)
+
+
+def test_many_small_subscriptions_of_a_tenant_leave_room_to_others() -> None:
+    schedule = DelaySchedule()
+    schedule.memory_bytes_max = 32 * INDEXED_BYTES
+    while schedule.has_room_for(0, MINE):
+        schedule.count(1, MINE)
+    assert schedule.entries == 48
+    assert schedule.has_room_for(100, OTHER)
+    schedule.count(15, OTHER)
+    assert schedule.has_room_for(15, OTHER)
+    schedule.count(1, OTHER)
+    assert not schedule.has_room_for(16, OTHER)

@@ -205,7 +205,7 @@ def many_aside(count: int, delay_ms: int) -> tuple[Rig, Subscription, DelayedEnt
     rig.topic.publishing.visible = log.end = count
     dispatcher = subscription.dispatcher
     dispatcher.read_ordinal = count
-    delayed = dispatcher.delayed = DelayedEntries(rig.engine.delays, subscription)
+    delayed = dispatcher.delayed = DelayedEntries(rig.engine.delays, subscription, "acme")
     for ordinal in range(count):
         assert delayed.put_aside(ordinal, due_ms, 1, 10)
     return rig, subscription, delayed
@@ -270,12 +270,25 @@ def test_a_full_memory_stops_the_reading_until_some_are_due() -> None:
     assert subscription.read_failed == ""
 
 
+def test_another_tenant_that_fills_the_memory_stops_nobody() -> None:
+    rig = delay_rig()
+    rig.engine.delays.memory_bytes_max = 8 * INDEXED_BYTES
+    while rig.engine.delays.has_room_for(0, "globex"):  # with many small subscriptions
+        rig.engine.delays.count(1, "globex")
+    subscription = rig.subscribe()
+    _, port = rig.consumer(subscription, SHARED, permits=10)
+    publish(rig, 1_000_000)
+    publish(rig)
+    assert (port.ordinals, not_due(subscription)) == ([1], [0])
+
+
 def test_what_found_the_memory_full_is_delivered_when_it_is_due() -> None:
     rig = delay_rig()
     rig.engine.delays.memory_bytes_max = INDEXED_BYTES
+    tenant = rig.topic.name.namespace.tenant
     rig.consumer(rig.subscribe("first"), SHARED)
     publish(rig, 1_000_000)
-    rig.engine.delays.count(1)  # of another topic: twice the bound
+    rig.engine.delays.count(1, tenant)  # of another topic: twice the bound
     second = rig.subscribe("second", at=1)
     _, port = rig.consumer(second, SHARED, permits=10, consumer_id=2)
     publish(rig, 300)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from headgate.base.names import parse_topic
+from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB, MIB, NS_PER_MS, NS_PER_S, NS_PER_US
 from headgate.engine.subscription import Subscription
 from headgate.ledger import LedgerSettings
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.read_planner import INDEX_AHEAD
+from headgate.metadata.rows import TenantRow
 from headgate.storage.entry_reader import OPEN_READS_MAX, READ_ENTRIES_MAX
 from headgate.storage.read_pacing import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
 from headgate.testing import SimConsumer, World
@@ -265,6 +266,15 @@ async def test_beside_publishes_a_burst_comes_in_slices_and_a_backlog_as_it_can(
     assert len(read) * step_s < BURST_NS / NS_PER_S + 0.25
 
 
+async def create_tenant(world: World, tenant: str) -> str:
+    """Create a tenant with a namespace; returns the name of a topic in it."""
+    broker = world.broker
+    row = TenantRow(allowed_clusters=("standalone",))
+    await broker.commit(broker.catalog.plan_create_tenant(tenant, row))
+    await broker.commit(broker.catalog.plan_create_namespace(NamespaceName(tenant, "n")))
+    return f"persistent://{tenant}/n/t"
+
+
 async def readers_of_small_topics(world: World, count: int) -> list[SimConsumer]:
     """Consumers of topics with two entries each, which wait until the read lane is thawed."""
     topics = [f"{TOPIC}-{index}" for index in range(count)]
@@ -342,6 +352,18 @@ async def test_more_readers_than_may_read_at_once(world: World) -> None:
         assert await take(consumer, 2) == [b"first", b"second"]
     await asyncio.sleep(0.1)
     assert world.broker.reader.is_idle()
+
+
+@played(ledger=LedgerSettings(extent_bytes=512))
+async def test_thousands_of_reads_of_one_tenant_keep_no_other_one_waiting(world: World) -> None:
+    topic = await create_tenant(world, "globex")
+    await store(world, b"first", b"second", topic=topic)
+    await readers_of_small_topics(world, 5 * OPEN_READS_MAX)
+    consumer = await (await world.connect()).subscribe(topic, "s")
+    world.lanes[1].thaw()
+    reads_before = reads_count(world)
+    assert await take(consumer, 2) == [b"first", b"second"]
+    assert reads_count(world) - reads_before <= 2 * OPEN_READS_MAX
 
 
 @played()

@@ -1,0 +1,43 @@
+"""A queue in which owners take turns, so that the many items of one hold up that owner alone."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class FairQueue(Generic[T]):
+    """Items of several owners. Each owner has one item in its turn, the one that waits longest."""
+
+    __slots__ = ("_by_owner", "_count")
+
+    def __init__(self) -> None:
+        self._by_owner: OrderedDict[str, deque[T]] = OrderedDict()
+        """The first one's turn is next."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, owner: str, item: T) -> None:
+        """Add an item behind the others of its owner."""
+        self._by_owner.setdefault(owner, deque()).append(item)
+        self._count += 1
+
+    def take(self) -> T:
+        """Remove and return the item whose turn it is. There must be one."""
+        owner, items = next(iter(self._by_owner.items()))
+        item = items.popleft()
+        self._count -= 1
+        if items:
+            self._by_owner.move_to_end(owner)
+        else:
+            del self._by_owner[owner]
+        return item
+
+    def clear(self) -> None:
+        """Drop them all."""
+        self._by_owner.clear()
+        self._count = 0

@@ -1,0 +1,36 @@
+"""Whose turn it is."""
+
+from __future__ import annotations
+
+from headgate.base.fair_queue import FairQueue
+
+
+def test_owners_take_turns_and_each_has_its_oldest_first() -> None:
+    queue: FairQueue[int] = FairQueue()
+    for item in range(4):
+        queue.add("acme", item)
+    queue.add("globex", 10)
+    queue.add("globex", 11)
+    assert len(queue) == 6
+    assert [queue.take() for _ in range(3)] == [0, 10, 1]
+    queue.add("initech", 20)
+    assert [queue.take() for _ in range(len(queue))] == [11, 2, 20, 3]
+    assert not queue
+
+
+def test_one_that_comes_back_stands_behind_the_others() -> None:
+    queue: FairQueue[int] = FairQueue()
+    queue.add("acme", 1)
+    queue.add("globex", 10)
+    assert queue.take() == 1
+    queue.add("acme", 2)
+    assert queue.take() == 10
+
+
+def test_nothing_is_left_of_what_is_dropped() -> None:
+    queue: FairQueue[int] = FairQueue()
+    queue.add("acme", 1)
+    queue.clear()
+    assert len(queue) == 0
+    queue.add("globex", 10)
+    assert queue.take() == 10
