@@ -84,7 +84,7 @@ class AdminApp:
             reply = await self._answered(request, [] if reserved is None else reserved, asked)
         except asyncio.CancelledError:
             # What has begun may be carried out all the same, so who gives up must not hide it.
-            if asked.is_begun:
+            if asked.progress.is_begun:
                 self._note(request.scope, asked, _GIVEN_UP)
             raise
         self._note(request.scope, asked, reply)
@@ -93,8 +93,9 @@ class AdminApp:
     def _note(self, scope: Scope, asked: Asked, reply: Reply) -> None:
         entry = None if self._audit is None else audit_entry(scope, asked, reply)
         if self._audit is not None and entry is not None:
-            may_be_done = entry.result is AuditResult.ALLOWED or reply is _GIVEN_UP
-            self._audit.note(entry, is_bounded=not may_be_done)
+            may_be_done = asked.is_partly_done or reply is _GIVEN_UP
+            is_done = entry.result is AuditResult.ALLOWED
+            self._audit.note(entry, is_bounded=not (is_done or may_be_done))
 
     async def _answered(self, request: Request, reserved: Reserved, asked: Asked) -> Reply:
         try:
@@ -152,8 +153,9 @@ class AdminApp:
             request.headers,
             self._shared,
             asked.changes,
+            asked.progress,
         )
-        asked.is_begun = True
+        asked.progress.is_begun = True
         return await route.handler(call)
 
 

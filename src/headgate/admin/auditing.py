@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Reply, Route
+from headgate.admin.routing import Progress, Reply, Route
 from headgate.admin.value_changes import value_changes
 from headgate.base.audit_entry import AuditEntry, AuditResult, ValueChange, result_of
 from headgate.base.identity import identity_of
@@ -49,10 +49,15 @@ class Asked:
     resource: str = ""
     """What authorization was asked about."""
     body: bytes = b""
-    is_begun: bool = False
-    """Whether it was allowed and its handler has begun."""
     changes: list[Change] = field(default_factory=list)
     """The changes of the metadata that it made."""
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def is_partly_done(self) -> bool:
+        """Whether some of a change is carried out."""
+        is_any_done = self.progress.is_partly_done or bool(self.changes)
+        return self.route is not None and is_change(self.route) and is_any_done
 
 
 def is_change(route: Route) -> bool:
@@ -71,6 +76,8 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
     if not (is_change(route) or asked.changes or reply.status in _REFUSALS):
         return None
     result = result_of(reply.status)
+    if result is AuditResult.REFUSED and asked.is_partly_done:
+        result = AuditResult.FAILED  # else who has one part refused would hide the others
     is_shown = result is AuditResult.ALLOWED and route.operation in _SHOWN_BODIES
     values = value_changes(asked.changes)
     return AuditEntry(

@@ -11,7 +11,7 @@ from headgate.admin.app import AdminApp
 from headgate.admin.auditing import QUESTIONS, READS, RENEWALS, is_change
 from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
-from headgate.base.names import NamespaceName
+from headgate.base.names import NamespaceName, parse_topic
 from headgate.metadata.catalog import Change
 from tests.unit.admin.client import ask, ask_async
 from tests.unit.admin.fake_facade import FakeFacade
@@ -19,6 +19,7 @@ from tests.unit.denying import Deny
 
 RATE = "/admin/v2/namespaces/public/default/dispatchRate"
 TOPIC = "/admin/v2/persistent/public/default/orders"
+ORDERS = "persistent://public/default/orders"
 
 
 class _Audit:
@@ -157,6 +158,31 @@ def test_what_is_given_up_before_it_is_allowed_has_none() -> None:
 
     asyncio.run(story())
     assert not audit.found
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("DELETE", f"{TOPIC}/subscription/s"),
+        ("POST", "/admin/v2/namespaces/public/default/unsubscribe/s"),
+    ],
+)
+def test_a_change_of_which_one_part_is_refused_is_not_called_refused(
+    asked: _Asked, method: str, path: str
+) -> None:
+    """Else who may consume would delete subscriptions unseen: a consumer on the last partition has
+    the request refused."""
+    asked("PUT", f"{TOPIC}/partitions", 2)
+    asked("PUT", f"{TOPIC}/subscription/s")
+    parts = [parse_topic(f"{ORDERS}-partition-{number}") for number in (0, 1)]
+    asked.broker.topic(parts[1]).subscriptions["s"].consumers.append("c")
+    ((entry, is_bounded),) = asked(method, path)
+    assert not asked.broker.subscriptions(parts[0])
+    assert (entry.result, entry.status) == (AuditResult.FAILED, 412)
+    assert not is_bounded
+    ((entry, is_bounded),) = asked("DELETE", f"{TOPIC}-partition-1/subscription/s")
+    assert (entry.result, entry.status) == (AuditResult.REFUSED, 412)
+    assert is_bounded
 
 
 def test_what_no_route_has_is_not_noted(asked: _Asked) -> None:
