@@ -27,6 +27,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.base.identity import identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
+from headgate.base.work_owner import NOBODY, WORK_OWNER
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError, UnauthorizedError
 
@@ -118,6 +119,7 @@ class AdminApp:
         query = read_query(request.scope.get("query_string", b""))
         resource = query.get(route.resource_in, "") if route.resource_in else asked.resource
         demand = identity, route.operation, resource, params.get("subscription", "")
+        WORK_OWNER.set(params.get("tenant", NOBODY))
         self._facade.check_allowed(*demand)
         # Nobody reads the body of a read. Else a client without credentials could hold requests to
         # paths that need none, as long as a body may take.

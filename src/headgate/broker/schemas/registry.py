@@ -396,9 +396,10 @@ class SchemaRegistry:
             except RecursionError:  # an internal error here would end the broker
                 errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
-        async with self._checks.slot(name.namespace.tenant):
+        tenant = name.tenant
+        async with self._checks.slot(tenant):
             try:
-                await self._work.run("checking a schema", JobClass.COMMAND, captured())
+                await self._work.run("checking a schema", JobClass.COMMAND, captured(), tenant)
             except asyncio.CancelledError:
                 steps.close()  # its client is gone: the job ends with its next step
                 raise
