@@ -26,9 +26,9 @@ from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
-from headgate.base.fair_line import WORK_OWNER
 from headgate.base.identity import identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
+from headgate.base.work_owner import NOBODY, WORK_OWNER
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError, UnauthorizedError
 
@@ -132,7 +132,7 @@ class AdminApp:
         resource = query.get(route.resource_in, "") if route.resource_in else asked.resource
         demand = identity, route.operation, resource, params.get("subscription", "")
         self._facade.check_allowed(*demand)
-        WORK_OWNER.set(params.get("tenant", ""))
+        WORK_OWNER.set(params.get("tenant", NOBODY))
         # Nobody reads the body of a read. Else a client without credentials could hold requests to
         # paths that need none, as long as a body may take.
         if request.method not in READS:

@@ -12,7 +12,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from headgate.base.fair_line import FairLine
+from headgate.base.fair_queue import FairQueue
 
 TURN_S: Final = 0.008
 """Time for parsing in one turn of the loop; a slice of one connection may exceed it."""
@@ -77,7 +77,7 @@ class HttpTurns:
         self._loop = loop
         self._now_s = now_s
         self._to_parse: OrderedDict[Parses, None] = OrderedDict()
-        self._to_start: FairLine[Callable[[], bool]] = FairLine()
+        self._to_start: FairQueue[Callable[[], bool]] = FairQueue()
         self._used_s = 0.0
         self._started = 0
         self._is_armed = False
@@ -133,8 +133,7 @@ class HttpTurns:
         if self._to_parse or self._to_start:
             self._arm()  # first: a failure must not hold up the others
         while self._to_start and self._started < STARTS_MAX:
-            _, begin = self._to_start.take()
-            self._started += begin()
+            self._started += self._to_start.take()()
         while self._to_parse and self._has_time():
             connection, _ = self._to_parse.popitem(last=False)
             if self._parse_slice(connection):

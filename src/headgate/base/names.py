@@ -137,6 +137,11 @@ class TopicName:
         return self.full
 
     @property
+    def tenant(self) -> str:
+        """The tenant of its namespace."""
+        return self.namespace.tenant
+
+    @property
     def is_persistent(self) -> bool:
         """Whether its messages are stored."""
         return self.domain == PERSISTENT
@@ -151,6 +156,12 @@ class TopicName:
     def partition_name(self, index: int) -> TopicName:
         """The name of partition ``index`` of this (base) topic."""
         return make_topic(self.domain, self.namespace, f"{self.local}{PARTITION_SUFFIX}{index}")
+
+
+def tenant_of_scope(scope: str) -> str:
+    """The tenant of a topic, a namespace or a tenant, by its valid full name; empty for the
+    broker's own scope, which has no name."""
+    return scope.removeprefix(f"{PERSISTENT}://").partition("/")[0]
 
 
 def make_topic(domain: str, namespace: NamespaceName, local: str) -> TopicName:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Flag, auto
 from typing import Final
 
+from headgate.base.names import tenant_of_scope
 from headgate.base.work_units import (
     CLIENT_CLOSED,
     PRODUCER_RESOLVED,
@@ -85,7 +86,8 @@ class PolicyRollout:
         walk = self._walks.get(scope)
         if walk is None:
             walk = self._walks[scope] = _Walk(find, self._loop.create_future())
-            self._scheduler.run("putting policies in force", JobClass.ADMIN, self._steps(scope))
+            steps, tenant = self._steps(scope), tenant_of_scope(scope)
+            self._scheduler.run("putting policies in force", JobClass.ADMIN, steps, tenant)
         elif walk.next is None:
             walk.next = self._loop.create_future()
         walk.kinds |= kinds

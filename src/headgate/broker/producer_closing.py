@@ -36,17 +36,17 @@ class CommitHost(Protocol):
 async def close_producers(topic: Topic, host: CommitHost) -> None:
     """Close the producers that a topic has now, each when its staged SENDs are answered. Their
     clients may connect them again, and learn then why that is refused."""
-    closing = list(topic.producers.values())
+    closing, tenant = list(topic.producers.values()), topic.name.tenant
     for start in range(0, len(closing), CLOSED_AT_ONCE):
         if start:
-            await host.work.give_way(PIECE_UNITS, JobClass.COMMAND)
+            await host.work.give_way(PIECE_UNITS, JobClass.COMMAND, tenant)
         for producer in closing[start : start + CLOSED_AT_ONCE]:
             if not producer.closed:
                 topic.publishing.close_when_answered(producer)
     while any(not producer.closed and producer.pending_count for producer in closing):
         with contextlib.suppress(HeadgateError):  # each SEND gets an error of its own
             await host.when_durable(topic)
-        await host.work.give_way(PIECE_UNITS, JobClass.COMMAND)
+        await host.work.give_way(PIECE_UNITS, JobClass.COMMAND, tenant)
     host.begin_turn()
     for producer in closing:
         if not producer.closed:
@@ -55,8 +55,10 @@ async def close_producers(topic: Topic, host: CommitHost) -> None:
             topic.remove_producer(producer)
 
 
-def refuse_waiters(waiters: Sequence[AccessWaiter], error: EngineError, host: CommitHost) -> None:
-    """Refuse producers that waited for exclusive access, in slices."""
+def refuse_waiters(
+    topic: Topic, waiters: Sequence[AccessWaiter], error: EngineError, host: CommitHost
+) -> None:
+    """Refuse producers that waited for exclusive access to ``topic``, in slices."""
 
     def steps() -> Steps:
         for waiter in waiters:
@@ -64,4 +66,5 @@ def refuse_waiters(waiters: Sequence[AccessWaiter], error: EngineError, host: Co
             yield CLIENT_CLOSED
 
     if waiters:
-        host.work.run("refusing producers that wait", JobClass.COMMAND, steps())
+        tenant = topic.name.tenant
+        host.work.run("refusing producers that wait", JobClass.COMMAND, steps(), tenant)

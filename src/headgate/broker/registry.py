@@ -181,7 +181,7 @@ class TopicRegistry:
         """
         for _ in range(CREATE_TRIES):
             await self._commit_unless_made(
-                lambda: self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
+                name, lambda: self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
             )
             topic = self.get(name)
             if topic is not None:
@@ -202,23 +202,23 @@ class TopicRegistry:
         if not partitions:
             return 0
         await self._commit_unless_made(
+            name,
             lambda: self._catalog.plan_create_partitioned(
                 name, partitions, now_ms=self._engine.now_ms
-            )
+            ),
         )
         return self.partitions(name)
 
-    async def _commit_unless_made(self, plan: Callable[[], Change]) -> None:
+    async def _commit_unless_made(self, name: TopicName, plan: Callable[[], Change]) -> None:
         """Commit a planned creation. If the object exists or is being created, wait until that is
         durable."""
         try:
-            change = plan()
+            change = await self._writer.commit_in_turn(name.tenant, plan)
         except RefusalError as refusal:
             if refusal.status != 409:
                 raise
             await self._writer.when_earlier_done()
         else:
-            await self._writer.commit(change)
             await self.partition_subscriptions.when_created(change)
 
     async def note_use(self, topic: TopicName, subscription: str) -> None:

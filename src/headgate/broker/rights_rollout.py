@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
+from headgate.base.names import tenant_of_scope
 from headgate.base.work_units import CLIENT_CLOSED, SUBSCRIPTION_LOOKED_AT
 from headgate.broker.authorization import CONSUME, PRODUCE, AllowAll, Authorizer
 from headgate.broker.connection.consumers import ConnectionConsumers
@@ -86,8 +87,9 @@ class RightsRollout:
             walk = self._walks.get(scope)
             if walk is None:
                 self._walks[scope] = _Walk(self._loop.create_future())
-                steps = self._steps(scope)
-                self._scheduler.run("putting permissions in force", JobClass.ADMIN, steps)
+                steps, tenant = self._steps(scope), tenant_of_scope(scope[1])
+                run = self._scheduler.run
+                run("putting permissions in force", JobClass.ADMIN, steps, tenant)
             elif walk.next is None:
                 walk.next = self._loop.create_future()
 

@@ -220,7 +220,7 @@ class Broker:
         engine, loop, begin_turn = self.engine, self.loop, self.begin_turn
         committer = Committer(
             log, lane, engine, loop, begin_turn, partial(self.commit_ended, log), disk, what,
-            lambda name, steps: self.work.run(name, JobClass.COMMAND, steps),
+            lambda name, steps: self.work.run(name, JobClass.COMMIT, steps),
         )  # fmt: skip
         reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
         upkeep = self.lanes.upkeep

@@ -79,7 +79,8 @@ class Subscriptions:
         """Return when a consumer may be ranked among the others of a failover subscription, which
         takes longer than the rest of a SUBSCRIBE; at once if there are none."""
         if kind is SubscriptionType.FAILOVER and subscription.consumers:
-            await self._scheduler.give_way(CONSUMER_RANKED, JobClass.COMMAND)
+            tenant = subscription.topic.name.tenant
+            await self._scheduler.give_way(CONSUMER_RANKED, JobClass.COMMAND, tenant)
 
     @property
     def running_count(self) -> int:
@@ -301,7 +302,8 @@ class Subscriptions:
             subscription.disconnect_consumers()
             return
         steps = subscription.disconnect_in_steps()
-        await self._scheduler.run("moving a subscription", JobClass.COMMAND, steps)
+        tenant = subscription.topic.name.tenant
+        await self._scheduler.run("moving a subscription", JobClass.COMMAND, steps, tenant)
         self._begin_turn()
 
     async def load_passed(self, subscription: Subscription, last: int) -> object:

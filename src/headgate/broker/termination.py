@@ -84,7 +84,7 @@ class TopicTermination:
 
     def _refuse_waiters(self, topic: Topic, error: EngineError) -> None:
         if topic.access is not None:
-            refuse_waiters(topic.access.take_waiters(), error, self._host)
+            refuse_waiters(topic, topic.access.take_waiters(), error, self._host)
 
 
 def last_position(topic: Topic) -> Position:

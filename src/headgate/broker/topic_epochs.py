@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.storage.metadata_writer import MetadataWriter
@@ -21,4 +23,5 @@ class TopicEpochs:
             StorageError: it could not be stored.
             RefusalError: 404, the topic is deleted.
         """
-        await self._writer.commit(self._catalog.plan_topic_epoch(topic.log.number, epoch))
+        plan = partial(self._catalog.plan_topic_epoch, topic.log.number, epoch)
+        await self._writer.commit_in_turn(topic.name.tenant, plan)

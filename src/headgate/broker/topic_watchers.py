@@ -25,6 +25,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import PERSISTENT, NamespaceName
 from headgate.base.text_memory import text_bytes
 from headgate.base.units import KIB
+from headgate.base.work_owner import NOBODY
 from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
 from headgate.broker.authorization import Authorizer
 from headgate.broker.client_memory import ClientMemory
@@ -73,7 +74,7 @@ MIN_REST_S: Final = 0.002
 UNIT_S: Final = 4e-6
 REST_FACTOR: Final = 10
 """The views of a namespace rest so many times as long as they worked."""
-REST_S_MAX: Final = 10.0
+VIEWS_REST_S_MAX: Final = 10.0
 """They rest no longer, whatever one client's patterns cost: others wait for news of its topics."""
 
 VIEWS_PER_STEP: Final = 256
@@ -367,7 +368,7 @@ class TopicWatchers:
             return
         if self._asked or self._next_due() is not None:
             self._is_running = True
-            self._work.run("watching topics", JobClass.ADMIN, self._steps())
+            self._work.run("watching topics", JobClass.ADMIN, self._steps(), NOBODY)
             return
         wake_s = min(watched.rests_until_s for watched in self._due)
         # A namespace that rests for long keeps no other one resting.
@@ -396,7 +397,7 @@ class TopicWatchers:
             del self._due[watched]
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
-                rest_s = min(REST_FACTOR * UNIT_S * watched.used, REST_S_MAX)
+                rest_s = min(REST_FACTOR * UNIT_S * watched.used, VIEWS_REST_S_MAX)
                 watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
                 watched.forget_changes()
             if watched.views and (watched.left or len(watched.changes)):

@@ -123,7 +123,7 @@ class DelayingDispatcher(Dispatcher):
     def _ensure_delayed(self) -> DelayedEntries:
         if self.delayed is None:
             topic = self.subscription.topic
-            tenant = topic.name.namespace.tenant
+            tenant = topic.name.tenant
             self.delayed = DelayedEntries(topic.engine.delays, self.subscription, tenant)
         return self.delayed
 

@@ -46,7 +46,7 @@ def _is_accepted_loss(subscription: Subscription, ordinal: int) -> bool:
 
 def _owner_of(subscription: Subscription) -> str:
     """Whose turn is used up by a read: one tenant may have thousands of subscriptions that read."""
-    return subscription.topic.name.namespace.tenant
+    return subscription.topic.name.tenant
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.errors import StorageError, broken
+from headgate.base.fair_slots import FairSlots
 from headgate.base.units import MIB
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
@@ -18,6 +19,10 @@ from headgate.storage.lanes import Lane
 
 CHANGES_TOGETHER: Final = 32
 """Most changes of one transaction, each of which takes effect on the loop then."""
+
+IN_TURN_MAX: Final = 8 * CHANGES_TOGETHER
+IN_TURN_OF_TENANT_MAX: Final = 2 * CHANGES_TOGETHER
+"""Changes of :meth:`MetadataWriter.commit_in_turn` that are in flight, of all and of one tenant."""
 
 WRITES_TOGETHER: Final = 256
 BYTES_TOGETHER: Final = MIB
@@ -75,6 +80,7 @@ class MetadataWriter:
         self._lane = lane
         self._loop = loop
         self._on_applied = on_applied
+        self._turns = FairSlots(IN_TURN_MAX, IN_TURN_OF_TENANT_MAX)
         self._queue: deque[_Queued] = deque()
         """Changes without a transaction, in order. The loop adds, the lane takes away."""
         self._generation = 0
@@ -93,6 +99,19 @@ class MetadataWriter:
 
         self._lane.submit(lambda: None, done)
         await future
+
+    async def commit_in_turn(self, tenant: str, plan: Callable[[], Change]) -> Change:
+        """Plan a change when it is the turn of its tenant, and :meth:`commit` it; returns it.
+
+        For what a client can ask for thousands of times at once: changes are stored in the order in
+        which they are planned, so that those of all others would wait behind them.
+
+        Raises what ``plan`` raises, and as :meth:`commit`.
+        """
+        async with self._turns.slot(tenant):
+            change = plan()
+            await self.commit(change)
+        return change
 
     async def commit(self, change: Change) -> None:
         """Make ``change`` durable, then visible, then effective.

@@ -21,9 +21,9 @@ from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import Reply, Route
 from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
-from headgate.base.fair_line import WORK_OWNER
 from headgate.base.identity import LAPSE_KEY
 from headgate.base.names import parse_topic
+from headgate.base.work_owner import WORK_OWNER
 from headgate.broker.authorization import ALLOW_ALL
 from headgate.policy.access_rules import refusal_of
 from tests.unit.admin.client import ask

@@ -148,8 +148,8 @@ async def test_ten_thousand_connections_are_looked_at_in_slices(world: World) ->
     units: list[int] = []
 
     class Scheduler:
-        def run(self, name: str, job_class: Any, steps: Any) -> asyncio.Future[None]:
-            return broker.work.run(name, job_class, watched(steps))
+        def run(self, name: str, job_class: Any, steps: Any, owner: str) -> asyncio.Future[None]:
+            return broker.work.run(name, job_class, watched(steps), owner)
 
     def watched(steps: Any) -> Any:
         for step in steps:

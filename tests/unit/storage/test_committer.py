@@ -15,8 +15,9 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.units import MIB, NS_PER_S
-from headgate.base.work_units import COMMIT_UNITS, JOB_STEP_UNITS_MAX
+from headgate.base.work_units import COMMIT_UNITS, JOB_STEP_UNITS_MAX, PIECE_UNITS
 from headgate.broker.connection.producers import ConnectionProducers
+from headgate.broker.work.scheduler import JobClass
 from headgate.engine.publishing import TopicPublishing
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
@@ -398,6 +399,39 @@ async def test_the_receipts_of_a_large_commit_go_out_in_slices_and_in_order(worl
     of_first = [positions[0], *positions[1:1001:20], *positions[1001:]]
     assert of_first == sorted(of_first)
     assert world.broker.engine.topics[f"{TOPIC}-0"].publishing.pending_count == 0
+
+
+@played(**LARGE_COMMITS)
+async def test_the_receipts_of_a_large_commit_do_not_wait_for_crowds_of_clients(
+    world: World,
+) -> None:
+    """A job of one client cannot hold up the receipts of all."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    first = await freeze(world, producer)
+    sent = [producer.send_nowait(b"x %d" % n) for n in range(5_000)]
+    await asyncio.sleep(0.5)
+    publishing = world.broker.engine.topics[TOPIC].publishing
+    waiting: list[int] = []
+
+    async def walk() -> None:
+        await world.broker.work.give_way(PIECE_UNITS, JobClass.COMMAND)
+        waiting.append(publishing.pending_count)
+
+    crowd: list[asyncio.Task[None]] = []
+    run_job = world.broker.committer._run_job
+
+    def beside_crowd(name: str, steps: Iterator[int]) -> object:
+        if not crowd:
+            crowd.extend(world.loop.create_task(walk()) for _ in range(3_000))
+        return run_job(name, steps)
+
+    world.broker.committer._run_job = beside_crowd
+    world.lanes[0].thaw()
+    for future in [first, *sent]:
+        await future
+    await asyncio.gather(*crowd)
+    assert sum(map(bool, waiting)) < 100, "the receipts have twice as much of a turn as clients"
 
 
 @played(**LARGE_COMMITS)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from headgate.metadata.store import Write
 from headgate.storage.metadata_writer import (
     BYTES_TOGETHER,
     CHANGES_TOGETHER,
+    IN_TURN_OF_TENANT_MAX,
     MetadataWriter,
     OutcomeUnknownError,
 )
@@ -117,6 +119,36 @@ def test_changes_that_wait_share_a_transaction() -> None:
         assert rig.store.commits == before + 2
         assert stored(rig) == visible(rig) == [f"t{index:03}" for index in range(64)]
         assert [change.rows[0].key for change in rig.applied] == visible(rig)
+
+    play(story)
+
+
+def test_thousands_of_changes_of_one_tenant_hold_up_no_other_one() -> None:
+    async def story(rig: Rig) -> None:
+        def create(owner: str, tenant: str) -> asyncio.Future[Change]:
+            plan = partial(rig.catalog.plan_create_tenant, tenant, TENANT)
+            return asyncio.ensure_future(rig.writer.commit_in_turn(owner, plan))
+
+        before = rig.store.commits
+        crowd = [create("acme", f"t{number:03}") for number in range(20 * CHANGES_TOGETHER)]
+        await asyncio.sleep(0)
+        assert rig.catalog.in_flight_count == IN_TURN_OF_TENANT_MAX
+        change = await create("globex", "other")
+        assert change is rig.applied[-1]
+        assert rig.store.commits - before <= 4
+        await asyncio.gather(*crowd)
+        assert len(visible(rig)) == 20 * CHANGES_TOGETHER
+
+    play(story)
+
+
+def test_a_change_that_cannot_be_planned_gives_its_turn_back() -> None:
+    async def story(rig: Rig) -> None:
+        plan = partial(rig.catalog.plan_create_tenant, "t", TENANT)
+        await rig.writer.commit_in_turn("acme", plan)
+        for _ in range(2 * IN_TURN_OF_TENANT_MAX):
+            with pytest.raises(RefusalError):
+                await rig.writer.commit_in_turn("acme", plan)
 
     play(story)
 

@@ -151,7 +151,7 @@ class Acknowledgements:
             part = cold[start : start + PIECE_IDS]
             load = partial(index.load, log, [one.ordinal for one in part])
             held = await self._read(connection, ack, connected, load)
-            await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
+            await self._work.give_way(PIECE_UNITS, JobClass.COMMAND, subscription.topic.name.tenant)
             if subscription.removed:
                 if connection.is_open:
                     _refuse_without_consumer(connection, ack)
@@ -182,7 +182,7 @@ class Acknowledgements:
         """
         consumer, subscription = connected
         resets_count, log = subscription.resets_count, subscription.topic.log
-        await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
+        await self._work.give_way(PIECE_UNITS, JobClass.COMMAND, subscription.topic.name.tenant)
         index = self._logs.of(subscription.topic).index
         look_up = partial(
             index.look_up, lambda: log.index_of(entries_looked_up(subscription, through))

@@ -456,7 +456,7 @@ async def _redeliver_loaded(
         part = ordinals[start : start + PIECE_UNITS // REDELIVER_ID]
         load = partial(index.load, subscription.topic.log, part)
         held = await read_patiently(connection, connected, work, load)
-        await work.give_way(PIECE_UNITS, JobClass.COMMAND)
+        await work.give_way(PIECE_UNITS, JobClass.COMMAND, subscription.topic.name.tenant)
         if not is_unchanged(connection, connected):
             return  # closing the consumer has redelivered its entries
         subscription.redeliver(consumer, part, epoch)

@@ -47,7 +47,7 @@ async def read_patiently(
                 raise
             wait_s = next(waits_s, None)
             if wait_s is None:
-                await work.give_way(1, JobClass.COMMAND)
+                await work.give_way(1, JobClass.COMMAND, subscription.topic.name.tenant)
                 logger.error(
                     "consumer %s of subscription %s of %s is closed, so that its messages are "
                     "delivered again: what it sent about them cannot be carried out: %s",

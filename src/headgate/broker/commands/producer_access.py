@@ -62,7 +62,7 @@ class ProducerAccess:
             self._wait(attempt)
             return False
         fenced_out = access.claim(producer, topic.producers, brought)
-        refuse_waiters(fenced_out, ProducerFencedError("Fenced out"), self._host)
+        refuse_waiters(topic, fenced_out, ProducerFencedError("Fenced out"), self._host)
         if topic.producers:
             await close_producers(topic, self._host)
         epoch = access.next_epoch(brought)

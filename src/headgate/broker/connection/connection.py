@@ -243,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             for _ in steps:
                 pass
         else:
-            self._host.work.run("closing a connection", JobClass.COMMAND, steps)
+            self._host.work.run("closing a connection", JobClass.COMMAND, steps, self.address)
 
     # -- commands --------------------------------------------------------------------------
 

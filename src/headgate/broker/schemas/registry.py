@@ -16,12 +16,12 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import ref
 
 from headgate.base.errors import HeadgateError
+from headgate.base.fair_slots import FairSlots
 from headgate.base.names import TopicName
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
 from headgate.broker.schemas.encoded_schemas import PIECE_PROPERTIES, EncodedSchemas
-from headgate.broker.schemas.fair_slots import FairSlots
 from headgate.broker.schemas.figures import SchemaFigures, SchemaOperation
 from headgate.broker.schemas.schema_room import SchemaUse, check_room
 from headgate.broker.schemas.version_index import VersionIndex, definition_of
@@ -396,9 +396,10 @@ class SchemaRegistry:
             except RecursionError:  # an internal error here would end the broker
                 errors.append(InvalidSchemaError("The definition is nested too deeply"))
 
-        async with self._checks.slot(name.namespace.tenant):
+        tenant = name.tenant
+        async with self._checks.slot(tenant):
             try:
-                await self._work.run("checking a schema", JobClass.COMMAND, captured())
+                await self._work.run("checking a schema", JobClass.COMMAND, captured(), tenant)
             except asyncio.CancelledError:
                 steps.close()  # its client is gone: the job ends with its next step
                 raise

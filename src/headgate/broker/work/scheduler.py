@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterator
 from enum import Enum
 
 from headgate.base.errors import broken
-from headgate.base.fair_line import WORK_OWNER, FairLine
+from headgate.base.fair_queue import FairQueue
+from headgate.base.work_owner import WORK_OWNER
 from headgate.base.work_units import JOB_UNITS_MIN, SLICE_UNITS
 from headgate.broker.work.turn_meter import TurnMeter
 
@@ -21,6 +21,8 @@ its end."""
 class JobClass(Enum):
     """Who waits for a job; the value is its weight."""
 
+    COMMIT = 8
+    """All clients: no receipt is sent before it has ended. Those of one must not hold it up."""
     COMMAND = 4
     """A client, or what a client left behind."""
     ADMIN = 2
@@ -30,10 +32,11 @@ class JobClass(Enum):
 
 
 class _Job:
-    __slots__ = ("done", "name", "steps")
+    __slots__ = ("done", "name", "owner", "steps")
 
-    def __init__(self, name: str, steps: Steps, done: asyncio.Future[None]) -> None:
+    def __init__(self, name: str, owner: str, steps: Steps, done: asyncio.Future[None]) -> None:
         self.name = name
+        self.owner = owner
         self.steps = steps
         self.done = done
 
@@ -54,10 +57,13 @@ class _Job:
 class _Walk:
     """A walk that waits for its turn. What it is granted it does in the next iteration."""
 
-    __slots__ = ("done", "name", "units_max", "units_min")
+    __slots__ = ("done", "name", "owner", "units_max", "units_min")
 
-    def __init__(self, units_min: int, units_max: int, done: asyncio.Future[int]) -> None:
+    def __init__(
+        self, owner: str, units_min: int, units_max: int, done: asyncio.Future[int]
+    ) -> None:
         self.name = "a walk in pieces"
+        self.owner = owner
         self.units_min = units_min
         self.units_max = units_max
         self.done = done
@@ -75,8 +81,9 @@ class WorkScheduler:
     """Runs jobs in slices of :data:`SLICE_UNITS`, one slice in an iteration of the loop.
 
     However many jobs there are, they take one slice together. Each class of jobs gets its part of
-    a slice by its weight, and what other classes leave; within a class owners
-    (:data:`headgate.base.fair_line.WORK_OWNER`) take turns, and so do the jobs of each.
+    a slice by its weight, and what other classes leave; within a class the tenants for which jobs
+    work take turns, and the jobs of each one among themselves. Unless a caller names the tenant, it
+    is that of its task (:data:`headgate.base.work_owner.WORK_OWNER`).
     """
 
     def __init__(
@@ -91,34 +98,44 @@ class WorkScheduler:
         self._meter = meter
         self._longest: tuple[int, str] = (0, "")
         """How long the longest piece of the present slice took, and the name of its job."""
-        self._jobs: dict[JobClass, FairLine[_Job | _Walk]] = {each: FairLine() for each in JobClass}
+        self._jobs: dict[JobClass, FairQueue[_Job | _Walk]] = {
+            each: FairQueue() for each in JobClass
+        }
         self._is_scheduled = False
         self._has_granted = False
         """Whether the present slice granted a walk something, so that it will come back."""
 
-    def run(self, name: str, job_class: JobClass, steps: Steps) -> asyncio.Future[None]:
+    def run(
+        self, name: str, job_class: JobClass, steps: Steps, owner: str | None = None
+    ) -> asyncio.Future[None]:
         """Run ``steps`` from the next iteration of the loop on; returns a future of their end."""
-        job = _Job(name, steps, self._loop.create_future())
-        self._jobs[job_class].add(WORK_OWNER.get(), job)
+        owner = WORK_OWNER.get() if owner is None else owner
+        job = _Job(name, owner, steps, self._loop.create_future())
+        self._jobs[job_class].add(owner, job)
         self._schedule()
         return job.done
 
-    async def give_way(self, units: int, job_class: JobClass = JobClass.UPKEEP) -> None:
+    async def give_way(
+        self, units: int, job_class: JobClass = JobClass.UPKEEP, owner: str | None = None
+    ) -> None:
         """Return when ``units`` more of a walk may be done, in a turn that has begun.
 
         A coroutine that walks over many objects waits for this before each piece. So all such
         walks together take the slice of an iteration, like jobs.
         """
-        await self._granted(units, units, job_class)
+        await self._granted(units, units, job_class, owner)
 
     async def grant(self, units: int, job_class: JobClass = JobClass.UPKEEP) -> int:
         """As :meth:`give_way`; returns how many units may be done. They are more than ``units`` if
         the slice has room for more, at most a whole slice."""
-        return await self._granted(units, SLICE_UNITS, job_class)
+        return await self._granted(units, SLICE_UNITS, job_class, None)
 
-    async def _granted(self, units_min: int, units_max: int, job_class: JobClass) -> int:
-        walk = _Walk(units_min, units_max, self._loop.create_future())
-        self._jobs[job_class].add(WORK_OWNER.get(), walk)
+    async def _granted(
+        self, units_min: int, units_max: int, job_class: JobClass, owner: str | None
+    ) -> int:
+        owner = WORK_OWNER.get() if owner is None else owner
+        walk = _Walk(owner, units_min, units_max, self._loop.create_future())
+        self._jobs[job_class].add(owner, walk)
         self._schedule()
         units = await walk.done
         self._begin_turn()
@@ -148,23 +165,11 @@ class WorkScheduler:
         if self._meter is not None:
             self._meter.ended(self._longest[1], began_ns)
 
-    def _work(self, line: FairLine[_Job | _Walk], units_max: int) -> int:
+    def _work(self, jobs: FairQueue[_Job | _Walk], units_max: int) -> int:
         """Work on the jobs of one class; returns the units that it took."""
         used = 0
-        while line and used < units_max:
-            part = max(JOB_UNITS_MIN, (units_max - used) // len(line))
-            owner, jobs = line.take_all()
-            try:
-                used += self._work_for_one(jobs, part)
-            finally:
-                line.give_back(owner, jobs)
-        return used
-
-    def _work_for_one(self, jobs: deque[_Job | _Walk], units_max: int) -> int:
-        """Work on the jobs of one owner; returns the units that it took."""
-        used = 0
         while jobs and used < units_max:
-            job = jobs.popleft()
+            job = jobs.take()
             began_ns = 0 if self._meter is None else self._meter.instant_ns()
             share = max(JOB_UNITS_MIN, (units_max - used) // (len(jobs) + 1))
             try:
@@ -177,7 +182,7 @@ class WorkScheduler:
                 self._longest = max(self._longest, took)
             used += units
             if not has_ended:
-                jobs.append(job)
+                jobs.add(job.owner, job)
             elif isinstance(job, _Walk):
                 self._has_granted = True
         return used

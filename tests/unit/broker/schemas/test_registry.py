@@ -195,9 +195,9 @@ async def test_a_crowd_is_compared_once(world: World) -> None:
     work = world.broker.work
     run = work.run
 
-    def counting(name, job_class, steps):  # type: ignore[no-untyped-def]
+    def counting(*job):  # type: ignore[no-untyped-def]
         asked.append(1)
-        return run(name, job_class, steps)
+        return run(*job)
 
     work.run = counting  # type: ignore[method-assign]
     for _ in range(50):
@@ -369,9 +369,9 @@ async def test_many_properties_are_encoded_in_slices_and_kept(world: World) -> N
     jobs: list[str] = []
     run = world.broker.work.run
 
-    async def watched(name: str, job_class: JobClass, steps: Steps) -> None:
+    async def watched(name: str, job_class: JobClass, steps: Steps, owner: str) -> None:
         jobs.append(name)
-        await run(name, job_class, steps)
+        await run(name, job_class, steps, owner)
 
     world.broker.work.run = watched  # type: ignore[method-assign]
     answers = await asyncio.gather(*(schemas.encoded(NAME, row) for _ in range(50)))
