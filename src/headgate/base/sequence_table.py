@@ -62,17 +62,28 @@ ROW_BYTES: Final = 200
 class SequenceTotal:
     """What several tables take together."""
 
-    __slots__ = ("__weakref__", "_bytes_max", "held_bytes")
+    __slots__ = ("__weakref__", "_bytes_max", "held_bytes", "tables_count")
 
     def __init__(self, bytes_max: int) -> None:
-        """Beyond ``bytes_max`` a table that gets a name forgets one that is not connected."""
+        """Beyond ``bytes_max`` a table that takes more than the others on average forgets one that
+        is not connected for a name that it gets; beyond twice that each table does."""
         self._bytes_max = bytes_max
         self.held_bytes = 0
+        self.tables_count = 0
+        """Tables with producers."""
 
     @property
     def is_exceeded(self) -> bool:
         """Whether the tables take more than they may."""
         return self.held_bytes > self._bytes_max
+
+    def is_too_much(self, held_bytes: int) -> bool:
+        """Whether a table that takes so much has to forget somebody. Else who sends to one topic by
+        very many names would have the producers of all other topics forgotten when they leave."""
+        if not self.is_exceeded:
+            return False
+        is_above_average = held_bytes * self.tables_count >= self.held_bytes
+        return is_above_average or self.held_bytes > 2 * self._bytes_max
 
 
 class SequenceTable:
@@ -227,24 +238,31 @@ class SequenceTable:
         if total is not self._total:
             self.leave()
             self._total = total
-            total.held_bytes += self._held_bytes
+            self._count(self._held_bytes, bool(self._held_bytes))
 
     def leave(self) -> None:
         """Count in no total: nobody needs the table any more."""
         if self._total is not None:
-            self._total.held_bytes -= self._held_bytes
+            self._count(-self._held_bytes, -bool(self._held_bytes))
             self._total = None
 
     def _hold(self, more_bytes: int) -> None:
+        had_some = bool(self._held_bytes)
         self._held_bytes += more_bytes
+        self._count(more_bytes, bool(self._held_bytes) - had_some)
+
+    def _count(self, more_bytes: int, more_tables: int) -> None:
         if self._total is not None:
             self._total.held_bytes += more_bytes
+            self._total.tables_count += more_tables
 
     def _keep_total(self, more_bytes: int) -> None:
         """Beyond the total, forget the inactive for a row that came, or became inactive: as many
         as make up for it, and not those that were there before the total was exceeded."""
         total = self._total
-        while more_bytes > 0 and self._inactive and total is not None and total.is_exceeded:
+        if total is None:
+            return
+        while more_bytes > 0 and self._inactive and total.is_too_much(self._held_bytes):
             name = next(iter(self._inactive))
             more_bytes -= _row_bytes(name)
             self._forget(name)

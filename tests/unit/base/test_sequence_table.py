@@ -246,3 +246,34 @@ def test_a_long_name_beyond_the_total_takes_the_place_of_several_short_ones() ->
         table.store(long, 7)
         table.disconnected(long, 2)
         assert not total.is_exceeded
+
+
+def test_a_table_with_very_many_makes_small_ones_forget_nobody() -> None:
+    total = SequenceTotal(20 * (ROW_BYTES + 3))
+    large, small, empty = SequenceTable(), SequenceTable(), SequenceTable()
+    for table in (large, small, empty):
+        table.join(total)
+    small.store("one", 7)
+    for number in range(100, 200):
+        large.store(f"{number}", 7)
+        large.disconnected(f"{number}", 1)
+    assert len(large.last) == 19
+    large.store("abc", 7)  # from here on of clients that stay connected
+    for number in range(200, 220):
+        large.store(f"{number}", 7)
+    assert total.is_exceeded
+    small.disconnected("one", 2)
+    small.store("two", 7)
+    assert list(small.last) == ["one", "two"]
+    assert list(small._inactive) == ["one"]
+    for number in range(220, 250):
+        large.store(f"{number}", 7)
+    small.disconnected("two", 3)  # at twice the bound
+    assert list(small.last) == ["two"]
+    large.leave()
+    assert not total.is_exceeded
+    small.store("one", 7)
+    small.disconnected("one", 4)
+    assert list(small.last) == ["two", "one"]
+    small.forget_inactive(4, 10)
+    assert total.tables_count == total.held_bytes == 0
