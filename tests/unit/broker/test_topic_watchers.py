@@ -15,13 +15,8 @@ from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.name_differences import PART_BYTES_MAX
 from headgate.broker.namespace_changes import CHANGES_MAX, TopicChange
 from headgate.broker.topic_pattern import TopicsHash
-from headgate.broker.topic_watchers import (
-    NAME_BYTES,
-    PATTERN_BYTES,
-    VIEWS_AT_ONCE,
-    VIEWS_REST_S_MAX,
-    TopicWatcher,
-)
+from headgate.broker.topic_watchers import VIEWS_AT_ONCE, VIEWS_REST_S_MAX
+from headgate.broker.watched_names import NAME_BYTES, PATTERN_BYTES, TopicWatcher
 from headgate.metadata.catalog import Change
 from headgate.testing import World
 from headgate.wire.codes import CommandType
