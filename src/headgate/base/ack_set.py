@@ -58,7 +58,7 @@ class AckSet:
     it, and the acknowledged messages of partly acknowledged entries."""
 
     __slots__ = ("_above", "_blocks", "_changed", "_changed_ranges", "_reset", "_resets_count",
-                 "_taken", "mark_delete", "partials")  # fmt: skip
+                 "_taken", "counted", "mark_delete", "partials")  # fmt: skip
 
     def __init__(self, mark_delete: int = -1) -> None:
         """A new set in which exactly the ordinals up to ``mark_delete`` are acknowledged."""
@@ -66,6 +66,9 @@ class AckSet:
             raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
         self.mark_delete = mark_delete
         """All ordinals up to this one are acknowledged; -1 for none. Read-only for callers."""
+        self.counted: tuple[object, tuple[int, int, int]] | None = None
+        """What a cursor that has ended with its topic had counted, for the next one; see
+        :meth:`headgate.engine.cursor.Cursor.keep_counts`."""
         self.partials: PartialAcks | None = None
         """The partly acknowledged entries, all above ``mark_delete``; None for none. Read-only for
         callers."""
