@@ -315,6 +315,7 @@ class Engine:
             if not subscription.removed:
                 self.observer.subscription_removed(subscription)
                 if subscription.is_durable:
+                    subscription.keep_counts()
                     self.properties.unloaded(subscription)
                     self.partials.unloaded(subscription, topic.log.number)
                 subscription.forget(self.now_ns, is_gone=not subscription.is_durable)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.ack_changes import AckChanges
-from headgate.base.ack_set import AckSet
+from headgate.base.ack_set import FEW_RUNS, AckSet
 from headgate.base.errors import CorruptionError, InputError
 from headgate.base.packed_masks import PackedMasks, Sums
 from headgate.base.partial_acks import PartialEntry
@@ -434,3 +434,19 @@ def _change(acks: AckSet, kind: str, first: int, second: int) -> None:
         acks.reset(first)
     elif kind == "messages":
         acks.ack_messages(first, 1 + second % ((1 << batch_size(first)) - 1), batch_size(first))
+
+
+def test_few_runs_are_known_without_going_through_all() -> None:
+    acks = AckSet()
+    acks.ack_range(10, 200_000)
+    assert acks.has_few_runs_from(0)
+    acks.ack_range(200_002, 300_000)
+    assert not acks.has_few_runs_from(0), "very many blocks"
+    assert acks.has_few_runs_from(250_000)
+    acks = AckSet()
+    for ordinal in range(1, 2 * FEW_RUNS + 1, 2):
+        acks.ack(ordinal)
+    assert acks.has_few_runs_from(0)
+    acks.ack(5_000)
+    assert not acks.has_few_runs_from(0)
+    assert acks.has_few_runs_from(4_096)
