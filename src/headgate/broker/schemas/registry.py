@@ -18,10 +18,10 @@ from weakref import ref
 from headgate.base.errors import HeadgateError
 from headgate.base.names import TopicName
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
+from headgate.broker.fair_slots import FairSlots
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
 from headgate.broker.schemas.encoded_schemas import PIECE_PROPERTIES, EncodedSchemas
-from headgate.broker.schemas.fair_slots import FairSlots
 from headgate.broker.schemas.figures import SchemaFigures, SchemaOperation
 from headgate.broker.schemas.schema_room import SchemaUse, check_room
 from headgate.broker.schemas.version_index import VersionIndex, definition_of

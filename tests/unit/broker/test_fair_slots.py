@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from headgate.broker.schemas.fair_slots import FairSlots
+from headgate.broker.fair_slots import FairSlots
 
 
 async def rest() -> None:
