@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Final, Protocol
 from urllib.parse import parse_qsl, quote
@@ -17,7 +18,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from headgate.admin.auditing import READS, Asked, audit_entry
+from headgate.admin.auditing import READS, Asked, audit_entry, is_change
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import JSON, Call, Reply, Reserved, Route, RouteTable
 from headgate.admin.shared_answers import SharedAnswers
@@ -39,6 +40,10 @@ CREDENTIALS_REFUSED = "Authentication required or failed"
 
 QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
+
+_NO_LINE: Final = ("subscription.", "schema.")
+"""Changes by roles that may consume or produce, which a tenant's administrator need not wait for:
+those of subscriptions are in the log, and a schema's definition has a bound."""
 
 
 class Audit(Protocol):
@@ -137,10 +142,6 @@ class AdminApp:
         # paths that need none, as long as a body may take.
         if request.method not in READS:
             asked.body = await read_body(request)
-            # A body may come slowly: what was allowed when the head came may not be any more.
-            if why := why_lapsed(request.scope):
-                raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
-            self._facade.check_allowed(*demand)
         call = Call(
             self._facade,
             self._clock,
@@ -155,8 +156,23 @@ class AdminApp:
             asked.changes,
             asked.progress,
         )
-        asked.progress.is_begun = True
-        return await route.handler(call)
+        if request.method in READS:
+            asked.progress.is_begun = True
+            return await route.handler(call)
+        async with self._turn_of(route, params.get("tenant", "")):
+            # A body may come slowly, and a turn, too: what was allowed when the head came may not
+            # be any more.
+            if why := why_lapsed(request.scope):
+                raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
+            self._facade.check_allowed(*demand)
+            asked.progress.is_begun = True
+            return await route.handler(call)
+
+    def _turn_of(self, route: Route, tenant: str) -> AbstractAsyncContextManager[None]:
+        """Within it a request is carried out."""
+        has_line = not route.operation.startswith(_NO_LINE)
+        is_in_line = bool(tenant) and has_line and is_change(route)
+        return self._facade.turn_to_change(tenant) if is_in_line else nullcontext()
 
 
 async def _send(reply: Reply, scope: Scope, send: Send) -> None:

@@ -7,12 +7,15 @@ is durable.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
+from headgate.base.fair_slots import FairSlots
 from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -62,6 +65,10 @@ SUBSCRIPTION_BYTES: Final = 6 * KIB
 CLIENT_BYTES: Final = 2 * KIB
 """About what the statistics of a subscription, and of a producer or consumer, take in memory."""
 
+CHANGES_MAX: Final = 8
+"""Changes about one tenant that are carried out at the same time. All changes of the metadata stand
+in one line, and one may write megabytes: hundreds of one tenant would hold up those of others."""
+
 
 class Backups(Protocol):
     """What holds the files of a data directory for backups; raises as :class:`Facade`."""
@@ -92,6 +99,7 @@ class AdminFacade:
         self._messages = TopicMessages(broker)
         self._shut_down = shut_down
         self._turns = AdminTurns(broker)
+        self._changing = FairSlots(sys.maxsize, CHANGES_MAX)
         self._backups = backups
         self._observer = observer
         self._registry = broker.registry
@@ -130,6 +138,9 @@ class AdminFacade:
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
     ) -> Decision:
         return self._broker.authorizer.decide(identity, operation, resource, subscription)
+
+    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        return self._changing.slot(tenant)
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)
