@@ -105,8 +105,8 @@ class Settings(SubscriptionSettings):
         "Megabytes that all connections together may make the broker hold: buffers, answers that "
         "they do not read, producers and consumers with their descriptions, positions of "
         "unacknowledged messages. Beyond it the broker slows and then closes those that hold "
-        "most, first of the roles whose connections together hold most. 0 is a fourth of the memory that the broker "
-        "may use (headgateMemoryLimitMB), at least 128.",
+        "most, first of the roles whose connections together hold most. 0 is a fourth of the "
+        "memory that the broker may use (headgateMemoryLimitMB), at least 128.",
     )
     headgateHttpMemoryMB: int = setting(
         64,
