@@ -11,7 +11,9 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple, Protocol
 
+from headgate.base.identity import Identity
 from headgate.base.largest import Largest
+from headgate.base.owner_shares import OwnerShares
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.base.work_units import (
     CONNECTION_ENDED,
@@ -52,6 +54,10 @@ FAR_SHARE: Final = 1.1
 Above the third the broker logs who holds most, and refuses large newcomers, so that they alone
 never pass the bound. Above the fourth it is far too much."""
 
+OTHERS_SHARE: Final = 1.05
+"""Up to this share of the bound the broker takes newcomers of roles that hold less than the others
+on average, however much these hold: connections of those that hold most are closed for them."""
+
 FEW_OBJECTS: Final = 16
 SMALL_DESCRIPTION_BYTES: Final = KIB
 """A producer or consumer with a small description on a connection with few is a small newcomer: the
@@ -90,6 +96,7 @@ class Holder(Protocol):
     """A connection, as the bound on memory uses it."""
 
     address: str
+    identity: Identity
     is_open: bool
 
     @property
@@ -131,7 +138,12 @@ class _Holding(NamedTuple):
 class _Measurement:
     """What a walk over all connections found."""
 
-    def __init__(self) -> None:
+    def __init__(self, takes_most: Callable[[Identity], bool]) -> None:
+        """``takes_most`` tells of a role whether its connections are slowed and closed before those
+        of others."""
+        self._takes_most = takes_most
+        self.shares = OwnerShares()
+        """By role."""
         self._sums = [0] * len(HeldMemory._fields)
         self.held_by: dict[Holder, HeldMemory] = {}
         """What those hold that hold more than an idle connection."""
@@ -146,8 +158,10 @@ class _Measurement:
         if beyond_idle <= 0:
             return
         self.held_by[holder] = held
+        self.shares.count(holder.identity.text, beyond_idle)
         # Kept in order with each one, since sorting thousands at the end would be a long turn.
-        self._most.add((beyond_idle, holder.address), _Holding(beyond_idle, held, holder))
+        key = self._takes_most(holder.identity), beyond_idle, holder.address
+        self._most.add(key, _Holding(beyond_idle, held, holder))
 
     def add_closing(self, holder: Holder) -> None:
         """Measure a connection that ends once its peer has read the last frames."""
@@ -161,7 +175,7 @@ class _Measurement:
         return HeldMemory(*self._sums)
 
     def most_first(self) -> list[_Holding]:
-        """Those that hold most."""
+        """Those that hold most: first of the roles that do."""
         return self._most.items()
 
 
@@ -188,6 +202,8 @@ class ClientMemory:
         self._is_measuring = False
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
+        self._shares = OwnerShares()
+        """What the connections of each role hold, as of the last measurement."""
 
     @property
     def period_s(self) -> float:
@@ -217,9 +233,12 @@ class ClientMemory:
 
     # -- newcomers and growth --------------------------------------------------------------
 
-    def admit(self, size_bytes: int, objects_count: int, more_bytes: int = 0) -> int:
-        """Admit a producer or consumer with a description of ``size_bytes`` on a connection with
-        ``objects_count`` others; returns what it takes, with ``more_bytes`` beside the description.
+    def admit(
+        self, identity: Identity, size_bytes: int, objects_count: int, more_bytes: int = 0
+    ) -> int:
+        """Admit a producer or consumer with a description of ``size_bytes`` on a connection of
+        ``identity`` with ``objects_count`` others; returns what it takes, with ``more_bytes``
+        beside the description.
 
         Raises:
             NotAllowedError: all connections together would hold too much.
@@ -227,7 +246,10 @@ class ClientMemory:
         takes = OBJECT_BYTES + DESCRIPTION_FACTOR * size_bytes + more_bytes
         held = self._held_now
         is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
-        if held + takes > (1 if is_small else WARN_SHARE) * self.bytes_max:
+        share = 1 if is_small else WARN_SHARE
+        if not self._takes_most(identity):
+            share = OTHERS_SHARE
+        if held + takes > share * self.bytes_max:
             raise NotAllowedError(
                 f"Clients hold {held:,} of {self.bytes_max:,} bytes (headgateClientMemoryMB): "
                 "the rest is not for new producers and consumers"
@@ -247,14 +269,16 @@ class ClientMemory:
         not, the holder is slowed.
 
         The broker asks before it reads the bytes that need the room. So however little time it has
-        to measure and to close, buffers pass the bound by one growth at most, that of a small
-        holder, or of one whose acknowledgements free most, by :data:`FAR_SHARE`.
+        to measure and to close, buffers pass the bound by one growth at most, by :data:`FAR_SHARE`
+        that of a small holder, of one whose acknowledgements free most, or of one whose role holds
+        less than the others on average.
         """
         if not self.is_over:
             return True
         held = holder.held_memory(is_scarce=True)
         is_small = held.beyond_idle + size_bytes <= SMALL_HOLDER_BYTES
-        if (is_small or held.is_mostly_pending) and not self.is_far_over:
+        may_pass = is_small or held.is_mostly_pending or not self._takes_most(holder.identity)
+        if may_pass and not self.is_far_over:
             return True
         if holder not in self._slowed:
             self._slow(holder, held.beyond_idle, is_paused=True)
@@ -262,6 +286,11 @@ class ClientMemory:
             self._slowed[holder] = self._slowed[holder]._replace(is_paused=True)
             holder.pause_for_memory()
         return False
+
+    def _takes_most(self, identity: Identity) -> bool:
+        """Whether the connections of a role make room for those of others. Those without a role
+        have nobody in common that answers for them: each counts alone, by what it holds."""
+        return not identity.role or self._shares.takes_most(identity.text)
 
     @property
     def is_over(self) -> bool:
@@ -282,7 +311,8 @@ class ClientMemory:
         unless it holds little once it has given back what it does not need."""
         if self.is_over and holder.is_open and holder not in self._slowed:
             held = holder.held_memory(is_scarce=True)
-            if held.beyond_idle > SMALL_HOLDER_BYTES:
+            may_pass = not self.is_far_over and not self._takes_most(holder.identity)
+            if held.beyond_idle > SMALL_HOLDER_BYTES and not may_pass:
                 self._slow(holder, held.beyond_idle, is_paused=not held.is_mostly_pending)
 
     def _slow(self, holder: Holder, held_bytes: int, *, is_paused: bool) -> None:
@@ -295,7 +325,7 @@ class ClientMemory:
     def measure(self, holders: Collection[Holder], closing: Collection[Holder]) -> Steps:
         """Measure all connections once, and act on it: slow, close and release. ``closing`` have
         ended, but their sockets still hold what the peers have not read."""
-        found, units, is_scarce = _Measurement(), 0, self._is_scarce
+        found, units, is_scarce = _Measurement(self._takes_most), 0, self._is_scarce
         grown_before = self._grown_bytes
         self._is_measuring = True
         for holder in list(holders):
@@ -310,7 +340,7 @@ class ClientMemory:
             if number % SLOWED_PER_STEP == 0:
                 yield STEP_UNITS
         held = self.held = found.held()
-        self._is_measuring = False
+        self._is_measuring, self._shares = False, found.shares
         # What grew meanwhile may have been measured before it did.
         self.charge(-grown_before)
         yield from self._release(found)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headgate.base.owner_shares import OwnerShares
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.delayed_index import INDEXED_BYTES
 from headgate.engine.lazy_min_heap import LazyMinHeap
-from headgate.engine.tenant_shares import TenantShares
 
 NEVER_MS = 1 << 62
 """Later than any due time."""
@@ -54,7 +54,7 @@ class DelaySchedule:
         self._heap: LazyMinHeap[DelayedSubscription] = LazyMinHeap(_next_due_of, ())
         self._stalled: dict[DelayedSubscription, None] = {}
         """Subscriptions that found the memory full."""
-        self._shares = TenantShares()
+        self._shares = OwnerShares()
         """The entries that are put aside."""
         self.memory_bytes_max = MEMORY_BYTES_MAX
         """What their indexes may take together."""

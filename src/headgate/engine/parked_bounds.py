@@ -3,6 +3,9 @@
 * Over a bound of bytes, the connection that parks most is no longer read; a connection that parks
   nothing is always read (law 3.1). Far beyond the broker's bound, the producer that parks most is
   closed.
+* At the broker's bound the connections make room of tenants that park at least as much as the
+  others on average. Those of other tenants are read on, and beyond a quarter more than the bound
+  producers of the former are closed for them. So no tenant takes the room of all.
 * What a quota or a full disk holds never pauses a socket, because the acknowledgements that end the
   hold may arrive on it: there the producer that parks most is closed, and what it parked is
   dropped. The same applies to the adaptive limit on a connection that has consumers. These holds
@@ -11,16 +14,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
+from headgate.base.owner_shares import OwnerShares
 from headgate.base.park_cause import ParkCause
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
 from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.publishing import TopicPublishing
+
+RESERVE_SHARE: Final = 4
+"""Tenants with less than the average may go beyond the broker's bound by this part of it."""
 
 
 class DiskBounds(Protocol):
@@ -52,8 +59,10 @@ class ParkedBounds:
 
     def __init__(self, engine: BoundsEngine) -> None:
         self._engine = engine
-        self._producers: dict[ProducerPort, dict[Producer, None]] = {}
-        """The producers with parked SENDs, by connection."""
+        self._producers: dict[ProducerPort, dict[Producer, str]] = {}
+        """The producers with parked SENDs, by connection, each with its tenant."""
+        self._shares = OwnerShares()
+        """What tenants park, in bytes."""
         self._paused: dict[ProducerPort, int] = {}
         """For each connection that is not read, the total of parked bytes that ends its pause."""
         self.bytes = 0
@@ -63,29 +72,54 @@ class ParkedBounds:
 
     def added(self, producer: Producer, size_bytes: int) -> None:
         """One more SEND is parked; enforce the bounds."""
-        port = producer.port
-        self._producers.setdefault(port, {})[producer] = None
-        self._count(port, 1, size_bytes)
+        port, mine = producer.port, self._producers.setdefault(producer.port, {})
+        tenant = mine.get(producer)
+        if tenant is None:
+            publishing = cast(TopicPublishing, producer.publishing)
+            tenant = mine[producer] = publishing.topic.name.tenant
+        self._count(port, tenant, 1, size_bytes)
         bound = self._engine.limits.parked_bytes_max
+        is_spared = not self._shares.takes_most(tenant)
         while self._is_over(port):
-            self._relieve(port, bound)
-        while self.bytes > bound:
-            unpaused = [other for other in self._producers if other not in self._paused]
-            if not unpaused or not self._relieve(max(unpaused, key=_parked_bytes), bound // 2):
-                break  # the others may go on until one more SEND is parked
-
+            self._relieve(port, self._reserve_end if is_spared else bound)
+        if self.bytes <= bound:
+            return
+        if not is_spared:
+            self._pause_those_that_make_room()
+            last_bytes = bound + self._engine.limits.parked_bytes_over_max
+        else:
+            last_bytes = self._reserve_end
         # Each connection may still park one SEND: with very many of them that is too much again.
-        while self.bytes > bound + self._engine.limits.parked_bytes_over_max:
-            port = max(self._producers, key=_parked_bytes)
+        while self.bytes > last_bytes:
+            port = max(self._making_room(self._producers), key=_parked_bytes)
             most = max(self._producers[port], key=_parked_bytes)
             if most.publishing is None:
                 break
             self._end(most)
 
+    @property
+    def _reserve_end(self) -> int:
+        """So much may be parked beside what tenants below the average park."""
+        bound = self._engine.limits.parked_bytes_max
+        return bound + bound // RESERVE_SHARE
+
+    def _pause_those_that_make_room(self) -> None:
+        bound = self._engine.limits.parked_bytes_max
+        while self.bytes > bound:
+            unpaused = [other for other in self._producers if other not in self._paused]
+            makes_room = self._making_room(unpaused)
+            if not makes_room or not self._relieve(max(makes_room, key=_parked_bytes), bound // 2):
+                break  # the others may go on until one more SEND is parked
+
+    def _making_room(self, ports: Iterable[ProducerPort]) -> list[ProducerPort]:
+        """Those connections over which producers of a tenant park that parks most."""
+        takes_most, producers = self._shares.takes_most, self._producers
+        return [port for port in ports if any(map(takes_most, {*producers[port].values()}))]
+
     def removed(self, producer: Producer, count: int, size_bytes: int) -> None:
         """``count`` SENDs of a producer, of ``size_bytes`` together, are no longer parked."""
         port, before = producer.port, self.bytes
-        self._count(port, -count, -size_bytes)
+        self._count(port, self._producers[port][producer], -count, -size_bytes)
         if not producer.parked:
             mine = self._producers.get(port, {})
             mine.pop(producer, None)
@@ -93,14 +127,16 @@ class ParkedBounds:
                 self._producers.pop(port, None)
         if self._paused:
             bound = self._engine.limits.parked_bytes_max
-            if before > bound >= self.bytes or before > bound // 2 >= self.bytes:
+            ends = self._reserve_end, bound, bound // 2
+            if any(before > end >= self.bytes for end in ends):
                 self._resume(list(self._paused))
             elif port in self._paused:  # nothing has changed for the others
                 self._resume([port])
 
-    def _count(self, port: ProducerPort, count: int, size_bytes: int) -> None:
+    def _count(self, port: ProducerPort, tenant: str, count: int, size_bytes: int) -> None:
         size_bytes += count * self._engine.limits.parked_send_bytes
         self.bytes += size_bytes
+        self._shares.count(tenant, size_bytes)
         port.parked_bytes += size_bytes
 
     def bounds_changed(self) -> None:

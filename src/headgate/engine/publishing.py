@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.errors import NoRoomError, StorageError
+from headgate.base.names import TopicName
 from headgate.engine.cache import EntryCache, TopicCache
 from headgate.engine.deduplication import UNTRACKED, Deduplication
 from headgate.engine.engine_limits import EngineLimits
@@ -146,6 +147,7 @@ class PublishingEngine(Protocol):
 class PublishedTopic(Protocol):
     """The topic, as far as its publish side needs it."""
 
+    name: TopicName
     log: EntryLog
     cache: TopicCache
     fenced: bool

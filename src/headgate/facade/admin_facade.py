@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
-from headgate.base.fair_slots import FairSlots
 from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -56,6 +55,7 @@ from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import SETTINGS
 from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
+from headgate.storage.fair_slots import FairSlots
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker

@@ -93,7 +93,8 @@ class Settings(SubscriptionSettings):
         "Megabytes of sends of all connections that are not yet durable, before reading pauses. "
         "Also the bound for parked sends: beyond it the broker stops reading the connection that "
         "parks most if they wait for a publish limit, and closes the producer that parks most if "
-        "they wait for a backlog quota.",
+        "they wait for a backlog quota; of tenants that park less than the others on average only "
+        "beyond a quarter more.",
     )
     maxConcurrentLookupRequest: int = setting(
         50_000,
@@ -105,8 +106,8 @@ class Settings(SubscriptionSettings):
         "Megabytes that all connections together may make the broker hold: buffers, answers that "
         "they do not read, producers and consumers with their descriptions, positions of "
         "unacknowledged messages. Beyond it the broker slows and then closes those that hold "
-        "most. 0 is a fourth of the memory that the broker "
-        "may use (headgateMemoryLimitMB), at least 128.",
+        "most, first of the roles whose connections together hold most. 0 is a fourth of the "
+        "memory that the broker may use (headgateMemoryLimitMB), at least 128.",
     )
     headgateHttpMemoryMB: int = setting(
         64,

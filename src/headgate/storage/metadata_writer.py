@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.errors import StorageError, broken
-from headgate.base.fair_slots import FairSlots
 from headgate.base.units import MIB
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
 from headgate.metadata.state import RowChange
 from headgate.metadata.store import MetadataStore, Write
+from headgate.storage.fair_slots import FairSlots
 from headgate.storage.lanes import Lane
 
 CHANGES_TOGETHER: Final = 32

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from headgate.base.fair_slots import FairSlots
 from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -50,6 +49,7 @@ from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import Settings
 from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
+from headgate.storage.fair_slots import FairSlots
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, EncryptionFacts, KeyFacts
 from tests.unit.admin.fake_messages import FakeMessages

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from headgate.base.identity import NOBODY, Identity
 from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.broker.client_memory import (
@@ -53,8 +54,9 @@ class Peer:
 
     objects_count = 0
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, role: str = "") -> None:
         self.address = address
+        self.identity = Identity(role)
         self.is_open = True
         self.held = HeldMemory()
         self.is_scarce = False
@@ -194,27 +196,71 @@ def one(memory: HeldMemory) -> list[Peer]:
 
 def test_a_description_is_refused_when_all_hold_too_much() -> None:
     memory = ClientMemory(MIB, Clock())
-    assert memory.admit(64 * KIB, 0) == 129 * KIB
+    assert memory.admit(NOBODY, 64 * KIB, 0) == 129 * KIB
     for _ in range(6):
-        memory.admit(64 * KIB, 0)
+        memory.admit(NOBODY, 64 * KIB, 0)
     with pytest.raises(NotAllowedError, match=r"^Clients hold 924,672 of 1,048,576 bytes"):
-        memory.admit(64 * KIB, 0)
-    memory.admit(KIB, 20)
+        memory.admit(NOBODY, 64 * KIB, 0)
+    memory.admit(NOBODY, KIB, 20)
     measure(memory, one(held(descriptions=100 * KIB)))
-    memory.admit(64 * KIB, 0)
+    memory.admit(NOBODY, 64 * KIB, 0)
 
 
 def test_who_fills_nine_tenths_shuts_out_large_newcomers_only() -> None:
     memory = ClientMemory(MIB, Clock())
     measure(memory, one(held(descriptions=900 * KIB)))
     with pytest.raises(NotAllowedError):
-        memory.admit(KIB, 16)
+        memory.admit(NOBODY, KIB, 16)
     with pytest.raises(NotAllowedError):
-        memory.admit(2 * KIB, 0)
-    memory.admit(KIB, 15)
+        memory.admit(NOBODY, 2 * KIB, 0)
+    memory.admit(NOBODY, KIB, 15)
     measure(memory, one(held(descriptions=MIB)))
     with pytest.raises(NotAllowedError):
-        memory.admit(KIB, 0)
+        memory.admit(NOBODY, KIB, 0)
+
+
+def test_many_small_connections_of_a_role_are_closed_before_a_large_one_of_another() -> None:
+    rig = Rig()
+    crowd = [Peer(f"/crowd:{number}", "crowd") for number in range(100)]
+    few = Peer("/few:1", "few")
+    for peer in crowd:
+        peer.held = held(MIB)
+    few.held = held(10 * MIB)
+    rig.peers = [few, *crowd]
+    rig.measure_again()
+    done = rig.measure_again(1)
+    assert done[0] == []
+    rig.measure_again(1 + GRACE_NS / NS_PER_S)
+    assert few.is_open
+    assert any(not peer.is_open for peer in crowd)
+
+
+def test_newcomers_of_roles_that_hold_little_are_taken_when_others_hold_all() -> None:
+    memory = ClientMemory(MIB, Clock())
+    crowd = [Peer(f"/crowd:{number}", "crowd") for number in range(10)]
+    for peer in crowd:
+        peer.held = HeldMemory(0, 0, 0, MIB // 10)
+    measure(memory, crowd)
+    with pytest.raises(NotAllowedError):
+        memory.admit(Identity("crowd"), KIB, 0)
+    for _ in range(10):
+        memory.admit(Identity("few"), KIB, 100)
+    with pytest.raises(NotAllowedError):
+        memory.admit(Identity("few"), 64 * KIB, 0)
+
+
+def test_a_client_of_a_role_that_holds_little_may_send_when_others_hold_all() -> None:
+    memory = ClientMemory(MIB, Clock())
+    crowd, few = Peer("/crowd:1", "crowd"), Peer("/few:1", "few")
+    crowd.held, few.held = HeldMemory(0, 0, 0, MIB), HeldMemory(0, 0, 0, 32 * KIB)
+    measure(memory, [crowd, few])
+    assert memory.is_over
+    assert memory.may_grow(few, 16 * KIB)
+    memory.slow(few)
+    assert few.done == []
+    assert not memory.may_grow(crowd, 16 * KIB)
+    memory.charge(MIB // 10)
+    assert not memory.may_grow(few, 16 * KIB), "far too much is too much for all"
 
 
 def test_who_was_slowed_first_is_not_closed_in_the_stead_of_who_holds_more() -> None:

@@ -6,15 +6,17 @@ import tracemalloc
 
 import pytest
 
+from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.producer import Producer
+from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
-from tests.unit.engine.harness import FakePort, Rig
+from tests.unit.engine.harness import FakeLog, FakePort, Rig
 from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota
 
 TEN = b"0123456789"
@@ -78,6 +80,7 @@ def test_a_bound_counts_what_small_sends_take_in_memory() -> None:
     """Rule 3.1: eight times as much as their bodies, or more, where these are tiny."""
     rig = held_rig(connection=50 * 200)
     rig.engine.limits.parked_send_bytes = EngineLimits().parked_send_bytes
+    rig.topic.publishing.publish(rig.producer, 999, 0, 1, b"")  # what the first one creates
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
@@ -129,6 +132,53 @@ def test_beyond_the_bound_of_all_who_parks_most_is_paused_and_nobody_else() -> N
     assert rig.engine.parked.bytes == 50
     assert not most.is_paused
     assert not some.is_paused
+
+
+def other_tenant(rig: Rig) -> Topic:
+    """A topic of another tenant, whose limit of one message a second is used up."""
+    topic = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
+    topic.publishing.limit = RateLimit(messages=1, bytes=None)
+    rig.engine.admission.put_in_force(topic)
+    producer = Producer(1, "first", FakePort())
+    topic.add_producer(producer)
+    topic.publishing.publish(producer, 0, 0, 1, TEN)
+    return topic
+
+
+def test_a_tenant_that_takes_the_room_of_all_pauses_nobody_else() -> None:
+    """Rule 3.1: many connections of it that park less each, too."""
+    rig = held_rig(total=100)
+    others = [FakePort() for _ in range(20)]
+    for number, port in enumerate(others, 3):
+        send(rig, producer_on(rig, port, number), 1)
+    assert rig.engine.parked.bytes == 200
+    topic, mine = other_tenant(rig), FakePort()
+    producer = Producer(2, "mine", mine)
+    topic.add_producer(producer)
+    for _ in range(3):
+        topic.publishing.publish(producer, 0, 0, 1, TEN)
+    assert not mine.is_paused
+    assert mine.closed == []
+    assert mine.parked_bytes == 30
+    assert rig.engine.parked.bytes <= 125, "producers of the former are closed for it"
+    send(rig, producer_on(rig, others[0], 99), 1)
+    assert not mine.is_paused
+
+
+def test_one_of_a_tenant_that_parks_little_is_paused_by_its_own_bound_alone() -> None:
+    """Rule 3.1: and read on at half of that, whatever others park."""
+    rig = held_rig(total=1_000, connection=20)
+    for number in range(3, 113):
+        send(rig, producer_on(rig, FakePort(), number), 1)
+    topic, mine = other_tenant(rig), FakePort()
+    producer = Producer(2, "mine", mine)
+    topic.add_producer(producer)
+    for _ in range(3):
+        topic.publishing.publish(producer, 0, 0, 1, TEN)
+    assert mine.is_paused
+    let_go(rig, 2)
+    assert rig.engine.parked.bytes > 1_000
+    assert (mine.parked_bytes, mine.is_paused) == (10, False)
 
 
 def test_who_parks_nothing_any_more_is_read_whatever_others_park() -> None:

@@ -90,8 +90,9 @@ class ConsumerCommands:
         key = ("consumer", request.consumer_id)
         if key in connection.creating:
             raise TopicFencedError("Consumer is already present on the connection")
+        size_bytes = check_room(connection, request)
         held_bytes = self._host.client_memory.admit(
-            check_room(connection, request), connection.objects_count, bytes_beside(request)
+            connection.identity, size_bytes, connection.objects_count, bytes_beside(request)
         )
         connection.creating[key] = request
         try:

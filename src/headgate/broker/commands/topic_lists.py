@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from headgate.base.errors import HeadgateError
+from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName
 from headgate.base.work_units import PATTERN_REFUSED, TURN_UNITS
 from headgate.broker.connection.bounds import check_watchers
@@ -37,10 +38,11 @@ class TopicListCommands:
         hidden: frozenset[str],
         settings: Settings,
         watchers: TopicWatchers,
-        admit: Callable[[int, int], int],
+        admit: Callable[[Identity, int, int], int],
     ) -> None:
-        """``hidden`` are the broker's own topics. ``admit`` takes the bytes of a new watcher and
-        the number of objects that its connection has, or refuses it."""
+        """``hidden`` are the broker's own topics. ``admit`` takes the identity of a
+        connection, the bytes of a new watcher and the number of objects that the connection has, or
+        refuses it."""
         self._catalog = catalog
         self._hidden = hidden
         self._settings = settings
@@ -139,7 +141,7 @@ class TopicListCommands:
             check_watchers(connection)
             pattern = request.topics_pattern
             size_bytes = request.ByteSize() + self._watchers.new_pattern_bytes(namespace, pattern)
-            self._admit(size_bytes, connection.objects_count)
+            self._admit(connection.identity, size_bytes, connection.objects_count)
             watcher = self._watchers.open(connection, command, namespace, pattern)
         except PatternError as error:
             refusal = NotAllowedError(f"Unable to create topic list watcher: {error}")

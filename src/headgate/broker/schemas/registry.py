@@ -16,7 +16,6 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import ref
 
 from headgate.base.errors import HeadgateError
-from headgate.base.fair_slots import FairSlots
 from headgate.base.names import TopicName
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.broker.keyed_mutex import KeyedMutex
@@ -37,6 +36,7 @@ from headgate.schema import definition as definitions
 from headgate.schema.compatibility import TRANSITIVE, check_definition, incompatibility
 from headgate.schema.definition import DEFINITION_BYTES_MAX, PROPERTIES_MAX, Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
+from headgate.storage.fair_slots import FairSlots
 from headgate.storage.metadata_writer import MetadataWriter
 
 T = TypeVar("T")

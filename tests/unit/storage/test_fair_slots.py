@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from headgate.base.fair_slots import FairSlots
+from headgate.storage.fair_slots import FairSlots
 
 
 async def rest() -> None:
