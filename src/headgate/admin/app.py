@@ -44,7 +44,7 @@ class Audit(Protocol):
     """The audit log."""
 
     def note(self, entry: AuditEntry, *, is_bounded: bool) -> None:
-        """Write a line. Those of changes that were carried out are not bounded."""
+        """Write a line. Those of changes that were, or may be, carried out are not bounded."""
 
 
 class AdminApp:

@@ -104,11 +104,11 @@ class AuditLog:
     def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
         """Write one line, unless the client has had too many; then count it.
 
-        With ``is_bounded`` false the line is always written, and the listeners receive the entry:
-        for changes of the admin API that were carried out.
+        With ``is_bounded`` false the line is always written: for changes of the admin API that were
+        carried out, of which the listeners receive the entry, or that may have been.
         """
         is_allowed = entry.result is AuditResult.ALLOWED
-        if not is_bounded:
+        if is_allowed and not is_bounded:
             for listener in self.listeners:
                 listener(entry, self._clock.wall_ns())
         level = logging.DEBUG if is_allowed and entry.operation in CONNECTING else logging.INFO
