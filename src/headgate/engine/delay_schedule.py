@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.delayed_index import INDEXED_BYTES
 from headgate.engine.lazy_min_heap import LazyMinHeap
+from headgate.engine.tenant_share import has_its_share
 
 NEVER_MS = 1 << 62
 """Later than any due time."""
@@ -16,7 +18,8 @@ MEMORY_BYTES_MAX = 256 * MIB
 
 SMALL_SHARE = 1 / 16
 """A subscription that holds less than this part of the bound puts entries aside beyond it, up to
-twice the bound: far delays on one subscription do not stop all others."""
+twice the bound, unless its tenant has its share: far delays on one subscription do not stop all
+others, nor do those on very many of one tenant."""
 
 
 class DelayedSubscription(Protocol):
@@ -41,7 +44,7 @@ class DelaySchedule:
     one timer runs for all subscriptions, and a step of the clock moves nothing but that timer.
     """
 
-    __slots__ = ("_heap", "_stalled", "entries", "memory_bytes_max")
+    __slots__ = ("_by_tenant", "_heap", "_stalled", "entries", "memory_bytes_max")
 
     def __init__(self) -> None:
         self._heap: LazyMinHeap[DelayedSubscription] = LazyMinHeap(_next_due_of, ())
@@ -49,6 +52,8 @@ class DelaySchedule:
         """Subscriptions that found the memory full."""
         self.entries = 0
         """Entries that all subscriptions have put aside."""
+        self._by_tenant: SparseCounter[str] = SparseCounter()
+        """Those of each tenant that has some."""
         self.memory_bytes_max = MEMORY_BYTES_MAX
         """What their indexes may take together."""
 
@@ -62,20 +67,24 @@ class DelaySchedule:
         """Whether only subscriptions with few entries may put more aside."""
         return self.held_bytes >= self.memory_bytes_max
 
-    def has_room_for(self, entries: int) -> bool:
-        """Whether a subscription that has put so many entries aside may put one more aside."""
+    def has_room_for(self, entries: int, tenant: str) -> bool:
+        """Whether a subscription of a tenant that has put so many entries aside may put one more
+        aside."""
         if not self.is_full:
             return True
         is_small = entries * INDEXED_BYTES < SMALL_SHARE * self.memory_bytes_max
-        return is_small and self.held_bytes < 2 * self.memory_bytes_max
+        if not is_small or self.held_bytes >= 2 * self.memory_bytes_max:
+            return False
+        return not has_its_share(self._by_tenant, tenant, self.memory_bytes_max // INDEXED_BYTES)
 
     def stall(self, subscription: DelayedSubscription) -> None:
         """Call ``has_room`` of a subscription when entries may be put aside again."""
         self._stalled[subscription] = None
 
-    def count(self, entries: int) -> None:
-        """Account that ``entries`` more (or, negative, fewer) are put aside."""
+    def count(self, entries: int, tenant: str) -> None:
+        """Account that ``entries`` more (or, negative, fewer) of a tenant are put aside."""
         self.entries += entries
+        self._by_tenant[tenant] += entries
         if self._stalled and not self.is_full:
             stalled, self._stalled = self._stalled, {}
             for subscription in stalled:

@@ -48,6 +48,7 @@ class DelayedEntries:
     __slots__ = (
         "_age_ordinal",
         "_schedule",
+        "_tenant",
         "_waker",
         "ahead",
         "due",
@@ -57,9 +58,11 @@ class DelayedEntries:
         "not_due",
     )
 
-    def __init__(self, schedule: DelaySchedule, waker: Waker) -> None:
+    def __init__(self, schedule: DelaySchedule, waker: Waker, tenant: str) -> None:
+        """``tenant`` is that of the subscription."""
         self._schedule = schedule
         self._waker = waker
+        self._tenant = tenant
         self.not_due = DelayedIndex()
         """Entries that are not due; their time is when they are."""
         self.due = DelayedIndex()
@@ -81,13 +84,13 @@ class DelayedEntries:
     def put_aside(self, ordinal: int, due_ms: int, messages: int, size_bytes: int) -> bool:
         """Put an entry aside that is not due; False if the memory is full. Then the subscription is
         woken when there is room, or when the entry is due, which needs none."""
-        has_room = self._schedule.has_room_for(self.not_due.entries)
+        has_room = self._schedule.has_room_for(self.not_due.entries, self._tenant)
         if not has_room:
             self.is_stalled = True
             self._schedule.stall(self)
         else:
             self.not_due.add(ordinal, due_ms, messages, size_bytes)
-            self._schedule.count(1)
+            self._schedule.count(1, self._tenant)
         if due_ms < self.next_due_ms:
             self._due_at(due_ms)
         return has_room
@@ -160,7 +163,7 @@ class DelayedEntries:
     def _remove_due(self, ordinal: int) -> TimedEntry | None:
         entry = self.due.remove(ordinal)
         if entry is not None:
-            self._schedule.count(-1)
+            self._schedule.count(-1, self._tenant)
         return entry
 
     def forget(self, ordinal: int) -> bool:
@@ -168,7 +171,7 @@ class DelayedEntries:
         self.due_since.pop(ordinal, None)
         self.ahead.discard(ordinal)  # the dispatcher passes what is acknowledged
         if self.not_due.remove(ordinal) is not None:
-            self._schedule.count(-1)
+            self._schedule.count(-1, self._tenant)
             return True  # if it was the next one, the wake finds none and sets the next
         return self._remove_due(ordinal) is not None
 
@@ -176,7 +179,7 @@ class DelayedEntries:
         """Forget what a move of the cursor passed; yields after each step how many entries."""
         for index in (self.not_due, self.due):
             for count in index.remove_below(acks.mark_delete + 1):
-                self._schedule.count(-count)
+                self._schedule.count(-count, self._tenant)
                 yield count
         delivered, ahead = list(self.due_since), list(self.ahead)
         for start in range(0, max(len(delivered), len(ahead)), CHUNK_ENTRIES):
@@ -204,7 +207,7 @@ class DelayedEntries:
 
     def close(self) -> None:
         """The subscription is gone, or another dispatcher delivers to it."""
-        self._schedule.count(-self.not_due.entries - self.due.entries)
+        self._schedule.count(-self.not_due.entries - self.due.entries, self._tenant)
         self._schedule.forget(self)
         self.not_due, self.due = DelayedIndex(), DelayedIndex()
         self.due_since, self.ahead = {}, set()

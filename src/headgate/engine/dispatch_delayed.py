@@ -122,8 +122,9 @@ class DelayingDispatcher(Dispatcher):
 
     def _ensure_delayed(self) -> DelayedEntries:
         if self.delayed is None:
-            engine = self.subscription.topic.engine
-            self.delayed = DelayedEntries(engine.delays, self.subscription)
+            topic = self.subscription.topic
+            tenant = topic.name.namespace.tenant
+            self.delayed = DelayedEntries(topic.engine.delays, self.subscription, tenant)
         return self.delayed
 
     def cell_of_rest(self) -> Cell:

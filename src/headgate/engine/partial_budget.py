@@ -3,9 +3,8 @@
 Each subscription has a bound of its own. A client could still fill one subscription after another
 and leave, so that nobody is charged. Acknowledgements are promised and cannot be dropped: at the
 bound the broker refuses that further batches begin to be partly acknowledged, first on those
-subscriptions that hold at least as much as the others on average, at twice the bound on all. One
-client with ever more subscriptions would get there, too, and all others could begin none: so no
-tenant gets there alone.
+subscriptions that hold at least as much as the others on average, and on those of tenants that hold
+most (``tenant_share``), at twice the bound on all.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from headgate.base.errors import InputError
 from headgate.base.names import TopicName
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
+from headgate.engine.tenant_share import has_its_share
 
 PARTIAL_BYTES_MAX: Final = 8 * MIB
 """The bound of one subscription: about 180,000 batches of 100 messages. Beyond it, batches are
@@ -29,9 +29,6 @@ PARTS_BATCH_MAX: Final = 1 << 16
 each message."""
 MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
-TENANT_PART: Final = 4
-"""Beyond the bound, tenants share one and a half of it. Each may have this part of it in any
-case."""
 
 
 class _Topic(Protocol):
@@ -121,15 +118,9 @@ class PartialBudget:
             self.measure(holder)
         if self.held_bytes < self._bytes_max:
             return True
-        if self._is_tenants_full(subscription.topic.name.namespace.tenant):
+        tenant = subscription.topic.name.namespace.tenant
+        if has_its_share(self._by_tenant, tenant, self._bytes_max):
             return False
         own_bytes = self._by_holder.get(subscription, 0)
         is_above_average = own_bytes * len(self._by_holder) >= self.held_bytes
         return not is_above_average and self.held_bytes < 2 * self._bytes_max
-
-    def _is_tenants_full(self, tenant: str) -> bool:
-        """Whether a tenant has what it may have beyond the bound."""
-        of_tenant = self._by_tenant[tenant]
-        tenants_count = len(self._by_tenant) + (not of_tenant)
-        share = 3 * self._bytes_max // (2 * tenants_count)
-        return of_tenant >= max(share, self._bytes_max // TENANT_PART)

@@ -42,7 +42,8 @@ class DelayedDeliverySettings(SchemaSettings):
         256,
         "Megabytes that the indexes of delayed messages may take, all together: a message takes "
         "about 26 bytes. When they are full, messages behind the last delayed one wait until some "
-        "are due, on subscriptions with a sixteenth of it or more; on all at twice as much.",
+        "are due, on subscriptions with a sixteenth of it or more; on all of a tenant that alone "
+        "has one and a half times as much; on all at twice as much.",
         dynamic=True,
         minimum=1,
     )

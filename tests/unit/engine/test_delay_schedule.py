@@ -52,29 +52,48 @@ def test_a_full_memory_has_room_again() -> None:
     schedule = DelaySchedule()
     schedule.memory_bytes_max = 10 * INDEXED_BYTES
     one, gone = Part(), Part()
-    schedule.count(9)
+    schedule.count(9, "acme")
     assert not schedule.is_full
-    schedule.count(1)
+    schedule.count(1, "acme")
     assert schedule.is_full
     schedule.stall(one)
     schedule.stall(gone)
     schedule.forget(gone)
-    schedule.count(-1)
+    schedule.count(-1, "acme")
     assert (one.room_count, gone.room_count) == (1, 0)
-    schedule.count(-1)
+    schedule.count(-1, "acme")
     assert one.room_count == 1
 
 
 def test_few_entries_find_room_beside_a_subscription_that_fills_the_memory() -> None:
     schedule = DelaySchedule()
     schedule.memory_bytes_max = 32 * INDEXED_BYTES
-    schedule.count(31)
-    assert schedule.has_room_for(31)
-    schedule.count(1)
-    assert not schedule.has_room_for(32)
-    assert schedule.has_room_for(1)
-    assert not schedule.has_room_for(2)
-    schedule.count(31)
-    assert schedule.has_room_for(1)
-    schedule.count(1)
-    assert not schedule.has_room_for(0)
+    schedule.count(31, "acme")
+    assert schedule.has_room_for(31, "acme")
+    schedule.count(1, "acme")
+    assert not schedule.has_room_for(32, "acme")
+    assert schedule.has_room_for(1, "acme")
+    assert not schedule.has_room_for(2, "acme")
+    schedule.count(15, "acme")
+    assert schedule.has_room_for(1, "acme")
+    for number in range(16):
+        assert schedule.has_room_for(1, f"tenant{number}")
+        schedule.count(1, f"tenant{number}")
+    schedule.count(1, "tenant16")
+    assert not schedule.has_room_for(0, "tenant17")
+
+
+def test_very_many_subscriptions_of_one_tenant_leave_room_to_others() -> None:
+    schedule = DelaySchedule()
+    schedule.memory_bytes_max = 32 * INDEXED_BYTES
+    entries = 0
+    while schedule.has_room_for(0, "greedy"):
+        schedule.count(1, "greedy")
+        entries += 1
+    assert entries == 48
+    assert schedule.has_room_for(1, "other")
+    schedule.count(1, "other")
+    assert not schedule.has_room_for(0, "greedy")
+    schedule.count(-48, "greedy")
+    schedule.count(-1, "other")
+    assert not schedule._by_tenant

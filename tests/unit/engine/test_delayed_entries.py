@@ -38,7 +38,7 @@ def wakes() -> Wakes:
 
 @pytest.fixture
 def delayed(schedule: DelaySchedule, wakes: Wakes) -> DelayedEntries:
-    return DelayedEntries(schedule, wakes)
+    return DelayedEntries(schedule, wakes, "acme")
 
 
 def test_it_is_woken_once_for_what_is_due(

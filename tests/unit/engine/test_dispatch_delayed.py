@@ -205,7 +205,7 @@ def many_aside(count: int, delay_ms: int) -> tuple[Rig, Subscription, DelayedEnt
     rig.topic.publishing.visible = log.end = count
     dispatcher = subscription.dispatcher
     dispatcher.read_ordinal = count
-    delayed = dispatcher.delayed = DelayedEntries(rig.engine.delays, subscription)
+    delayed = dispatcher.delayed = DelayedEntries(rig.engine.delays, subscription, "acme")
     for ordinal in range(count):
         assert delayed.put_aside(ordinal, due_ms, 1, 10)
     return rig, subscription, delayed
@@ -275,7 +275,7 @@ def test_what_found_the_memory_full_is_delivered_when_it_is_due() -> None:
     rig.engine.delays.memory_bytes_max = INDEXED_BYTES
     rig.consumer(rig.subscribe("first"), SHARED)
     publish(rig, 1_000_000)
-    rig.engine.delays.count(1)  # of another topic: twice the bound
+    rig.engine.delays.count(1, "acme")  # of another topic: twice the bound
     second = rig.subscribe("second", at=1)
     _, port = rig.consumer(second, SHARED, permits=10, consumer_id=2)
     publish(rig, 300)
