@@ -287,7 +287,7 @@ class Engine:
         )
         self.topics[name.full] = topic
         self.properties.loaded_or_deleted(name, log.number)
-        self.partials.loaded_or_deleted(log.number)
+        self.partials.loaded_or_deleted(name, log.number)
         self._count_durable(topic, -kept.durable_count)
         topic.chunk = self.loaded.add(topic)
         self.by_number[log.number] = topic
@@ -336,7 +336,7 @@ class Engine:
             if topic.log.sequences is not None:
                 topic.log.sequences.leave()
             self.properties.loaded_or_deleted(topic.name, topic.log.number)
-            self.partials.loaded_or_deleted(topic.log.number)
+            self.partials.loaded_or_deleted(topic.name, topic.log.number)
             self._count_durable(topic, -topic.durable_count)
             topic.gate.close(self.now_ns)
             if topic.publishing.gate is not None:
