@@ -140,10 +140,6 @@ def ack_found(consumer: Consumer, subscription: Subscription, through: Through) 
     last, part, left = through
     problems: list[str] = []
     subscription.ack_through(consumer, last)
-    if subscription.type.is_shared:
-        # While the index was read the consumer left, and others came that hold what this passes.
-        subscription.dispatcher.cursor_moved()
-        subscription.wake()
     if left:
         ack_part(consumer, subscription, part, left, problems)
     return first_of(problems)
