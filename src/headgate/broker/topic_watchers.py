@@ -73,7 +73,7 @@ MIN_REST_S: Final = 0.002
 UNIT_S: Final = 4e-6
 REST_FACTOR: Final = 10
 """The views of a namespace rest so many times as long as they worked."""
-REST_S_MAX: Final = 10.0
+NAMESPACE_REST_S_MAX: Final = 10.0
 """They rest no longer, whatever one client's patterns cost: others wait for news of its topics."""
 
 VIEWS_PER_STEP: Final = 256
@@ -396,7 +396,7 @@ class TopicWatchers:
             del self._due[watched]
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
-                rest_s = min(REST_FACTOR * UNIT_S * watched.used, REST_S_MAX)
+                rest_s = min(REST_FACTOR * UNIT_S * watched.used, NAMESPACE_REST_S_MAX)
                 watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
                 watched.forget_changes()
             if watched.views and (watched.left or len(watched.changes)):

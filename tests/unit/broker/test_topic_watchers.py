@@ -17,8 +17,8 @@ from headgate.broker.namespace_changes import CHANGES_MAX, TopicChange
 from headgate.broker.topic_pattern import TopicsHash
 from headgate.broker.topic_watchers import (
     NAME_BYTES,
+    NAMESPACE_REST_S_MAX,
     PATTERN_BYTES,
-    REST_S_MAX,
     VIEWS_AT_ONCE,
     TopicWatcher,
 )
@@ -546,5 +546,5 @@ async def test_costly_patterns_of_one_client_let_a_namespace_rest_no_longer_than
     create(world, f"{BASE}/a")
     assert not peer.updates()
     assert world.loop.time() < peer.watchers[1].view.watched.rests_until_s
-    await asyncio.sleep(REST_S_MAX)
+    await asyncio.sleep(NAMESPACE_REST_S_MAX)
     assert peer.updates()
