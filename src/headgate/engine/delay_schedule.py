@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headgate.base.owner_share import has_its_share
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.delayed_index import INDEXED_BYTES
 from headgate.engine.lazy_min_heap import LazyMinHeap
-from headgate.engine.tenant_share import has_its_share
 
 NEVER_MS = 1 << 62
 """Later than any due time."""

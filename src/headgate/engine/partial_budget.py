@@ -4,7 +4,7 @@ Each subscription has a bound of its own. A client could still fill one subscrip
 and leave, so that nobody is charged. Acknowledgements are promised and cannot be dropped: at the
 bound the broker refuses that further batches begin to be partly acknowledged, first on those
 subscriptions that hold at least as much as the others on average, and on those of tenants that hold
-most (``tenant_share``), at twice the bound on all.
+most (``owner_share``), at twice the bound on all.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Final, Protocol
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
 from headgate.base.names import TopicName
+from headgate.base.owner_share import has_its_share
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
-from headgate.engine.tenant_share import has_its_share
 
 PARTIAL_BYTES_MAX: Final = 8 * MIB
 """The bound of one subscription: about 180,000 batches of 100 messages. Beyond it, batches are
