@@ -23,6 +23,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from headgate.base.errors import CorruptionError
+from headgate.base.owner_shares import OWNERS_BOUNDS, SMALL_BOUNDS, OwnerShares
 from headgate.base.text_memory import text_bytes
 
 _ROW = struct.Struct("<Hqq")
@@ -62,28 +63,26 @@ ROW_BYTES: Final = 200
 class SequenceTotal:
     """What several tables take together."""
 
-    __slots__ = ("__weakref__", "_bytes_max", "held_bytes", "tables_count")
+    __slots__ = ("__weakref__", "_bytes_max", "shares")
 
     def __init__(self, bytes_max: int) -> None:
-        """Beyond ``bytes_max`` a table that takes more than the others on average forgets one that
-        is not connected for a name that it gets; beyond twice that each table does."""
+        """Beyond one and a half times ``bytes_max`` the tables of a topic that takes at least as
+        much as the others on average, with all partitions, forget somebody who is not connected for
+        a name that they get; beyond twice ``bytes_max`` all do."""
         self._bytes_max = bytes_max
-        self.held_bytes = 0
-        self.tables_count = 0
-        """Tables with producers."""
+        self.shares = OwnerShares()
+        """What each topic takes, with its partitions."""
 
     @property
-    def is_exceeded(self) -> bool:
-        """Whether the tables take more than they may."""
-        return self.held_bytes > self._bytes_max
+    def held_bytes(self) -> int:
+        """What all take."""
+        return self.shares.total
 
-    def is_too_much(self, held_bytes: int) -> bool:
-        """Whether a table that takes so much has to forget somebody. Else who sends to one topic by
-        very many names would have the producers of all other topics forgotten when they leave."""
-        if not self.is_exceeded:
-            return False
-        is_above_average = held_bytes * self.tables_count >= self.held_bytes
-        return is_above_average or self.held_bytes > 2 * self._bytes_max
+    def is_too_much(self, topic: str) -> bool:
+        """Whether a table of a topic has to forget somebody. Else who sends to one topic by very
+        many names would have the producers of all other topics forgotten when they leave."""
+        bounds = SMALL_BOUNDS if self.shares.takes_most(topic) else OWNERS_BOUNDS
+        return self.held_bytes > bounds * self._bytes_max
 
 
 class SequenceTable:
@@ -93,6 +92,7 @@ class SequenceTable:
         "_held_bytes",
         "_inactive",
         "_leaving",
+        "_topic",
         "_total",
         "last",
         "moves",
@@ -116,6 +116,7 @@ class SequenceTable:
         all are connected, the table grows: clients' memory bounds them."""
         self._held_bytes = 0
         self._total: SequenceTotal | None = None
+        self._topic = ""
         self.take_rows(rows)
 
     def __len__(self) -> int:
@@ -233,28 +234,25 @@ class SequenceTable:
 
     # Memory ---------------------------------------------------------------------------------
 
-    def join(self, total: SequenceTotal) -> None:
-        """Count in ``total`` from now on, and in no other."""
+    def join(self, total: SequenceTotal, topic: str) -> None:
+        """Count in ``total`` from now on, for ``topic``, and in no other."""
         if total is not self._total:
             self.leave()
-            self._total = total
-            self._count(self._held_bytes, bool(self._held_bytes))
+            self._total, self._topic = total, topic
+            self._count(self._held_bytes)
 
     def leave(self) -> None:
         """Count in no total: nobody needs the table any more."""
-        if self._total is not None:
-            self._count(-self._held_bytes, -bool(self._held_bytes))
-            self._total = None
+        self._count(-self._held_bytes)
+        self._total = None
 
     def _hold(self, more_bytes: int) -> None:
-        had_some = bool(self._held_bytes)
         self._held_bytes += more_bytes
-        self._count(more_bytes, bool(self._held_bytes) - had_some)
+        self._count(more_bytes)
 
-    def _count(self, more_bytes: int, more_tables: int) -> None:
+    def _count(self, more_bytes: int) -> None:
         if self._total is not None:
-            self._total.held_bytes += more_bytes
-            self._total.tables_count += more_tables
+            self._total.shares.count(self._topic, more_bytes)
 
     def _keep_total(self, more_bytes: int) -> None:
         """Beyond the total, forget the inactive for a row that came, or became inactive: as many
@@ -262,7 +260,7 @@ class SequenceTable:
         total = self._total
         if total is None:
             return
-        while more_bytes > 0 and self._inactive and total.is_too_much(self._held_bytes):
+        while more_bytes > 0 and self._inactive and total.is_too_much(self._topic):
             name = next(iter(self._inactive))
             more_bytes -= _row_bytes(name)
             self._forget(name)

@@ -521,7 +521,7 @@ class Engine:
         if known is not None and known is not topic.log.sequences:
             known.leave()
         if topic.log.sequences is not None:
-            self.sequence_totals.join(topic.log.sequences, topic.name.namespace.tenant)
+            self.sequence_totals.join(topic.log.sequences, topic.name)
 
     def send_rules_in_steps(self, topic: Topic) -> Iterator[None]:
         """Ask again for the rules for the SENDs of a topic, and apply them. If messages must be
