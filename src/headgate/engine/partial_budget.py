@@ -3,7 +3,8 @@
 Each subscription has a bound of its own. A client could still fill one subscription after another
 and leave, so that nobody is charged. Acknowledgements are promised and cannot be dropped: at the
 bound the broker refuses that further batches begin to be partly acknowledged, first on those
-subscriptions that hold at least as much as the others on average, at twice the bound on all.
+subscriptions that hold at least as much as the others on average, at one and a half times the bound
+on all of tenants that do, at twice the bound on all.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
-from headgate.base.sparse_counter import SparseCounter
+from headgate.base.names import TopicName
+from headgate.base.owner_shares import OwnerShares
 from headgate.base.units import MIB
 
 PARTIAL_BYTES_MAX: Final = 8 * MIB
@@ -27,6 +29,17 @@ each message."""
 MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
 
+SMALL_BOUNDS: Final = 3 / 2
+TENANTS_BOUNDS: Final = 2
+"""So many times the bound is what small subscriptions may take, and what those of tenants may that
+hold less than the others on average."""
+
+
+class PartialsTopic(Protocol):
+    """A topic, as far as the budget needs it."""
+
+    name: TopicName
+
 
 class PartialsHolder(Protocol):
     """A subscription, as far as the budget needs it."""
@@ -34,6 +47,10 @@ class PartialsHolder(Protocol):
     name: str
     acks: AckSet
     removed: bool
+
+    @property
+    def topic(self) -> PartialsTopic:
+        """The topic of the subscription."""
 
 
 class PartialBudget:
@@ -44,35 +61,46 @@ class PartialBudget:
     corrected at the bound. The log has those of topics that are not loaded, so they count, too.
     """
 
-    __slots__ = ("_by_holder", "_by_unloaded", "_bytes_max", "held_bytes")
+    __slots__ = ("_by_holder", "_by_unloaded", "_bytes_max", "_shares")
 
     def __init__(self, bytes_max: int = PARTIALS_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
         self._by_holder: dict[PartialsHolder, int] = {}
         """In the order in which they were measured, the latest last."""
-        self._by_unloaded: SparseCounter[int] = SparseCounter()
-        """Bytes of topics that are not loaded, by their numbers."""
-        self.held_bytes = 0
+        self._by_unloaded: dict[int, tuple[str, int]] = {}
+        """Tenants and bytes of topics that are not loaded, by their numbers."""
+        self._shares = OwnerShares()
+        """By tenant."""
+
+    @property
+    def held_bytes(self) -> int:
+        """What all take together."""
+        return self._shares.total
 
     def measure(self, subscription: PartialsHolder) -> None:
         """Count what a subscription holds now; nothing after its removal."""
         size_bytes = 0 if subscription.removed else subscription.acks.partial_bytes
-        self.held_bytes += size_bytes - self._by_holder.pop(subscription, 0)
+        tenant = subscription.topic.name.tenant
+        self._shares.count(tenant, size_bytes - self._by_holder.pop(subscription, 0))
         if size_bytes:
             self._by_holder[subscription] = size_bytes
 
     def forget(self, subscription: PartialsHolder) -> None:
         """A subscription was removed."""
-        self.held_bytes -= self._by_holder.pop(subscription, 0)
+        self._shares.count(subscription.topic.name.tenant, -self._by_holder.pop(subscription, 0))
 
     def unloaded(self, subscription: PartialsHolder, number: int) -> None:
         """A durable subscription has ended with its topic, which stays in the log by that
         number."""
-        self._by_unloaded[number] += self._by_holder.pop(subscription, 0)
+        tenant, size_bytes = self._by_unloaded.get(number, (subscription.topic.name.tenant, 0))
+        size_bytes += self._by_holder.pop(subscription, 0)
+        if size_bytes:
+            self._by_unloaded[number] = tenant, size_bytes
 
     def loaded_or_deleted(self, number: int) -> None:
         """A topic is being loaded, so that its subscriptions are measured again, or is gone."""
-        self.held_bytes -= self._by_unloaded.pop(number, 0)
+        tenant, size_bytes = self._by_unloaded.pop(number, ("", 0))
+        self._shares.count(tenant, -size_bytes)
 
     def check_room(self, subscription: PartialsHolder) -> None:
         """Raise :class:`InputError` unless one more batch of a subscription may be partly
@@ -98,6 +126,8 @@ class PartialBudget:
             self.measure(holder)
         if self.held_bytes < self._bytes_max:
             return True
+        if not self._shares.takes_most(subscription.topic.name.tenant):
+            return self.held_bytes < TENANTS_BOUNDS * self._bytes_max
         own_bytes = self._by_holder.get(subscription, 0)
         is_above_average = own_bytes * len(self._by_holder) >= self.held_bytes
-        return not is_above_average and self.held_bytes < 2 * self._bytes_max
+        return not is_above_average and self.held_bytes < SMALL_BOUNDS * self._bytes_max

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
+from headgate.base.names import TopicName, parse_topic
 from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.types import SubscriptionType
 from tests.unit.engine.harness import Rig
@@ -60,6 +63,37 @@ def test_at_twice_the_bound_none_takes_more() -> None:
     rig.engine.partials._bytes_max = rig.engine.partials.held_bytes // 2
     with pytest.raises(InputError, match="all subscriptions together"):
         rig.engine.partials.check_room(rig.topic.subscriptions["small"])
+
+
+class Held:
+    """A subscription of a tenant with some batches."""
+
+    name = "s"
+    removed = False
+
+    def __init__(self, tenant: str, batches: int = 0) -> None:
+        self.topic = Topic(parse_topic(f"persistent://{tenant}/ns/t"))
+        self.acks = AckSet(-1)
+        for ordinal in range(batches):
+            self.acks.ack_messages(ordinal, 0b1, 4)
+
+
+class Topic(NamedTuple):
+    name: TopicName
+
+
+def test_small_subscriptions_of_one_tenant_leave_room_to_others() -> None:
+    budget = PartialBudget(10 * Held("acme", 1).acks.partial_bytes)
+    crowd = 0
+    while budget.has_room(Held("acme")):
+        budget.measure(Held("acme", 1))
+        crowd += 1
+    assert crowd == 15
+    assert budget.has_room(Held("globex"))
+    for _ in range(5):
+        assert budget.has_room(Held("globex"))
+        budget.measure(Held("globex", 1))
+    assert not budget.has_room(Held("globex"))
 
 
 def test_what_a_cursor_passes_makes_room_at_the_bound() -> None:
