@@ -6,7 +6,14 @@ the last part of such a bound is for owners that take less than the others on av
 
 from __future__ import annotations
 
+from typing import Final
+
 from headgate.base.sparse_counter import SparseCounter
+
+SMALL_BOUNDS: Final = 3 / 2
+OWNERS_BOUNDS: Final = 2
+"""So many times a bound is what small objects may take, and what those of owners may that take less
+than the others on average. Up to the bound itself nobody is asked."""
 
 
 class OwnerShares:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headgate.base.owner_shares import OwnerShares
+from headgate.base.owner_shares import OWNERS_BOUNDS, SMALL_BOUNDS, OwnerShares
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.delayed_index import INDEXED_BYTES
 from headgate.engine.lazy_min_heap import LazyMinHeap
@@ -18,12 +18,6 @@ MEMORY_BYTES_MAX = 256 * MIB
 SMALL_SHARE = 1 / 16
 """A subscription that holds less than this part of the bound puts entries aside beyond it: far
 delays on one subscription do not stop all others."""
-
-SMALL_BOUNDS = 3 / 2
-TENANTS_BOUNDS = 2
-"""So many times the bound is what small subscriptions may take, and what those of tenants may that
-hold less than the others on average: many small subscriptions do not stop those of other tenants.
-"""
 
 
 class DelayedSubscription(Protocol):
@@ -81,7 +75,7 @@ class DelaySchedule:
         if not self.is_full:
             return True
         if not self._shares.takes_most(tenant):
-            return self.held_bytes < TENANTS_BOUNDS * self.memory_bytes_max
+            return self.held_bytes < OWNERS_BOUNDS * self.memory_bytes_max
         is_small = entries * INDEXED_BYTES < SMALL_SHARE * self.memory_bytes_max
         return is_small and self.held_bytes < SMALL_BOUNDS * self.memory_bytes_max
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
 from headgate.base.names import TopicName
-from headgate.base.owner_shares import OwnerShares
+from headgate.base.owner_shares import OWNERS_BOUNDS, SMALL_BOUNDS, OwnerShares
 from headgate.base.units import MIB
 
 PARTIAL_BYTES_MAX: Final = 8 * MIB
@@ -28,11 +28,6 @@ PARTS_BATCH_MAX: Final = 1 << 16
 each message."""
 MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
-
-SMALL_BOUNDS: Final = 3 / 2
-TENANTS_BOUNDS: Final = 2
-"""So many times the bound is what small subscriptions may take, and what those of tenants may that
-hold less than the others on average."""
 
 
 class PartialsTopic(Protocol):
@@ -127,7 +122,7 @@ class PartialBudget:
         if self.held_bytes < self._bytes_max:
             return True
         if not self._shares.takes_most(subscription.topic.name.tenant):
-            return self.held_bytes < TENANTS_BOUNDS * self._bytes_max
+            return self.held_bytes < OWNERS_BOUNDS * self._bytes_max
         own_bytes = self._by_holder.get(subscription, 0)
         is_above_average = own_bytes * len(self._by_holder) >= self.held_bytes
         return not is_above_average and self.held_bytes < SMALL_BOUNDS * self._bytes_max
