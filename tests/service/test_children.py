@@ -56,6 +56,17 @@ def test_a_child_gets_and_answers_lines(modules: Path) -> None:
     child.end()
 
 
+def test_it_imports_nothing_from_the_folder_in_which_the_demo_was_started(
+    modules: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as ``/tmp``, where other users can put modules that stand for others."""
+    folder = tmp_path_factory.mktemp("of-others")
+    (folder / "echo_child.py").write_text("print('foreign', flush=True)")
+    monkeypatch.chdir(folder)
+    with Child("echo", ["echo_child"], modules) as child:
+        assert child.next_line(_LIMIT_S) == "in "
+
+
 def test_it_gives_way_but_never_comes_first(modules: Path) -> None:
     ours = os.getpriority(os.PRIO_PROCESS, 0)
     for nice, found in ((None, ours), (ours - 1, ours), (ours + 3, ours + 3)):

@@ -1,4 +1,5 @@
-"""Other users of the machine reach the ports of Spark's Java, and get nothing there."""
+"""Other users of the machine reach the ports of Spark's Java, and get nothing there. Nor do modules
+run that they put into the folder in which the job was started."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.service.clients import free_ports
 
@@ -43,10 +45,12 @@ def asked_for(block: str, port: int) -> tuple[int, bytes]:
     return answer[0], answer[1:]
 
 
-def test_a_stranger_gets_no_code_of_tasks() -> None:
+def test_a_stranger_gets_no_code_of_tasks(tmp_path: Path) -> None:
     (port,) = free_ports(1)
+    (tmp_path / "queue.py").write_text("raise SystemExit('a module of somebody else')")
     job = subprocess.Popen(
-        [sys.executable, "-c", JOB, f"spark.blockManager.port={port}"],
+        [sys.executable, "-P", "-c", JOB, f"spark.blockManager.port={port}"],
+        cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

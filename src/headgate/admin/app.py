@@ -6,17 +6,19 @@ unexpected failure answers 500 with the type of the error, and the log has its t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import parse_qsl, quote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
-from headgate.admin.auditing import READS, Asked, audit_entry
+from headgate.admin.auditing import READS, Asked, audit_entry, is_change
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import JSON, Call, Reply, Reserved, Route, RouteTable
 from headgate.admin.shared_answers import SharedAnswers
@@ -39,12 +41,16 @@ CREDENTIALS_REFUSED = "Authentication required or failed"
 QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
 
+_NO_LINE: Final = ("subscription.", "schema.")
+"""Changes by roles that may consume or produce, which a tenant's administrator need not wait for:
+those of subscriptions are in the log, and a schema's definition has a bound."""
+
 
 class Audit(Protocol):
     """The audit log."""
 
     def note(self, entry: AuditEntry, *, is_bounded: bool) -> None:
-        """Write a line. Those of changes that were carried out are not bounded."""
+        """Write a line. Those of changes that were carried out, or may be, are not bounded."""
 
 
 class AdminApp:
@@ -79,11 +85,22 @@ class AdminApp:
         """The reply to ``request``. Raises only for a broken invariant. What is charged for the
         reply is added to ``reserved``."""
         asked = Asked()
-        reply = await self._answered(request, [] if reserved is None else reserved, asked)
-        entry = None if self._audit is None else audit_entry(request.scope, asked, reply)
-        if self._audit is not None and entry is not None:
-            self._audit.note(entry, is_bounded=entry.result is not AuditResult.ALLOWED)
+        try:
+            reply = await self._answered(request, [] if reserved is None else reserved, asked)
+        except asyncio.CancelledError:
+            # What has begun may be carried out all the same, so who gives up must not hide it.
+            if asked.progress.is_begun:
+                self._note(request.scope, asked, _GIVEN_UP)
+            raise
+        self._note(request.scope, asked, reply)
         return reply
+
+    def _note(self, scope: Scope, asked: Asked, reply: Reply) -> None:
+        entry = None if self._audit is None else audit_entry(scope, asked, reply)
+        if self._audit is not None and entry is not None:
+            may_be_done = asked.is_partly_done or reply is _GIVEN_UP
+            is_done = entry.result is AuditResult.ALLOWED
+            self._audit.note(entry, is_bounded=not (is_done or may_be_done))
 
     async def _answered(self, request: Request, reserved: Reserved, asked: Asked) -> Reply:
         try:
@@ -119,16 +136,12 @@ class AdminApp:
         query = read_query(request.scope.get("query_string", b""))
         resource = query.get(route.resource_in, "") if route.resource_in else asked.resource
         demand = identity, route.operation, resource, params.get("subscription", "")
-        WORK_OWNER.set(params.get("tenant", NOBODY))
         self._facade.check_allowed(*demand)
+        WORK_OWNER.set(params.get("tenant", NOBODY))
         # Nobody reads the body of a read. Else a client without credentials could hold requests to
         # paths that need none, as long as a body may take.
         if request.method not in READS:
             asked.body = await read_body(request)
-            # A body may come slowly: what was allowed when the head came may not be any more.
-            if why := why_lapsed(request.scope):
-                raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
-            self._facade.check_allowed(*demand)
         call = Call(
             self._facade,
             self._clock,
@@ -141,8 +154,25 @@ class AdminApp:
             request.headers,
             self._shared,
             asked.changes,
+            asked.progress,
         )
-        return await route.handler(call)
+        if request.method in READS:
+            asked.progress.is_begun = True
+            return await route.handler(call)
+        async with self._turn_of(route, params.get("tenant", "")):
+            # A body may come slowly, and a turn, too: what was allowed when the head came may not
+            # be any more.
+            if why := why_lapsed(request.scope):
+                raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
+            self._facade.check_allowed(*demand)
+            asked.progress.is_begun = True
+            return await route.handler(call)
+
+    def _turn_of(self, route: Route, tenant: str) -> AbstractAsyncContextManager[None]:
+        """Within it a request is carried out."""
+        has_line = not route.operation.startswith(_NO_LINE)
+        is_in_line = bool(tenant) and has_line and is_change(route)
+        return self._facade.turn_to_change(tenant) if is_in_line else nullcontext()
 
 
 async def _send(reply: Reply, scope: Scope, send: Send) -> None:
@@ -178,6 +208,10 @@ def resource_of(params: Mapping[str, str]) -> str:
 def failure(status: int, reason: str) -> Reply:
     """The reply to every refused or failed request."""
     return Reply(status, msgspec.json.encode({"reason": reason}), JSON, reason=reason)
+
+
+_GIVEN_UP: Final = failure(503, "The broker gave the request up before its end")
+"""Stands for the answer that nobody gets."""
 
 
 def raw_path(scope: Scope) -> str:

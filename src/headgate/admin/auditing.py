@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Reply, Route
+from headgate.admin.routing import Progress, Reply, Route
 from headgate.admin.value_changes import value_changes
-from headgate.base.audit_entry import AuditEntry, AuditResult, result_of
+from headgate.base.audit_entry import AuditEntry, AuditResult, ValueChange, result_of
 from headgate.base.identity import identity_of
 from headgate.metadata.catalog import Change
 
@@ -31,6 +33,9 @@ _SHOWN_BODIES: Final = frozenset(
     }
 )
 """Changes whose body the line shows. No secret can be in it."""
+BODY_CHARACTERS_MAX: Final = 300
+"""Of a longer body a line shows what is in force now. A client could write the value behind text
+that means nothing, where the line is cut."""
 _REFUSALS: Final = frozenset({401, 403})
 
 
@@ -46,6 +51,13 @@ class Asked:
     body: bytes = b""
     changes: list[Change] = field(default_factory=list)
     """The changes of the metadata that it made."""
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def is_partly_done(self) -> bool:
+        """Whether some of a change is carried out."""
+        is_any_done = self.progress.is_partly_done or bool(self.changes)
+        return self.route is not None and is_change(self.route) and is_any_done
 
 
 def is_change(route: Route) -> bool:
@@ -64,7 +76,10 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
     if not (is_change(route) or asked.changes or reply.status in _REFUSALS):
         return None
     result = result_of(reply.status)
+    if result is AuditResult.REFUSED and asked.is_partly_done:
+        result = AuditResult.FAILED  # else who has one part refused would hide the others
     is_shown = result is AuditResult.ALLOWED and route.operation in _SHOWN_BODIES
+    values = value_changes(asked.changes)
     return AuditEntry(
         operation=route.operation,
         resource=asked.resource or asked.params.get("name", ""),
@@ -75,9 +90,23 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
         status=reply.status,
         reason=reply.reason,
         request=f"{route.method} {route.path}",
-        change=asked.body.decode("utf-8", "replace") if is_shown else "",
-        values=value_changes(asked.changes),
+        change=_change(asked.body, values) if is_shown else "",
+        values=values,
     )
+
+
+def _change(body: bytes, values: tuple[ValueChange, ...]) -> str:
+    """What was set, as the client sent it, or as it is in force if that is long."""
+    text = body.decode("utf-8", "replace")
+    if len(text) <= BODY_CHARACTERS_MAX or not values:
+        return text
+    return ", ".join(
+        f"{each.name}{f'[{each.key}]' if each.key else ''}={_json(each.after)}" for each in values
+    )
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, enc_hook=str).decode()
 
 
 def _address(scope: Mapping[str, Any]) -> str:

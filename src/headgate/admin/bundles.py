@@ -74,6 +74,7 @@ async def _unload(call: Call, topics: list[TopicName]) -> None:
     async def unload_one(topic: TopicName) -> None:
         if call.facade.catalog.topic(topic.full) is not None:  # else it was deleted meanwhile
             await call.facade.unload_topic(topic)
+            call.progress.is_partly_done = True
 
     await asyncio.gather(*map(unload_one, topics))
 

@@ -1,8 +1,10 @@
-"""Forced deletion: a namespace with its topics, a tenant with its namespaces.
+"""Deletion of namespaces, and forced deletion: of one with its topics, of a tenant with its
+namespaces.
 
 The namespace is marked first, so that clients which reconnect create no topic in it any more. If
 the deletion ends early, for example because the broker stops, the mark stays: repeat the request,
-which is allowed for a marked namespace whatever the setting says by then.
+which is allowed for a marked namespace whatever the setting says by then. One without topics is
+marked only if it has very many grants and schemas, which go in several changes.
 """
 
 from __future__ import annotations
@@ -30,6 +32,27 @@ def check_force_allowed(call: Call, rule: tuple[str, str]) -> None:
         raise RefusalError(405, text)
 
 
+async def delete_empty_namespace(call: Call, name: NamespaceName) -> None:
+    """Delete a namespace without topics.
+
+    Raises:
+        RefusalError: 404 without the namespace, 409 if it has topics.
+        StorageError: a deletion could not be stored; what is deleted stays deleted.
+    """
+    catalog = call.facade.catalog
+    if catalog.has_much(name):
+        await call.commit(catalog.plan_begin_namespace_deletion(name, only_empty=True))
+        await _empty(call, name)
+    await call.commit(catalog.plan_delete_namespace(name))
+
+
+async def _empty(call: Call, name: NamespaceName) -> None:
+    """Remove grants and schemas of a marked namespace, until few are left."""
+    while (change := call.facade.catalog.plan_empty_namespace(name)) is not None:
+        await call.facade.commit(change)  # the audit log needs none of these rows
+        await call.facade.give_way()
+
+
 async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:
     """Delete a namespace with all its topics, whose clients are disconnected.
 
@@ -46,6 +69,7 @@ async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:
             if refusal.status != 404:
                 raise
         await call.facade.give_way()
+    await _empty(call, name)
     await call.commit(catalog.plan_delete_namespace(name))
 
 

@@ -27,7 +27,7 @@ async def clear_backlog(call: Call) -> Reply:
     async for topic, name in _subscriptions(call):
         # One that was made meanwhile may be one that the client may not use.
         if call.may(Operation.SUBSCRIPTION_SKIP, topic.full, name):
-            waiting.append(_unless_gone(call.facade.clear_backlog(topic, name)))
+            waiting.append(_unless_gone(call, call.facade.clear_backlog(topic, name)))
         if len(waiting) == CHANGED_AT_ONCE:
             await asyncio.gather(*waiting)
             waiting.clear()
@@ -42,14 +42,15 @@ async def unsubscribe(call: Call) -> Reply:
     async for topic, name in _subscriptions(call):
         # As in clear_backlog: one that was made meanwhile.
         if call.may(Operation.SUBSCRIPTION_DELETE, topic.full, name):
-            await _unless_gone(call.facade.delete_subscription(topic, name, force=False))
+            await _unless_gone(call, call.facade.delete_subscription(topic, name, force=False))
     return NO_CONTENT
 
 
-async def _unless_gone(change: Awaitable[None]) -> None:
+async def _unless_gone(call: Call, change: Awaitable[None]) -> None:
     """Await a change; a topic or subscription that was deleted meanwhile is no failure."""
     try:
         await change
+        call.progress.is_partly_done = True
     except RefusalError as refusal:
         if refusal.status != 404:
             raise

@@ -12,6 +12,7 @@ from headgate.admin.backlog_quotas import BacklogQuotaMap, decoded_quotas, shown
 from headgate.admin.forced_deletion import (
     NAMESPACES,
     check_force_allowed,
+    delete_empty_namespace,
     delete_namespace_with_topics,
 )
 from headgate.admin.json_pieces import pieces_of
@@ -179,7 +180,7 @@ async def delete_namespace(call: Call) -> Reply:
             check_force_allowed(call, NAMESPACES)
         await delete_namespace_with_topics(call, name)
         return NO_CONTENT
-    await call.commit(call.facade.catalog.plan_delete_namespace(name))
+    await delete_empty_namespace(call, name)
     return NO_CONTENT
 
 

@@ -28,7 +28,11 @@ async def answers_of(
         if start:
             await call.facade.give_way()
         batch = (work(part) for part in parts[start : start + AT_ONCE])
-        answers += await asyncio.gather(*batch, return_exceptions=True)
+        found = await asyncio.gather(*batch, return_exceptions=True)
+        # False: there was nothing to do.
+        if any(answer is not False and not isinstance(answer, BaseException) for answer in found):
+            call.progress.is_partly_done = True
+        answers += found
     return answers
 
 

@@ -75,6 +75,17 @@ Reserved = list[tuple[int, str]]
 """Bytes that are charged for an answer, and the tenants that it is about."""
 
 
+@dataclass(slots=True)
+class Progress:
+    """How far a request has got, for the audit log."""
+
+    is_begun: bool = False
+    """Whether it was allowed and its handler has begun."""
+    is_partly_done: bool = False
+    """Whether something is carried out of a request about several partitions or subscriptions, one
+    of which may be refused later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request, as a handler gets it."""
@@ -98,6 +109,7 @@ class Call:
     """Answers that other clients get, too."""
     changes: list[Change] = field(default_factory=list)
     """The changes of the metadata that it has made."""
+    progress: Progress = field(default_factory=Progress)
 
     async def commit(self, change: Change) -> None:
         """Make a planned change of the metadata, and return when it is in effect.

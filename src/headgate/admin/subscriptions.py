@@ -232,7 +232,8 @@ async def expire_all(call: Call) -> Reply:
 
 async def _expire_if_present(call: Call, part: TopicName, name: str, what: OlderThan) -> None:
     try:
-        await call.facade.expire_messages(part, name, what)
+        if await call.facade.expire_messages(part, name, what):
+            call.progress.is_partly_done = True
     except RefusalError as refusal:
         if refusal.status != 404:
             raise  # else it was deleted meanwhile

@@ -37,6 +37,7 @@ async def terminate_partitioned(call: Call) -> Reply:
 
 async def _terminate(call: Call, topic: TopicName) -> dict[str, int]:
     last = await call.facade.terminate_topic(topic)
+    call.progress.is_partly_done = True
     return {
         "ledgerId": last.ledger_id,
         "entryId": last.entry_id,

@@ -109,6 +109,7 @@ async def accept_damage(call: Call) -> Reply:
     """Serve a damaged topic without its lost data."""
     for part in existing_parts(call):
         await call.facade.accept_damage(part)
+        call.progress.is_partly_done = True
     return NO_CONTENT
 
 

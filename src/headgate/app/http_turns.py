@@ -12,6 +12,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from headgate.base.fair_queue import FairQueue
+
 TURN_S: Final = 0.008
 """Time for parsing in one turn of the loop; a slice of one connection may exceed it."""
 
@@ -75,7 +77,7 @@ class HttpTurns:
         self._loop = loop
         self._now_s = now_s
         self._to_parse: OrderedDict[Parses, None] = OrderedDict()
-        self._to_start: deque[Callable[[], bool]] = deque()
+        self._to_start: FairQueue[Callable[[], bool]] = FairQueue()
         self._used_s = 0.0
         self._started = 0
         self._is_armed = False
@@ -100,11 +102,12 @@ class HttpTurns:
         """It has ended."""
         self._to_parse.pop(connection, None)
 
-    def start(self, begin: Callable[[], bool]) -> None:
-        """Begin a request now or in its turn. ``begin`` returns whether it still had to."""
+    def start(self, begin: Callable[[], bool], address: str = "") -> None:
+        """Begin a request now or in its turn. ``begin`` returns whether it still had to. Of those
+        that wait, ``address``es take turns: one may send hundreds at once."""
         self._arm()
         if self._to_start or self._started >= STARTS_MAX:
-            self._to_start.append(begin)
+            self._to_start.add(address, begin)
         else:
             self._started += begin()
 
@@ -130,7 +133,7 @@ class HttpTurns:
         if self._to_parse or self._to_start:
             self._arm()  # first: a failure must not hold up the others
         while self._to_start and self._started < STARTS_MAX:
-            self._started += self._to_start.popleft()()
+            self._started += self._to_start.take()()
         while self._to_parse and self._has_time():
             connection, _ = self._to_parse.popitem(last=False)
             if self._parse_slice(connection):

@@ -28,7 +28,10 @@ from headgate.metadata.store import MetadataStore, Write
 logger = logging.getLogger("headgate.app")
 
 _UNSAVED_BYTES_MAX: Final = 4 * MIB
-"""Changes kept in memory while the disk refuses them; beyond that the file is written anew."""
+UNSAVED_PART: Final = 2
+"""Changes kept in memory until they are saved, or while the disk refuses them: so many bytes, or
+the file's first rows divided by this. Beyond that the file is written anew, which a few large rows
+that change all the time must not cause again and again."""
 _GROWTH_BYTES: Final = MIB
 """The file is written anew when its changes take this and more than its first rows."""
 _PIECE_ROWS: Final = 100
@@ -88,7 +91,7 @@ class CopiedStore:
             return
         self._unsaved.append(writes)
         self._unsaved_bytes += _size_bytes(writes)
-        if self._unsaved_bytes > _UNSAVED_BYTES_MAX:
+        if self._unsaved_bytes > max(_UNSAVED_BYTES_MAX, self._snapshot_bytes // UNSAVED_PART):
             self._begin_anew()
 
     def flush(self) -> None:

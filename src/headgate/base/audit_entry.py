@@ -18,8 +18,8 @@ class AuditResult(StrEnum):
     """The broker carried nothing out, for a reason that the client can know: a permission, a name,
     a state."""
     FAILED = "failed"
-    """The disk or an internal error ended it, or the client was gone first. The change may be
-    there."""
+    """The disk or an internal error ended it, the client was gone first, or a part of it was
+    refused. The change, or a part of it, may be there."""
 
 
 class ValueChange(NamedTuple):

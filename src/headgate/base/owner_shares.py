@@ -13,7 +13,7 @@ from headgate.base.sparse_counter import SparseCounter
 SMALL_BOUNDS: Final = 3 / 2
 OWNERS_BOUNDS: Final = 2
 """So many times a bound is what small objects may take, and what those of owners may that take less
-than the others on average. Up to the bound itself nobody is asked."""
+than the others on average: many small objects of one owner do not stop those of others."""
 
 
 class OwnerShares:

@@ -224,16 +224,23 @@ class PackedMasks:
     def sums(self, first: int, stop: int) -> Sums:
         """What the masks from ``first`` to before ``stop`` are together; takes as many steps as
         :meth:`drop`."""
-        found = Sums()
-        at = self._leaf_at(first)
-        while at < len(self._leaves) and self._firsts[at] < stop:
-            leaf = self._leaves[at]
-            ordinals = leaf.ordinals
-            low, high = bisect_left(ordinals, first), bisect_left(ordinals, stop)
-            is_whole = high - low == len(ordinals)
-            found = found.plus(leaf.sums() if is_whole else leaf.sums_within(low, high))
+        masks_count = set_bits = length_bytes = 0
+        firsts, leaves = self._firsts, self._leaves
+        at, end = self._leaf_at(first), len(leaves)
+        while at < end and firsts[at] < stop:
+            leaf = leaves[at]
+            if firsts[at] >= first and at + 1 < end and firsts[at + 1] <= stop:
+                masks_count += len(leaf.ordinals)  # the whole leaf, which most are
+                set_bits += leaf.set_bits
+                length_bytes += leaf.length_bytes
+            else:
+                low, high = bisect_left(leaf.ordinals, first), bisect_left(leaf.ordinals, stop)
+                some = leaf.sums_within(low, high)
+                masks_count += some.masks_count
+                set_bits += some.set_bits
+                length_bytes += some.length_bytes
             at += 1
-        return found
+        return Sums(masks_count, set_bits, length_bytes)
 
     def _leaf_at(self, ordinal: int) -> int:
         """The index of the leaf that has an ordinal, or would have it."""

@@ -144,7 +144,7 @@ class PartialAcks:
         packed = acked_mask | (1 << batch_size)
         if ordinal == self._latest:
             known, self._latest_packed = self._latest_packed, packed
-        elif self._map is not None and ordinal in self._map:
+        elif self._map is not None and ordinal <= self.highest and ordinal in self._map:
             known = self._map.put(ordinal, packed)
         else:
             known = 0
@@ -233,6 +233,10 @@ class PartialAcks:
         """The entries that changed since the last call, each with its whole mask."""
         changed, self._changed = self._changed, None
         return tuple(_entry(ordinal, self._get(ordinal)) for ordinal in sorted(changed or ()))
+
+    def forget_changed(self) -> None:
+        """As :meth:`take_changed`, for callers that need none of them."""
+        self._changed = None
 
 
 def _entry(ordinal: int, packed: int) -> PartialEntry:

@@ -23,6 +23,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from headgate.base.errors import CorruptionError
+from headgate.base.owner_shares import OWNERS_BOUNDS, SMALL_BOUNDS, OwnerShares
 from headgate.base.text_memory import text_bytes
 
 _ROW = struct.Struct("<Hqq")
@@ -62,23 +63,42 @@ ROW_BYTES: Final = 200
 class SequenceTotal:
     """What several tables take together."""
 
-    __slots__ = ("__weakref__", "_bytes_max", "held_bytes")
+    __slots__ = ("__weakref__", "_bytes_max", "shares")
 
     def __init__(self, bytes_max: int) -> None:
-        """Beyond ``bytes_max`` a table that gets a name forgets one that is not connected."""
+        """Beyond one and a half times ``bytes_max`` the tables of a topic that takes at least as
+        much as the others on average, with all partitions, forget somebody who is not connected for
+        a name that they get; beyond twice ``bytes_max`` all do."""
         self._bytes_max = bytes_max
-        self.held_bytes = 0
+        self.shares = OwnerShares()
+        """What each topic takes, with its partitions."""
 
     @property
-    def is_exceeded(self) -> bool:
-        """Whether the tables take more than they may."""
-        return self.held_bytes > self._bytes_max
+    def held_bytes(self) -> int:
+        """What all take."""
+        return self.shares.total
+
+    def is_too_much(self, topic: str) -> bool:
+        """Whether a table of a topic has to forget somebody. Else who sends to one topic by very
+        many names would have the producers of all other topics forgotten when they leave."""
+        bounds = SMALL_BOUNDS if self.shares.takes_most(topic) else OWNERS_BOUNDS
+        return self.held_bytes > bounds * self._bytes_max
 
 
 class SequenceTable:
     """The producers of one topic that deduplication knows."""
 
-    __slots__ = ("_held_bytes", "_inactive", "_total", "last", "moves", "names_max", "staged")
+    __slots__ = (
+        "_held_bytes",
+        "_inactive",
+        "_leaving",
+        "_topic",
+        "_total",
+        "last",
+        "moves",
+        "names_max",
+        "staged",
+    )
 
     def __init__(self, rows: Iterable[SequenceRow] = ()) -> None:
         self.last: dict[str, int] = {}
@@ -89,11 +109,14 @@ class SequenceTable:
         """The ordinal, name and id of each staged entry, oldest first."""
         self._inactive: dict[str, int] = {}
         """When producers disconnected, the longest ago first."""
+        self._leaving: dict[str, int] = {}
+        """The same of those without a row, which get one when their entries are durable."""
         self.names_max = PRODUCERS_MAX
         """A new name takes the place of the one that is inactive for longest above this number. If
         all are connected, the table grows: clients' memory bounds them."""
         self._held_bytes = 0
         self._total: SequenceTotal | None = None
+        self._topic = ""
         self.take_rows(rows)
 
     def __len__(self) -> int:
@@ -137,6 +160,7 @@ class SequenceTable:
                 self.store(name, last_id)
             moves.clear()
             self.staged.clear()
+            self._leaving.clear()
             return
         done = 0
         for ordinal, name, last_id in moves:
@@ -150,6 +174,7 @@ class SequenceTable:
         """What is staged will not be stored: its ids are free again."""
         self.moves.clear()
         self.staged.clear()
+        self._leaving.clear()
 
     def store(self, name: str, last_id: int) -> None:
         """An entry is durable. Doing so twice, or in another order, changes nothing."""
@@ -158,8 +183,10 @@ class SequenceTable:
             if len(self.last) >= self.names_max and self._inactive:
                 self._forget(next(iter(self._inactive)))
             self.last[name] = last_id
+            if name in self._leaving:
+                self._inactive[name] = self._leaving.pop(name)
             self._hold(_row_bytes(name))
-            self._keep_total()
+            self._keep_total(_row_bytes(name))
         elif last_id > last:
             self.last[name] = last_id
 
@@ -168,13 +195,16 @@ class SequenceTable:
     def connected(self, name: str) -> None:
         """A producer with this name is connected: its row stays."""
         self._inactive.pop(name, None)
+        self._leaving.pop(name, None)
 
     def disconnected(self, name: str, log_ms: int) -> None:
         """The producer with this name is gone."""
-        if name in self.last or name in self.staged:
+        if name in self.last:
             self._inactive.pop(name, None)
             self._inactive[name] = log_ms
-            self._keep_total()
+            self._keep_total(_row_bytes(name))
+        elif name in self.staged:
+            self._leaving[name] = log_ms
 
     def all_disconnected(self, log_ms: int) -> None:
         """No producer is connected: those of which no time is known are inactive from now on."""
@@ -194,33 +224,46 @@ class SequenceTable:
         return len(gone)
 
     def _forget(self, name: str) -> None:
-        self._inactive.pop(name, None)
-        if self.last.pop(name, None) is not None:
-            self._hold(-_row_bytes(name))
+        """Forget an inactive producer. It has a row again if an entry of it becomes durable later,
+        which must not stay for ever."""
+        since_ms = self._inactive.pop(name)
+        if name in self.staged:
+            self._leaving[name] = since_ms
+        del self.last[name]
+        self._hold(-_row_bytes(name))
 
     # Memory ---------------------------------------------------------------------------------
 
-    def join(self, total: SequenceTotal) -> None:
-        """Count in ``total`` from now on, and in no other."""
+    def join(self, total: SequenceTotal, topic: str) -> None:
+        """Count in ``total`` from now on, for ``topic``, and in no other."""
         if total is not self._total:
             self.leave()
-            self._total = total
-            total.held_bytes += self._held_bytes
+            self._total, self._topic = total, topic
+            self._count(self._held_bytes)
 
     def leave(self) -> None:
         """Count in no total: nobody needs the table any more."""
-        if self._total is not None:
-            self._total.held_bytes -= self._held_bytes
-            self._total = None
+        self._count(-self._held_bytes)
+        self._total = None
 
     def _hold(self, more_bytes: int) -> None:
         self._held_bytes += more_bytes
-        if self._total is not None:
-            self._total.held_bytes += more_bytes
+        self._count(more_bytes)
 
-    def _keep_total(self) -> None:
-        if self._inactive and self._total is not None and self._total.is_exceeded:
-            self._forget(next(iter(self._inactive)))
+    def _count(self, more_bytes: int) -> None:
+        if self._total is not None:
+            self._total.shares.count(self._topic, more_bytes)
+
+    def _keep_total(self, more_bytes: int) -> None:
+        """Beyond the total, forget the inactive for a row that came, or became inactive: as many
+        as make up for it, and not those that were there before the total was exceeded."""
+        total = self._total
+        if total is None:
+            return
+        while more_bytes > 0 and self._inactive and total.is_too_much(self._topic):
+            name = next(iter(self._inactive))
+            more_bytes -= _row_bytes(name)
+            self._forget(name)
 
     # The stored form ------------------------------------------------------------------------
 
@@ -234,7 +277,8 @@ class SequenceTable:
         for name in [*self.last, *(name for name in newer if name not in self.last)]:
             ids = [one for one in (self.last.get(name), newer.get(name)) if one is not None]
             if ids:
-                yield SequenceRow(name, max(ids), self._inactive.get(name, 0))
+                since_ms = self._inactive.get(name) or self._leaving.get(name, 0)
+                yield SequenceRow(name, max(ids), since_ms)
 
     def take_rows(self, rows: Iterable[SequenceRow]) -> None:
         """Add stored rows."""

@@ -3,8 +3,11 @@
 The logger is ``headgate.audit``. Every change that the admin API carried out has its line: a change
 is a commit of the metadata or of the log, which bounds their rate. Refusals, failures and commands
 of the binary protocol cost a client nothing, so :mod:`headgate.broker.audit_limit` bounds their
-lines and counts the rest. A name is cut at :data:`TEXT_MAX` characters, and everything that is not
-ASCII or controls a terminal is escaped, so that no name can make a line of its own.
+lines and counts the rest. Those about a tenant that are carried out, or may be, have a bound of
+their own: nobody who may do nothing there can take the lines of a subscription's deletion.
+
+A name is cut at :data:`TEXT_MAX` characters, and everything that is not ASCII or controls a
+terminal is escaped, so that no name can make a line of its own.
 
 Producers and consumers that connect are lines at the level ``debug``: thousands do when a broker
 starts again, and stats list them. All other lines are at ``info``.
@@ -24,6 +27,7 @@ from headgate.base.instants import iso_time
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.audit_limit import WINDOW_NS, LineLimit, Source
 from headgate.broker.connection.address_counts import host_of
+from headgate.policy.access_rules import tenant_of
 
 logger = logging.getLogger("headgate.audit")
 
@@ -35,6 +39,9 @@ SHORT_MAX: Final = 50
 
 CONNECTING: Final = frozenset({"topic.produce", "topic.consume"})
 """Operations that are lines at ``debug`` when they are allowed."""
+
+TENANTS_MAX: Final = 1_000
+"""Tenants of which bounds are kept beside those that have left lines out."""
 
 HTTP_REQUEST: Final = "http.request"
 """The operation of a request that was refused before anybody looked at its route."""
@@ -53,6 +60,8 @@ class AuditLog:
         self._limit = LineLimit()
         self._login_limit = LineLimit()
         self._web_limit = LineLimit()
+        self._done_limits: dict[str, LineLimit] = {}
+        """Of commands that were carried out, or may be, by tenant."""
         self._timer: asyncio.TimerHandle | None = None
         self.listeners: list[Listener] = []
 
@@ -104,18 +113,28 @@ class AuditLog:
     def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
         """Write one line, unless the client has had too many; then count it.
 
-        With ``is_bounded`` false the line is always written, and the listeners receive the entry:
-        for changes of the admin API that were carried out.
+        With ``is_bounded`` false the line is always written: for changes of the admin API that were
+        carried out, which the listeners receive, and for those that may be.
         """
         is_allowed = entry.result is AuditResult.ALLOWED
-        if not is_bounded:
+        if is_allowed and not is_bounded:
             for listener in self.listeners:
                 listener(entry, self._clock.wall_ns())
         level = logging.DEBUG if is_allowed and entry.operation in CONNECTING else logging.INFO
         if not logger.isEnabledFor(level):
             return
-        if not is_bounded or self._may_write(self._limit, _source(entry)):
+        if not is_bounded or self._may_write(self._limit_of(entry), _source(entry)):
             logger.log(level, "%s", _line(self._time(), entry))
+
+    def _limit_of(self, entry: AuditEntry) -> LineLimit:
+        if entry.result is AuditResult.REFUSED:
+            return self._limit
+        limits, tenant = self._done_limits, tenant_of(entry.resource)
+        if tenant not in limits and len(limits) >= TENANTS_MAX:
+            self._done_limits = limits = {
+                name: limit for name, limit in limits.items() if limit.has_left_out
+            }
+        return limits.setdefault(tenant, LineLimit())
 
     def _may_write(self, limit: LineLimit, source: Source) -> bool:
         if limit.allows(source, self._clock.monotonic_ns()):
@@ -132,7 +151,9 @@ class AuditLog:
 
     def _end_window(self) -> None:
         self._timer = None
-        for limit in (self._limit, self._login_limit, self._web_limit):
+        limits = (self._limit, self._login_limit, self._web_limit, *self._done_limits.values())
+        self._done_limits.clear()
+        for limit in limits:
             for source, count in limit.end_window(self._clock.monotonic_ns()).items():
                 fields = {"time": self._time(), **source._asdict(), "leftOut": count}
                 logger.info("%s", _encoded(fields))

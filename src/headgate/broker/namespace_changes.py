@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from headgate.base.text_memory import text_bytes
+from headgate.base.units import MIB
+
 CHANGES_MAX: Final = 8_192
-"""Changes of one namespace that are kept at most: as those of two topics with very many partitions.
-The names of topics that are gone stay in memory with them, which is 1 MB for usual ones."""
+"""Changes of one namespace that are kept at most: those of two topics with very many partitions."""
+
+NAMES_BYTES_MAX: Final = 2 * MIB
+"""Their names, which stay in memory with them when the topics are gone. Usual ones are 1 MB; with
+the longest ones so many changes would be 50 MB for each namespace."""
 
 
 class TopicChange(NamedTuple):
@@ -24,11 +30,13 @@ class TopicChange(NamedTuple):
 class NamespaceChanges:
     """The latest changes of one namespace, numbered from 0."""
 
-    __slots__ = ("_changes", "_first")
+    __slots__ = ("_changes", "_first", "names_bytes")
 
     def __init__(self) -> None:
         self._changes: list[TopicChange] = []
         self._first = 0
+        self.names_bytes = 0
+        """What their names take. Read only."""
 
     def __len__(self) -> int:
         return len(self._changes)
@@ -39,11 +47,21 @@ class NamespaceChanges:
         return self._first + len(self._changes)
 
     def add(self, changes: Iterable[TopicChange]) -> None:
-        """Add changes, and forget the oldest beyond the bound: half of what may be kept, so that
+        """Add changes, and forget the oldest beyond a bound: half of what may be kept, so that
         few of many additions do."""
+        before = len(self._changes)
         self._changes += changes
+        self.names_bytes += _names_bytes(self._changes[before:])
         if len(self._changes) > CHANGES_MAX:
             self.forget_before(self.end - CHANGES_MAX // 2)
+        if self.names_bytes > NAMES_BYTES_MAX:
+            left_bytes, number = self.names_bytes, self._first
+            for change in self._changes:
+                if left_bytes <= NAMES_BYTES_MAX // 2:
+                    break
+                left_bytes -= text_bytes(change.name)
+                number += 1
+            self.forget_before(number)
 
     def since(self, number: int) -> list[TopicChange] | None:
         """The changes from ``number`` on; None if the first of them are forgotten."""
@@ -53,5 +71,11 @@ class NamespaceChanges:
 
     def forget_before(self, number: int) -> None:
         """Forget what all have taken in."""
-        del self._changes[: max(number - self._first, 0)]
-        self._first = max(number, self._first)
+        count = max(number - self._first, 0)
+        self.names_bytes -= _names_bytes(self._changes[:count])
+        del self._changes[:count]
+        self._first += count
+
+
+def _names_bytes(changes: Iterable[TopicChange]) -> int:
+    return sum([text_bytes(change.name) for change in changes])

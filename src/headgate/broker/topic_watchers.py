@@ -1,10 +1,9 @@
 """Watchers: clients that learn at once which topics match their pattern.
 
-All watchers of one pattern in one namespace share a *view*: the sorted names that match, and their
-hash. A change of the metadata is kept once for all views of its namespace, each of which knows how
-far it has come. A job brings the views up to date in slices, one after the other, and writes to
-their watchers. While it does, nothing else changes a view, so what a watcher was told and the hash
-beside it always fit.
+All watchers of one pattern in one namespace share a *view* (:mod:`headgate.broker.watched_names`).
+A job brings the views up to date in slices, one after the other, and writes to their watchers.
+While it does, nothing else changes a view, so what a watcher was told and the hash beside it always
+fit.
 
 The views of a namespace take at most a tenth of the time, however often its topics change: changes
 that come meanwhile go together. A watcher whose peer does not read waits, and then gets what it
@@ -15,10 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import bisect_left, insort
-from collections import OrderedDict, deque
-from collections.abc import Callable, Generator, Sequence
-from itertools import chain
+from collections.abc import Generator
 from typing import Final, Protocol
 
 from headgate.base.errors import HeadgateError
@@ -29,17 +25,21 @@ from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
 from headgate.broker.authorization import Authorizer
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.name_differences import Names, add_difference, only_in_first, parts_of
-from headgate.broker.namespace_changes import NamespaceChanges, TopicChange
+from headgate.broker.namespace_changes import TopicChange
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.topic_pattern import (
     HASHED_PER_UNIT,
     NAMES_PER_UNIT,
-    USUAL_CHARACTERS,
-    TopicPattern,
     TopicsHash,
     matching_names,
+)
+from headgate.broker.watched_names import (
+    PATTERN_BYTES,
+    Difference,
+    TopicWatcher,
+    View,
+    WatchedNamespace,
 )
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.metadata.catalog import Catalog, Change
@@ -54,16 +54,6 @@ from headgate.wire.messages import BaseCommand
 
 logger = logging.getLogger("headgate.topics")
 
-NAME_BYTES: Final = 8
-"""What a view keeps of a name, which is the catalog's."""
-
-PATTERN_BYTES: Final = 36 * KIB
-"""What a pattern takes whose program and states are large. The watcher that brought it is charged
-with it, or another one of its view once that has ended."""
-
-CHANGE_BYTES: Final = 100
-"""What the broker remembers of a change that a watcher has not been told."""
-
 RETRY_S: Final = 1.0
 """After this time the broker looks again at watchers whose peers did not read."""
 
@@ -73,6 +63,8 @@ MIN_REST_S: Final = 0.002
 UNIT_S: Final = 4e-6
 REST_FACTOR: Final = 10
 """The views of a namespace rest so many times as long as they worked."""
+VIEWS_REST_S_MAX: Final = 10.0
+"""They rest no longer, whatever one client's patterns cost: others wait for news of its topics."""
 
 VIEWS_PER_STEP: Final = 256
 """Views that need nothing, and are passed over in one step."""
@@ -86,168 +78,6 @@ REFUSED: Final = "Client is not authorized to WatchTopicList"
 """As authorization refuses the command."""
 
 _PREFIX: Final = f"{PERSISTENT}://"
-
-
-class TopicWatcher:
-    """One watcher of one connection."""
-
-    __slots__ = ("connection", "created", "deleted", "is_open", "view", "watcher_id")
-
-    def __init__(self, connection: ClientConnection, watcher_id: int, view: _View) -> None:
-        self.connection = connection
-        self.watcher_id = watcher_id
-        self.view = view
-        self.is_open = True
-        self.deleted: Names = {}
-        self.created: Names = {}
-        """What it has not been told: first the deleted, then the created topics."""
-
-    def end(self) -> None:
-        """Tell it nothing more."""
-        if self.is_open:
-            self.is_open = False
-            self.deleted, self.created = {}, {}
-            self.view.remove(self)
-
-    def note(self, deleted: Names, created: Names) -> None:
-        """Remember changes that it cannot be told now."""
-        add_difference(self.deleted, self.created, deleted, created)
-        self.charge()
-
-    def charge(self) -> None:
-        """Charge its connection with what it takes now."""
-        pattern_bytes = PATTERN_BYTES if self.view.owner is self else 0
-        changes_bytes = CHANGE_BYTES * (len(self.deleted) + len(self.created))
-        self.connection.described_bytes["watcher", self.watcher_id] = (
-            OBJECT_BYTES + pattern_bytes + self.view.bytes_each + changes_bytes
-        )
-
-
-class _WatchedNamespace:
-    """The views of one namespace, and what they have not all taken in."""
-
-    __slots__ = ("changes", "left", "name", "rests_until_s", "used", "views")
-
-    def __init__(self, name: NamespaceName) -> None:
-        self.name = name
-        self.views: dict[str, _View] = {}
-        """By pattern."""
-        self.changes = NamespaceChanges()
-        self.left: deque[_View] = deque()
-        """Views whose turn comes in the present round."""
-        self.used = 0
-        """The work of this round."""
-        self.rests_until_s = 0.0
-
-    def forget_changes(self) -> None:
-        """Forget what all views have taken in."""
-        if len(self.changes):
-            first = min((view.seen for view in self.views.values()), default=self.changes.end)
-            self.changes.forget_before(first)
-
-
-class _View:
-    """The topics that match one pattern in one namespace."""
-
-    __slots__ = (
-        "_forget",
-        "hash",
-        "is_built",
-        "lagging",
-        "names",
-        "namespace",
-        "open_count",
-        "opening",
-        "owner",
-        "pattern",
-        "seen",
-        "text",
-        "watched",
-        "watchers",
-        "will_retry",
-    )
-
-    def __init__(
-        self, watched: _WatchedNamespace, text: str, forget: Callable[[_View], None]
-    ) -> None:
-        self.watched = watched
-        self.namespace = watched.name
-        self.text = text
-        self.pattern = TopicPattern(text)
-        self._forget = forget
-        self.names: list[str] = []
-        self.hash = ""
-        self.is_built = False
-        self.seen = watched.changes.end
-        """The number of the first change that it has not taken in."""
-        self.watchers: dict[TopicWatcher, None] = {}
-        self.opening: OrderedDict[TopicWatcher, BaseCommand] = OrderedDict()
-        """Those whose command has no answer yet."""
-        self.owner: TopicWatcher | None = None
-        """The one that is charged with the pattern."""
-        self.open_count = 0
-        """Watchers that have not ended."""
-        self.lagging: dict[TopicWatcher, None] = {}
-        self.will_retry = False
-
-    @property
-    def bytes_each(self) -> int:
-        """What each watcher is charged with for the names."""
-        return NAME_BYTES * len(self.names)
-
-    def remove(self, watcher: TopicWatcher) -> None:
-        """A watcher has ended."""
-        self.watchers.pop(watcher, None)
-        self.lagging.pop(watcher, None)
-        self.opening.pop(watcher, None)
-        self.open_count -= 1
-        if self.owner is watcher:
-            self.owner = next(chain(self.watchers, self.opening), None)
-            if self.owner is not None:
-                self.owner.charge()
-        if not self.open_count:
-            self._forget(self)
-
-    @property
-    def needs_work(self) -> bool:
-        """Whether it has not taken in everything, or somebody waits for what it has."""
-        return bool(
-            self.seen < self.watched.changes.end
-            or not self.is_built
-            or self.lagging
-            or self.opening
-        )
-
-    def apply(self, changes: Sequence[TopicChange]) -> _Difference:
-        """Take in changes; returns which names left and which came."""
-        deleted: Names = {}
-        created: Names = {}
-        names, used = self.names, 0.0
-        units_each = JOB_STEP_UNITS_MAX / self.pattern.names_per_step
-        for name, is_created in changes:
-            used += units_each * max(len(name) / USUAL_CHARACTERS, 1)
-            if used >= JOB_STEP_UNITS_MAX:
-                yield int(used)
-                used = 0
-            if not self.pattern.matches(name):
-                continue
-            at = bisect_left(names, name)
-            is_present = at < len(names) and names[at] == name
-            if is_created and not is_present:
-                insort(names, name)
-                created[name] = None
-            elif not is_created and is_present:
-                del names[at]
-                if name in created:
-                    del created[name]
-                else:
-                    deleted[name] = None
-        yield int(used) + 1
-        return deleted, created
-
-
-_Difference = Generator[int, None, tuple[Names, Names]]
-"""Steps that return which names left a view and which came."""
 
 
 class WatchingBroker(Protocol):
@@ -272,11 +102,11 @@ class TopicWatchers:
         self._work = broker.work
         self._loop = broker.loop
         self._broker = broker
-        self._views: dict[str, _WatchedNamespace] = {}
+        self._views: dict[str, WatchedNamespace] = {}
         """By namespace."""
-        self._asked: dict[_View, None] = {}
-        """Views that somebody has asked for a watcher: they do not rest."""
-        self._due: dict[_WatchedNamespace, None] = {}
+        self._asked: dict[WatchedNamespace, None] = {}
+        """Those with views that somebody has asked for a watcher."""
+        self._due: dict[WatchedNamespace, None] = {}
         self._is_running = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_s = 0.0
@@ -304,17 +134,18 @@ class TopicWatchers:
         Raises:
             PatternError: the broker does not evaluate the pattern.
         """
-        watched = self._views.get(str(namespace)) or _WatchedNamespace(namespace)
+        watched = self._views.get(str(namespace)) or WatchedNamespace(namespace)
         view = watched.views.get(pattern)
         if view is None:
-            view = _View(watched, pattern, self._forget)
+            view = View(watched, pattern, self._forget)
             self._views.setdefault(str(namespace), watched).views[pattern] = view
         watcher = TopicWatcher(connection, command.watchTopicList.watcher_id, view)
         view.open_count += 1
         view.opening[watcher] = command
         if view.owner is None:
             view.owner = watcher
-        self._asked[view] = None
+        watched.asked[view] = None
+        self._asked[watched] = None
         self._run()
         return watcher
 
@@ -337,14 +168,16 @@ class TopicWatchers:
             self._due[watched] = None
         self._run()
 
-    def _forget(self, view: _View) -> None:
+    def _forget(self, view: View) -> None:
         watched = view.watched
         if watched.views.get(view.text) is view:
             del watched.views[view.text]
             if not watched.views:
                 self._views.pop(str(watched.name), None)
                 self._due.pop(watched, None)
-        self._asked.pop(view, None)
+        watched.asked.pop(view, None)
+        if not watched.asked:
+            self._asked.pop(watched, None)
 
     # -- the job ---------------------------------------------------------------------------
 
@@ -368,20 +201,22 @@ class TopicWatchers:
         self._wake = None
         self._run()
 
-    def _next_due(self) -> _WatchedNamespace | None:
+    def _next_due(self) -> WatchedNamespace | None:
         now_s = self._loop.time()
         return next((watched for watched in self._due if watched.rests_until_s <= now_s), None)
 
     def _steps(self) -> Steps:
         while self._asked or self._due:
-            yield from self._answer_asked()
+            yield from self._answer_one()
             watched = self._next_due()
             if watched is None:
+                if self._asked:
+                    continue
                 break
             del self._due[watched]
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
-                rest_s = REST_FACTOR * UNIT_S * watched.used
+                rest_s = min(REST_FACTOR * UNIT_S * watched.used, VIEWS_REST_S_MAX)
                 watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
                 watched.forget_changes()
             if watched.views and (watched.left or len(watched.changes)):
@@ -389,15 +224,19 @@ class TopicWatchers:
         self._is_running = False
         self._run()
 
-    def _answer_asked(self) -> Steps:
-        """Answer those that have asked for a watcher: their views do not rest before."""
-        while self._asked:
-            view = next(iter(self._asked))
-            del self._asked[view]
-            used = yield from self._counted(view)
-            view.watched.rests_until_s = self._loop.time() + REST_FACTOR * UNIT_S * used
+    def _answer_one(self) -> Steps:
+        """Answer those that have asked for one pattern, of each namespace in turn. That changes no
+        rest: who asks again and again would keep all others of the namespace waiting. Between two
+        of them a view that is due has its turn."""
+        if self._asked:
+            watched = next(iter(self._asked))
+            view = next(iter(watched.asked))
+            del self._asked[watched], watched.asked[view]
+            if watched.asked:
+                self._asked[watched] = None  # behind the others
+            yield from self._counted(view)
 
-    def _bring_some_up_to_date(self, watched: _WatchedNamespace) -> Steps:
+    def _bring_some_up_to_date(self, watched: WatchedNamespace) -> Steps:
         """Bring some views of a namespace up to date, from a new round on if the last one is over.
         Those of others do not wait for thousands."""
         if not watched.left:
@@ -408,13 +247,13 @@ class TopicWatchers:
             if view.open_count and view.needs_work:
                 worked += 1
                 watched.used += yield from self._counted(view)
-                yield from self._answer_asked()
+                yield from self._answer_one()
                 continue
             passed += 1
             if passed % VIEWS_PER_STEP == 0:
                 yield JOB_STEP_UNITS_MAX
 
-    def _counted(self, view: _View) -> Generator[int, None, int]:
+    def _counted(self, view: View) -> Generator[int, None, int]:
         """Bring a view up to date; returns the work of that."""
         used = 0
         for units in self._bring_up_to_date(view):
@@ -425,13 +264,13 @@ class TopicWatchers:
             self._loop.call_later(RETRY_S, self._look_again, view)
         return used
 
-    def _look_again(self, view: _View) -> None:
+    def _look_again(self, view: View) -> None:
         view.will_retry = False
         if view.open_count:
             self._due[view.watched] = None
             self._run()
 
-    def _bring_up_to_date(self, view: _View) -> Steps:
+    def _bring_up_to_date(self, view: View) -> Steps:
         is_new, changes = not view.is_built, view.watched.changes
         deleted: Names = {}
         created: Names = {}
@@ -451,7 +290,7 @@ class TopicWatchers:
             yield from self._tell(watcher, {}, {})
         yield from self._answer(view)
 
-    def _build(self, view: _View) -> _Difference:
+    def _build(self, view: View) -> Difference:
         """Find all topics of a view; returns which left and which came since it was last built."""
         per_step = view.pattern.names_per_step
         pieces = matching_names(self._catalog, view.namespace, self._hidden, view.pattern, per_step)
@@ -470,7 +309,7 @@ class TopicWatchers:
         return deleted, created
 
     @staticmethod
-    def _hash(view: _View) -> Steps:
+    def _hash(view: View) -> Steps:
         found, names = TopicsHash(), view.names
         step = HASHED_PER_UNIT * (JOB_STEP_UNITS_MAX // 4)
         for start in range(0, len(names), step):
@@ -479,7 +318,7 @@ class TopicWatchers:
             yield len(part) // HASHED_PER_UNIT + 1
         view.hash = found.text
 
-    def _tell_all(self, view: _View, deleted: Names, created: Names) -> Steps:
+    def _tell_all(self, view: View, deleted: Names, created: Names) -> Steps:
         for watcher in list(view.watchers):
             yield from self._tell(watcher, deleted, created)
 
@@ -510,7 +349,7 @@ class TopicWatchers:
             connection.write(frame)
             yield COLD + (len(gone) + len(come)) // NAMES_PER_UNIT
 
-    def _answer(self, view: _View) -> Steps:
+    def _answer(self, view: View) -> Steps:
         """Answer those that have asked for a watcher; one whose peer leaves earlier answers unread
         waits."""
         parts: list[bytes] | None = None
@@ -567,7 +406,7 @@ class TopicWatchers:
         watcher.end()
 
 
-def _joined(deleted: Names, created: Names, later: _Difference) -> Generator[int]:
+def _joined(deleted: Names, created: Names, later: Difference) -> Generator[int]:
     """Steps that add a later difference to an earlier one."""
     add_difference(deleted, created, *(yield from later))
 

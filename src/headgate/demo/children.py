@@ -54,7 +54,7 @@ class Child:
         paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
         with self._errors_path.open("wb") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", *arguments],
+                [sys.executable, "-P", "-m", *arguments],  # nothing of the folder is imported
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

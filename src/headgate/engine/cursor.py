@@ -50,7 +50,11 @@ class Cursor:
         self.done_entries = self.done_messages = self.done_bytes = 0
         self._oldest = -1, 0
         """An entry whose index may be on the disk, and its receive time."""
-        self.count_done()
+        counted, acks.counted = acks.counted, None
+        if counted is not None and self._has_all and counted[0] == self._counted_for():
+            self.done_entries, self.done_messages, self.done_bytes = counted[1]
+        else:
+            self.count_done()
 
     @property
     def backlog_entries(self) -> int:
@@ -134,10 +138,12 @@ class Cursor:
         return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]
 
     def entries_counted(self) -> list[int]:
-        """The entries whose index :meth:`count_done` looks up, as far as that may be on the
-        disk."""
+        """The entries whose index the cursor of the next load looks up, as far as that may be on
+        the disk: with what :meth:`keep_counts` leaves to it, one."""
         log, acks = self.topic.log, self.acks
-        found = [acks.mark_delete + 1, *self._runs(0, log.memory_first)]
+        found = [acks.mark_delete + 1]
+        if not self._has_all:
+            found += self._runs(0, log.memory_first)
         return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]
 
     def _runs(self, first: int, stop: int) -> list[int]:
@@ -151,6 +157,25 @@ class Cursor:
         if acks.mark_delete + 1 < self.topic.log.first:
             return True
         return 2 * acks.holes_below(last + 1) > acks.holes_count
+
+    def keep_counts(self) -> None:
+        """The topic is being unloaded: leave what is counted to the cursor of the next load, which
+        would go through all runs of acknowledged entries. Nobody acknowledges meanwhile."""
+        if self._has_all:
+            counts = self.done_entries, self.done_messages, self.done_bytes
+            self.acks.counted = self._counted_for(), counts
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether nothing behind the mark-delete position has been trimmed, so that the counts
+        follow from the acknowledgements alone."""
+        return self.acks.mark_delete + 1 >= self.topic.log.first
+
+    def _counted_for(self) -> tuple[int, ...]:
+        """What the counts depend on: with other numbers they are void."""
+        acks, partials = self.acks, self.acks.partials
+        messages = 0 if partials is None else partials.messages
+        return acks.mark_delete, acks.holes_count, messages
 
     def count_done(self) -> None:
         """Count ``done_*`` again from the acknowledgements, after recovery and resets."""

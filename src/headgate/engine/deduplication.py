@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
+from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.base.sequence_table import Seen, SequenceTable, SequenceTotal
 from headgate.base.units import INT64_MAX, MIB
@@ -31,8 +32,9 @@ UNTRACKED: Final = -(1 << 63) - 1
 
 _STORED = Seen.STORED
 
-SEQUENCES_OF_TENANT_BYTES_MAX: Final = 256 * MIB
-"""What the topics of a tenant remember of producers: a million with names of 60 characters."""
+SEQUENCES_OF_TENANT_BYTES_MAX: Final = 128 * MIB
+"""What the topics of a tenant remember of producers, half a million with names of 60 characters,
+and half as much again; those that take less than the others on average go on up to twice that."""
 
 
 class SequenceTotals:
@@ -41,12 +43,13 @@ class SequenceTotals:
     def __init__(self) -> None:
         self._by_tenant: WeakValueDictionary[str, SequenceTotal] = WeakValueDictionary()
 
-    def join(self, table: SequenceTable, tenant: str) -> None:
-        """Count a table of the tenant, until it leaves."""
+    def join(self, table: SequenceTable, name: TopicName) -> None:
+        """Count the table of a topic or partition for its tenant, until it leaves."""
+        tenant = name.tenant
         total = self._by_tenant.get(tenant)
         if total is None:
             total = self._by_tenant[tenant] = SequenceTotal(SEQUENCES_OF_TENANT_BYTES_MAX)
-        table.join(total)
+        table.join(total, name.base.full)
 
     def held_bytes(self, tenant: str) -> int:
         """What all tables of a tenant take."""

@@ -428,7 +428,9 @@ class Dispatcher(ABC):
     def waiting(self) -> tuple[int, int]:
         """Messages and bytes that no consumer has and that are not acknowledged. While the index of
         the next entry is on the disk, with up to 127 entries before it, or, if later entries are
-        acknowledged, as many bytes as the backlog has on average."""
+        acknowledged, as many bytes as the backlog has on average; so also if very many runs of
+        later entries are acknowledged, because a limiter asks for this at each message that
+        comes."""
         log = self.subscription.topic.log
         first = max(self.read_ordinal, log.first)
         _, messages, size = self.to_redeliver()
@@ -449,7 +451,7 @@ class Dispatcher(ABC):
         if (partials is not None and partials.highest >= first) or (
             holes and holes > acks.holes_below(first)
         ):
-            if first < log.memory_first:
+            if first < log.memory_first or not acks.has_few_runs_from(first):
                 return self._waiting_of_backlog()
             _, acked_messages, acked_bytes = self.subscription.acked_within(first, log.end)
             messages -= acked_messages

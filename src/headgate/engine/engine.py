@@ -287,7 +287,7 @@ class Engine:
         )
         self.topics[name.full] = topic
         self.properties.loaded_or_deleted(name, log.number)
-        self.partials.loaded_or_deleted(log.number)
+        self.partials.loaded_or_deleted(name, log.number)
         self._count_durable(topic, -kept.durable_count)
         topic.chunk = self.loaded.add(topic)
         self.by_number[log.number] = topic
@@ -315,6 +315,7 @@ class Engine:
             if not subscription.removed:
                 self.observer.subscription_removed(subscription)
                 if subscription.is_durable:
+                    subscription.keep_counts()
                     self.properties.unloaded(subscription)
                     self.partials.unloaded(subscription, topic.log.number)
                 subscription.forget(self.now_ns, is_gone=not subscription.is_durable)
@@ -335,7 +336,7 @@ class Engine:
             if topic.log.sequences is not None:
                 topic.log.sequences.leave()
             self.properties.loaded_or_deleted(topic.name, topic.log.number)
-            self.partials.loaded_or_deleted(topic.log.number)
+            self.partials.loaded_or_deleted(topic.name, topic.log.number)
             self._count_durable(topic, -topic.durable_count)
             topic.gate.close(self.now_ns)
             if topic.publishing.gate is not None:
@@ -520,7 +521,7 @@ class Engine:
         if known is not None and known is not topic.log.sequences:
             known.leave()
         if topic.log.sequences is not None:
-            self.sequence_totals.join(topic.log.sequences, topic.name.namespace.tenant)
+            self.sequence_totals.join(topic.log.sequences, topic.name)
 
     def send_rules_in_steps(self, topic: Topic) -> Iterator[None]:
         """Ask again for the rules for the SENDs of a topic, and apply them. If messages must be

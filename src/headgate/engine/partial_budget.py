@@ -4,7 +4,7 @@ Each subscription has a bound of its own. A client could still fill one subscrip
 and leave, so that nobody is charged. Acknowledgements are promised and cannot be dropped: at the
 bound the broker refuses that further batches begin to be partly acknowledged, first on those
 subscriptions that hold at least as much as the others on average, at one and a half times the bound
-on all of tenants that do, at twice the bound on all.
+on all of tenants for which the same holds, and at twice the bound on all.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
 from headgate.base.names import TopicName
 from headgate.base.owner_shares import OWNERS_BOUNDS, SMALL_BOUNDS, OwnerShares
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
 
 PARTIAL_BYTES_MAX: Final = 8 * MIB
@@ -30,10 +31,10 @@ MEASURED_MAX: Final = 64
 """Subscriptions that are measured again when one asks for room at the bound."""
 
 
-class PartialsTopic(Protocol):
-    """A topic, as far as the budget needs it."""
-
-    name: TopicName
+class _Topic(Protocol):
+    @property
+    def name(self) -> TopicName:
+        """Its name."""
 
 
 class PartialsHolder(Protocol):
@@ -44,8 +45,8 @@ class PartialsHolder(Protocol):
     removed: bool
 
     @property
-    def topic(self) -> PartialsTopic:
-        """The topic of the subscription."""
+    def topic(self) -> _Topic:
+        """Its topic, which belongs to a tenant."""
 
 
 class PartialBudget:
@@ -62,10 +63,10 @@ class PartialBudget:
         self._bytes_max = bytes_max
         self._by_holder: dict[PartialsHolder, int] = {}
         """In the order in which they were measured, the latest last."""
-        self._by_unloaded: dict[int, tuple[str, int]] = {}
-        """Tenants and bytes of topics that are not loaded, by their numbers."""
+        self._by_unloaded: SparseCounter[int] = SparseCounter()
+        """Bytes of topics that are not loaded, by their numbers."""
         self._shares = OwnerShares()
-        """By tenant."""
+        """Bytes of both, by tenant."""
 
     @property
     def held_bytes(self) -> int:
@@ -75,27 +76,26 @@ class PartialBudget:
     def measure(self, subscription: PartialsHolder) -> None:
         """Count what a subscription holds now; nothing after its removal."""
         size_bytes = 0 if subscription.removed else subscription.acks.partial_bytes
-        tenant = subscription.topic.name.tenant
-        self._shares.count(tenant, size_bytes - self._by_holder.pop(subscription, 0))
+        more_bytes = size_bytes - self._by_holder.pop(subscription, 0)
+        self._count(subscription.topic.name, more_bytes)
         if size_bytes:
             self._by_holder[subscription] = size_bytes
 
     def forget(self, subscription: PartialsHolder) -> None:
         """A subscription was removed."""
-        self._shares.count(subscription.topic.name.tenant, -self._by_holder.pop(subscription, 0))
+        self._count(subscription.topic.name, -self._by_holder.pop(subscription, 0))
+
+    def _count(self, name: TopicName, more_bytes: int) -> None:
+        self._shares.count(name.tenant, more_bytes)
 
     def unloaded(self, subscription: PartialsHolder, number: int) -> None:
         """A durable subscription has ended with its topic, which stays in the log by that
         number."""
-        tenant, size_bytes = self._by_unloaded.get(number, (subscription.topic.name.tenant, 0))
-        size_bytes += self._by_holder.pop(subscription, 0)
-        if size_bytes:
-            self._by_unloaded[number] = tenant, size_bytes
+        self._by_unloaded[number] += self._by_holder.pop(subscription, 0)
 
-    def loaded_or_deleted(self, number: int) -> None:
+    def loaded_or_deleted(self, name: TopicName, number: int) -> None:
         """A topic is being loaded, so that its subscriptions are measured again, or is gone."""
-        tenant, size_bytes = self._by_unloaded.pop(number, ("", 0))
-        self._shares.count(tenant, -size_bytes)
+        self._count(name, -self._by_unloaded.pop(number, 0))
 
     def check_room(self, subscription: PartialsHolder) -> None:
         """Raise :class:`InputError` unless one more batch of a subscription may be partly

@@ -7,7 +7,9 @@ is durable.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -53,6 +55,7 @@ from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import SETTINGS
 from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
+from headgate.storage.fair_slots import FairSlots
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -61,6 +64,10 @@ if TYPE_CHECKING:
 SUBSCRIPTION_BYTES: Final = 6 * KIB
 CLIENT_BYTES: Final = 2 * KIB
 """About what the statistics of a subscription, and of a producer or consumer, take in memory."""
+
+CHANGES_MAX: Final = 8
+"""Changes about one tenant that are carried out at the same time. All changes of the metadata stand
+in one line, and one may write megabytes: hundreds of one tenant would hold up those of others."""
 
 
 class Backups(Protocol):
@@ -92,6 +99,7 @@ class AdminFacade:
         self._messages = TopicMessages(broker)
         self._shut_down = shut_down
         self._turns = AdminTurns(broker)
+        self._changing = FairSlots(sys.maxsize, CHANGES_MAX)
         self._backups = backups
         self._observer = observer
         self._registry = broker.registry
@@ -130,6 +138,9 @@ class AdminFacade:
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
     ) -> Decision:
         return self._broker.authorizer.decide(identity, operation, resource, subscription)
+
+    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        return self._changing.slot(tenant)
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)

@@ -15,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -130,6 +131,9 @@ class Facade(Protocol):
         """
 
     # Large answers.
+
+    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        """Within it a change about a tenant is carried out: few of each tenant at the same time."""
 
     async def give_way(self) -> None:
         """Let others run, until a quarter of a millisecond more of a walk may be done."""

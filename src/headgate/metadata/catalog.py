@@ -98,13 +98,13 @@ class Catalog(OwnRows):
         self.plan_create_namespace = tenants.plan_create_namespace
         self.plan_delete_namespace = tenants.plan_delete_namespace
         self.plan_begin_namespace_deletion = tenants.plan_begin_namespace_deletion
+        self.has_much, self.plan_empty_namespace = tenants.has_much, tenants.plan_empty_namespace
         topics = TopicPlans(self._state, self._numbers, self.topic_by_number)
         self.keep_in = topics.keep_in
         self.limit_topics, self.limit_partitions = topics.limit_topics, topics.limit_partitions
         self.plan_create_topic = topics.plan_create_topic
         self.plan_move_topic = topics.plan_move_topic
-        self.plan_topic_epoch = topics.plan_topic_epoch
-        self.plan_terminate = topics.plan_terminate
+        self.plan_topic_epoch, self.plan_terminate = topics.plan_topic_epoch, topics.plan_terminate
         self.plan_create_partitioned = topics.plan_create_partitioned
         self.plan_grow_partitioned = topics.plan_grow_partitioned
         self.plan_subscriptions_complete = topics.plan_subscriptions_complete

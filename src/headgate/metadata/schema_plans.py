@@ -8,12 +8,12 @@ without a definition, so that no number is given twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Final, cast
 
 import msgspec
 
 from headgate.base.names import NamespaceName, TopicName
-from headgate.metadata.errors import conflict, not_found
+from headgate.metadata.errors import conflict, not_allowed, not_found
 from headgate.metadata.rows import Kind, SchemaRow
 from headgate.metadata.staged_rows import (
     RowValues,
@@ -22,6 +22,10 @@ from headgate.metadata.staged_rows import (
     topic_exists,
 )
 from headgate.metadata.state import Change, RowState
+
+TAKEN_OVER_MAX: Final = 4_096
+"""Most versions of schemas of topics that become partitions of a new one: one for each partition.
+They change at once."""
 
 
 class SchemaPlans:
@@ -104,8 +108,19 @@ def removed_schemas(state: RowState, name: str) -> RowValues:
 
 def schemas_taken_over(state: RowState, name: str, parts: list[str]) -> RowValues:
     """Rows that move the schema of the first of ``parts`` that has one to ``name``, a new
-    partitioned topic, unless that has one; those of the others are removed."""
+    partitioned topic, unless that has one; those of the others are removed.
+
+    Raises:
+        RefusalError: 412, they have too many versions together.
+    """
     owners = [part for part in parts if state.staged(Kind.SCHEMA, part) is not None]
+    latest_rows = (cast(SchemaRow, state.staged(Kind.SCHEMA, owner)) for owner in owners)
+    count = sum(latest.version - latest.first + 1 for latest in latest_rows)
+    if count > TAKEN_OVER_MAX:
+        raise not_allowed(
+            f"The schemas of topics that would be partitions of {name} have {count} versions: "
+            f"{TAKEN_OVER_MAX} are allowed; delete some of them"
+        )
     rows: RowValues = []
     if owners and state.staged(Kind.SCHEMA, name) is None:
         latest = cast(SchemaRow, state.staged(Kind.SCHEMA, owners[0]))

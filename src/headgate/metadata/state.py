@@ -119,6 +119,12 @@ class RowState:
         first = bisect_right(keys, after)
         return keys[first : first + count_max]
 
+    def last_children(self, kind: Kind, parent: str) -> Iterator[str]:
+        """The durable ones of :meth:`children` that no change in flight removes, the last first."""
+        for key in reversed(self._sorted.get((kind, parent), ())):
+            if self.staged(kind, key) is not None:
+                yield key
+
     def rows(self, kind: Kind) -> Mapping[str, Row]:
         """The durable rows of ``kind``. Do not change the mapping, nor keep it across a change."""
         return self._rows[kind]

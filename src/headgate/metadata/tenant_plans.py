@@ -22,6 +22,7 @@ from headgate.metadata.grants import (
     SubscriptionGrants,
     TopicGrants,
 )
+from headgate.metadata.namespace_contents import ROWS_TOGETHER, contents_of_namespace
 from headgate.metadata.policies import NamespacePolicies
 from headgate.metadata.property_plans import checked_properties
 from headgate.metadata.rows import Bundles, ClusterRow, Kind, NamespaceRow, TenantRow
@@ -144,24 +145,53 @@ class TenantPlans:
         Raises:
             RefusalError: 404 or 409.
         """
+        self._check_empty(name)
+        grants = grants_of_namespace(self._state, name)
+        schemas = schemas_of_namespace(self._state, name)
+        return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants, *schemas])
+
+    def plan_begin_namespace_deletion(
+        self, name: NamespaceName, *, only_empty: bool = False
+    ) -> Change:
+        """Create no topic in a namespace any more, because it is deleted next with those it has.
+
+        Raises:
+            RefusalError: 404; with ``only_empty`` also 409, it has topics.
+        """
+        if only_empty:
+            self._check_empty(name)
+        row = staged_namespace(self._state, name)
+        marked = msgspec.structs.replace(row, deleted=True)
+        return self._state.stage([(Kind.NAMESPACE, str(name), marked)])
+
+    def has_much(self, name: NamespaceName) -> bool:
+        """Whether a namespace has so many grants and schemas that :meth:`plan_empty_namespace`
+        removes some of them."""
+        return len(contents_of_namespace(self._state, name)) > ROWS_TOGETHER
+
+    def plan_empty_namespace(self, name: NamespaceName) -> Change | None:
+        """Remove some of the grants and schemas of a namespace that is being deleted and has very
+        many. None for one that has not: they go with it.
+
+        Raises:
+            RefusalError: 404 without the namespace, 409 if it is not being deleted.
+        """
+        if not staged_namespace(self._state, name).deleted:
+            raise conflict(f"Namespace {name} is not being deleted")
+        rows = contents_of_namespace(self._state, name)
+        return self._state.stage(rows) if len(rows) > ROWS_TOGETHER else None
+
+    def _check_empty(self, name: NamespaceName) -> None:
+        """Return if a namespace has no topics.
+
+        Raises:
+            RefusalError: 404 without the namespace, 409 if it has.
+        """
         staged_namespace(self._state, name)
         for domain in ("persistent", "non-persistent"):
             for kind in (Kind.TOPIC, Kind.PARTITIONED):
                 if any(True for _ in self._state.staged_children(kind, f"{domain}://{name}")):
                     raise conflict("Cannot delete non empty namespace")
-        grants = grants_of_namespace(self._state, name)
-        schemas = schemas_of_namespace(self._state, name)
-        return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants, *schemas])
-
-    def plan_begin_namespace_deletion(self, name: NamespaceName) -> Change:
-        """Create no topic in a namespace any more, because it is deleted next with those it has.
-
-        Raises:
-            RefusalError: 404.
-        """
-        row = staged_namespace(self._state, name)
-        marked = msgspec.structs.replace(row, deleted=True)
-        return self._state.stage([(Kind.NAMESPACE, str(name), marked)])
 
     def _new_namespace(self, bundles: Bundles | None) -> NamespaceRow:
         return NamespaceRow(

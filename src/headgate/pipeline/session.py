@@ -184,9 +184,13 @@ def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
     On this machine they choose the Python that runs here, whatever the shell has set for
     ``spark-submit``: ``PYSPARK_PYTHON=./environment/bin/python`` is a path on a cluster's machines,
     and ``PYSPARK_DRIVER_PYTHON=jupyter`` cannot run a worker. A cluster keeps its own.
+
+    Workers here import nothing from the folder in which the command was started: in one such as
+    ``/tmp``, files of other users could stand for Python's own modules.
     """
     if is_on_this_machine(environment):
-        return dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+        chosen = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+        return {**chosen, "PYTHONSAFEPATH": "1"}
     return {} if "PYSPARK_PYTHON" in environment else {"PYSPARK_PYTHON": sys.executable}
 
 

@@ -198,7 +198,11 @@ def _commit(
     catalog: Catalog, store: MetadataStore, row: IdentityRow, *, topic_number_min: int = 0
 ) -> None:
     change = catalog.plan_identity(row, topic_number_min=topic_number_min)
-    store.commit(change.writes)
+    try:
+        store.commit(change.writes)
+    except BaseException:
+        catalog.abandon_all()  # the start may go on, and its next change must be the first one
+        raise
     catalog.apply(change)
 
 

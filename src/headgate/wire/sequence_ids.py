@@ -62,7 +62,8 @@ def entry_sequence(body: bytes) -> EntrySequence | None:
             if found >= ONE_BYTE:
                 found, shift = found - ONE_BYTE, 7
                 at += 2
-                while (byte := body[at]) >= ONE_BYTE:
+                # One that goes on and on would take the square of its size.
+                while (byte := body[at]) >= ONE_BYTE and shift < _VARINT_BITS_MAX:
                     found += (byte - ONE_BYTE) << shift
                     shift += 7
                     at += 1
@@ -101,15 +102,18 @@ def _parsed(body: bytes) -> EntrySequence | None:
         metadata = parse_head(body[start:end])
     except (RemoteProtocolError, DecodeError):
         return None
+    name = metadata.producer_name
+    if not isinstance(name, str):
+        return None  # what the parser returns for a text that is not UTF-8
     if start == METADATA_START and body[start] == NAME_TAG and body[start + 1] < ONE_BYTE:
         first_name = body[NAME_START : NAME_START + body[start + 1]]
-        if first_name != metadata.producer_name.encode():
+        if first_name != name.encode():
             return None  # a second name, behind the one that name_test sees
     chunks = metadata.num_chunks_from_msg
     if metadata.HasField("chunk_id") and chunks > 1 and metadata.chunk_id != chunks - 1:
         return None
     first = _signed(metadata.sequence_id)
-    return metadata.producer_name, first, max(first, _signed(metadata.highest_sequence_id))
+    return name, first, max(first, _signed(metadata.highest_sequence_id))
 
 
 def _signed(value: int) -> int:

@@ -22,7 +22,7 @@ from headgate.wire.codes import (
     SchemaType,
     SubscriptionType,
 )
-from headgate.wire.entry import build_entry
+from headgate.wire.entry import CHECKSUM_MARK, LENGTH, build_entry, crc32c
 from headgate.wire.frame import FrameDecoder, encode_frame
 from headgate.wire.ids import position_of
 from headgate.wire.messages import BaseCommand, MessageMetadata, Schema
@@ -130,7 +130,7 @@ class WildClient(SimClient):
             (self._subscribe, 12), (self._flow, 14), (self._ack, 14), (self._redeliver, 6),
             (self._seek, 5), (self._unsubscribe, 3), (self._close_consumer, 5),
             (self._last_message, 8), (self._consumer_stats, 2), (self._look_up, 3),
-            (self._watch, 2), (self._schema, 2),
+            (self._watch, 2), (self._schema, 2), (self._send_odd, 6),
         )  # fmt: skip
         return [act for act, _ in found], [weight for _, weight in found]
 
@@ -195,6 +195,29 @@ class WildClient(SimClient):
                 metadata.deliver_at_time = metadata.publish_time + self.chance.randrange(3_000)
             body = build_entry(metadata, payload)
             self.write(frames.send(producer_id, self.sequence_id, body, message_count=count))
+
+    def _send_odd(self) -> None:
+        """A message whose metadata has wrong bytes, under a checksum that is right."""
+        if not self.producing:
+            return
+        chance = self.chance
+        producer_id = chance.choice(sorted(self.producing))
+        self.sequence_id += 1
+        metadata = MessageMetadata(
+            producer_name=self.producing[producer_id],
+            sequence_id=self.sequence_id,
+            publish_time=self.wall_ms(),
+            deliver_at_time=chance.choice((1, 1 << 62)),
+            uuid="u",
+            chunk_id=chance.randrange(3),
+            num_chunks_from_msg=2,
+        )
+        odd = bytearray(metadata.SerializeToString())
+        for _ in range(chance.choice((1, 1, 3))):
+            odd[chance.randrange(len(odd))] = chance.choice((0, 0x7F, 0x80, 0xFF))
+        covered = LENGTH.pack(len(odd)) + odd + bytes((0xFF,)) * chance.randrange(20)
+        body = CHECKSUM_MARK + LENGTH.pack(crc32c(covered)) + covered
+        self.write(frames.send(producer_id, self.sequence_id, body))
 
     def _close_producer(self) -> None:
         producer_id = self._producer_id

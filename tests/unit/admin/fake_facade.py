@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +17,7 @@ from headgate.base.schema_types import CompatibilityStrategy
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
 from headgate.broker.info import BrokerCounts, BrokerInfo
+from headgate.facade.admin_facade import CHANGES_MAX
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -46,6 +49,7 @@ from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import Settings
 from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
+from headgate.storage.fair_slots import FairSlots
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, EncryptionFacts, KeyFacts
 from tests.unit.admin.fake_messages import FakeMessages
@@ -126,6 +130,7 @@ class FakeFacade:
         self.default_retention = Retention()
         self.quota_checks = 0
         self.gave_way = 0
+        self.changing = FairSlots(sys.maxsize, CHANGES_MAX)
         self.reserved_bytes = 0
         self.reserved_most = 0
         self.memory_failure: Exception | None = None
@@ -182,6 +187,9 @@ class FakeFacade:
         if found is None:
             raise not_found(f"Subscription {name} not found for topic {topic}")
         return found
+
+    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
+        return self.changing.slot(tenant)
 
     async def give_way(self) -> None:
         self.gave_way += 1

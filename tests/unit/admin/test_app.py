@@ -23,9 +23,12 @@ from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
 from headgate.base.identity import LAPSE_KEY
 from headgate.base.names import parse_topic
+from headgate.base.work_owner import WORK_OWNER
 from headgate.broker.authorization import ALLOW_ALL
+from headgate.facade.admin_facade import CHANGES_MAX
+from headgate.metadata.catalog import Change
 from headgate.policy.access_rules import refusal_of
-from tests.unit.admin.client import ask
+from tests.unit.admin.client import ask, ask_async
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
 from tests.unit.denying import Deny
@@ -138,6 +141,68 @@ def test_a_topic_is_asked_about_by_the_name_that_the_protocol_asks_about(
     broker.authorizer = deny = Deny()
     ask(AdminApp(broker, broker.clock), "GET", STATS)
     assert deny.asked[0][2] == parse_topic("t").full
+
+
+def test_the_work_of_a_request_is_that_of_its_tenant(
+    api: Ask, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners: list[str] = []
+
+    async def give_way() -> None:
+        owners.append(WORK_OWNER.get())
+
+    monkeypatch.setattr(broker, "give_way", give_way)
+    path = "/admin/v2/persistent/public/default/many"
+    assert api("PUT", f"{path}/partitions", 64).status == 204
+    assert api("GET", f"{path}/partitioned-stats").status == 200
+    assert set(owners) == {"public"}
+    assert WORK_OWNER.get() == ""
+
+
+def test_many_changes_about_one_tenant_hold_up_none_about_another(
+    api: Ask, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """500 short changes of rows of a megabyte had one of another tenant wait for nine seconds."""
+    api("PUT", "/admin/v2/tenants/acme", {"allowedClusters": ["standalone"]})
+    api("PUT", "/admin/v2/namespaces/acme/ns")
+    api("PUT", "/admin/v2/persistent/public/default/t")
+    app = AdminApp(broker, broker.clock)
+    stored = broker.commit
+    begun: list[Change] = []
+
+    async def story() -> None:
+        goes = asyncio.Event()
+
+        async def commit(change: Change) -> None:
+            begun.append(change)
+            await goes.wait()
+            await stored(change)
+
+        async def rest() -> None:
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+        monkeypatch.setattr(broker, "commit", commit)
+        many = "/admin/v2/namespaces/public/default/messageTTL"
+        crowd = [asyncio.create_task(ask_async(app, "POST", many, b"60")) for _ in range(30)]
+        await rest()
+        assert len(begun) == CHANGES_MAX
+        # Reads, changes about others, and those that roles make of subscriptions, go on.
+        assert (await ask_async(app, "GET", many)).status == 200
+        subscription = "/admin/v2/persistent/public/default/t/subscription/s"
+        assert (await ask_async(app, "PUT", subscription)).status == 204
+        other = "/admin/v2/namespaces/acme/ns/messageTTL"
+        one = asyncio.create_task(ask_async(app, "POST", other, b"60"))
+        await rest()
+        assert len(begun) == CHANGES_MAX + 1
+        # A right that ends while a request waits for its turn counts no more.
+        broker.authorizer = Deny()
+        goes.set()
+        assert (await one).status == 204
+        statuses = [(await each).status for each in crowd]
+        assert statuses == [204] * CHANGES_MAX + [403] * (30 - CHANGES_MAX)
+
+    asyncio.run(story())
 
 
 def test_a_server_that_keeps_no_raw_path_is_served_too() -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from headgate.admin.partition_batches import AT_ONCE, answers_of, results_of
-from headgate.admin.routing import Call
+from headgate.admin.routing import Call, Progress
 from headgate.admin.subscriptions import _on_all
 from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
@@ -40,7 +40,7 @@ class Worker:
 
 
 def call_with(facade: FakeFacade) -> Call:
-    return cast(Call, SimpleNamespace(facade=facade))
+    return cast(Call, SimpleNamespace(facade=facade, progress=Progress()))
 
 
 def test_some_at_a_time(broker: FakeFacade) -> None:

@@ -133,6 +133,27 @@ def test_a_bounded_number_begins_in_one_turn() -> None:
     run(story)
 
 
+def test_the_many_of_one_address_let_those_of_others_begin() -> None:
+    async def story(turns: HttpTurns) -> None:
+        begun: list[str] = []
+
+        def begins(name: str) -> Callable[[], bool]:
+            def begin() -> bool:
+                begun.append(name)
+                return True
+
+            return begin
+
+        for _ in range(10 * STARTS_MAX):
+            turns.start(begins("many"), "10.0.0.1")
+        turns.start(begins("one"), "10.0.0.2")
+        await asyncio.sleep(0)
+        assert "one" in begun
+        assert len(begun) == 2 * STARTS_MAX
+
+    run(story)
+
+
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 def test_bytes_are_taken_in_their_order(size: int) -> None:
     kept = KeptBytes()

@@ -136,6 +136,29 @@ def test_unsaved_changes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert copied_rows(fs) == store.load()
 
 
+def test_few_large_changes_do_not_have_a_large_copy_written_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Five changes of a row of 1 MB in a second had the rows of all tenants written again."""
+    monkeypatch.setattr("headgate.app.metadata_copy._UNSAVED_BYTES_MAX", 4_000)
+    fs, store = MemFs(), MemoryStore()
+    copied = made(fs, store)
+    copied.commit([Write("tenant", f"{number}", b"x" * 1_000) for number in range(100)])
+    copied.save()
+    whole = size(fs)
+    for number in range(40):
+        copied.commit([Write("tenant", "large", b"%d" % (number % 10) * 1_000)])
+    copied.save()
+    assert size(fs) > whole + 40_000
+    assert copied_rows(fs) == store.load()
+    for number in range(60):
+        copied.commit([Write("tenant", "large", b"%d" % (number % 10) * 1_000)])
+    assert copied._unsaved == []
+    copied.save()
+    assert size(fs) < whole + 2_000
+    assert copied_rows(fs) == store.load()
+
+
 def test_a_change_that_the_store_refused_is_not_copied() -> None:
     fs, store = MemFs(), MemoryStore()
     copied = made(fs, store)

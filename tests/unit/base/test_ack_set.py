@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.ack_changes import AckChanges
-from headgate.base.ack_set import AckSet
+from headgate.base.ack_set import FEW_RUNS, AckSet
 from headgate.base.errors import CorruptionError, InputError
 from headgate.base.packed_masks import PackedMasks, Sums
 from headgate.base.partial_acks import PartialEntry
@@ -395,3 +395,58 @@ def test_what_is_partly_acknowledged_behind_the_first_entries_is_not_counted_one
     assert acks.partial_messages(15, 5_000) == 1_990
     assert acks.partial_messages(1_005, 1_010) == 10
     assert packed.count <= 10
+
+
+@given(steps, steps, st.integers(1, 5))
+def test_in_pieces_it_is_encoded_while_it_changes(
+    before: list[tuple[str, int, int]], meanwhile: list[tuple[str, int, int]], size: int
+) -> None:
+    """The changes since the beginning, applied to the result, give the present set."""
+    made = AckSet()
+    for kind, first, second in before:
+        _change(made, kind, first, second)
+    made.forget_changes()
+    pieces = made.to_bytes_in_pieces(size)
+    left = list(meanwhile)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found = AckSet.from_bytes(end.value)
+            break
+        for kind, first, second in left[:2]:
+            _change(made, kind, first, second)
+        del left[:2]
+    changes = made.take_changes()
+    if changes is not None:
+        found.apply(AckChanges.from_bytes(changes.to_bytes()))
+    assert found.to_bytes() == made.to_bytes()
+
+
+def _change(acks: AckSet, kind: str, first: int, second: int) -> None:
+    if kind == "ack":
+        acks.ack(first)
+    elif kind == "range":
+        acks.ack_range(min(first, second), max(first, second))
+    elif kind == "through":
+        acks.ack_through(first)
+    elif kind == "reset":
+        acks.reset(first)
+    elif kind == "messages":
+        acks.ack_messages(first, 1 + second % ((1 << batch_size(first)) - 1), batch_size(first))
+
+
+def test_few_runs_are_known_without_going_through_all() -> None:
+    acks = AckSet()
+    acks.ack_range(10, 200_000)
+    assert acks.has_few_runs_from(0)
+    acks.ack_range(200_002, 300_000)
+    assert not acks.has_few_runs_from(0), "very many blocks"
+    assert acks.has_few_runs_from(250_000)
+    acks = AckSet()
+    for ordinal in range(1, 2 * FEW_RUNS + 1, 2):
+        acks.ack(ordinal)
+    assert acks.has_few_runs_from(0)
+    acks.ack(5_000)
+    assert not acks.has_few_runs_from(0)
+    assert acks.has_few_runs_from(4_096)

@@ -151,13 +151,18 @@ def test_a_producer_takes_less_than_400_bytes() -> None:
     assert held / count < 400
 
 
+def total_for_one(share_bytes: int) -> SequenceTotal:
+    """A total of which one topic alone may have so much."""
+    return SequenceTotal(-(-2 * share_bytes // 3) + 1)
+
+
 def test_tables_beyond_their_total_forget_who_is_gone_for_longest() -> None:
-    total = SequenceTotal(10 * (ROW_BYTES + 2))
+    total = total_for_one(10 * (ROW_BYTES + 2))
     tables = [SequenceTable(), SequenceTable()]
     for number, table in enumerate(tables):
         table.store(f"{number}0", 7)
-        table.join(total)
-        table.join(total)
+        table.join(total, "t")
+        table.join(total, "t")
         for producer in range(1, 5):
             table.store(f"{number}{producer}", 7)
     assert total.held_bytes == 10 * (ROW_BYTES + 2)
@@ -167,10 +172,10 @@ def test_tables_beyond_their_total_forget_who_is_gone_for_longest() -> None:
     assert list(tables[0].last) == ["00", "01", "03", "04", "05"]
     tables[1].store("15", 7)  # all of its producers are connected
     assert len(tables[1].last) == 6
-    assert total.is_exceeded
+    assert total.held_bytes == 11 * (ROW_BYTES + 2)
     tables[1].disconnected("13", 3)
     assert "13" not in tables[1].last
-    assert not total.is_exceeded
+    assert total.held_bytes == 10 * (ROW_BYTES + 2)
     for table in tables:
         table.leave()
         table.leave()
@@ -180,7 +185,96 @@ def test_tables_beyond_their_total_forget_who_is_gone_for_longest() -> None:
 def test_a_table_counts_what_it_knows_of_wide_names() -> None:
     total = SequenceTotal(0)
     table = SequenceTable([SequenceRow("\U0001f600" * 512, 1, 1)])
-    table.join(total)
+    table.join(total, "t")
     assert total.held_bytes >= 4 * 512
     table.forget_inactive(1, 10)
+    assert total.held_bytes == 0
+
+
+def test_beyond_the_total_one_that_leaves_before_its_entry_is_durable_does_not_stay() -> None:
+    total = SequenceTotal(0)
+    table = SequenceTable()
+    table.join(total, "t")
+    for ordinal, name in enumerate(("a", "b", "c")):
+        table.entry_staged(ordinal, name, 7)
+        table.disconnected(name, 1)
+    table.entry_staged(3, "d", 7)
+    table.entries_durable(1)
+    assert not table.last
+    table.entries_durable(4)
+    assert list(table.last) == ["d"]  # it is connected
+    table.disconnected("d", 2)
+    assert not table.last
+    assert total.held_bytes == 0
+    table.entry_staged(4, "e", 7)
+    table.disconnected("e", 3)
+    table.entries_lost()
+    table.store("e", 8)
+    assert list(table.last) == ["e"]
+    assert not table._inactive
+    assert not table._leaving
+
+
+def test_a_producer_that_is_forgotten_before_its_last_entry_is_durable_is_inactive_again() -> None:
+    table = SequenceTable()
+    for ordinal in range(2):
+        table.entry_staged(ordinal, "a", ordinal)
+    table.entries_durable(1)
+    table.disconnected("a", 5)
+    assert table.forget_inactive(5, 10) == 1
+    table.entries_durable(2)
+    assert list(table.last) == ["a"]
+    assert table.forget_inactive(5, 10) == 1
+    assert not table.last
+    assert not table._leaving
+
+
+def test_one_that_comes_back_before_its_entry_is_durable_is_connected() -> None:
+    table = SequenceTable()
+    table.entry_staged(0, "a", 7)
+    table.disconnected("a", 5)
+    assert list(table.rows(1)) == [SequenceRow("a", 7, 5)]
+    table.connected("a")
+    table.entries_durable(1)
+    assert table.forget_inactive(5, 10) == 0
+
+
+def test_a_long_name_beyond_the_total_takes_the_place_of_several_short_ones() -> None:
+    total = total_for_one(10 * (ROW_BYTES + 1))
+    table = SequenceTable()
+    table.join(total, "t")
+    for name in "abcdefghij":
+        table.store(name, 7)
+        table.disconnected(name, 1)
+    for _ in range(3):
+        long = f"{len(table.last)}" * 600
+        table.store(long, 7)
+        table.disconnected(long, 2)
+        assert total.held_bytes <= 10 * (ROW_BYTES + 1)
+
+
+def test_a_topic_with_very_many_in_all_partitions_makes_others_forget_nobody() -> None:
+    total = SequenceTotal(20 * (ROW_BYTES + 3))
+    partitions, other = [SequenceTable() for _ in range(10)], SequenceTable()
+    for partition in partitions:
+        partition.join(total, "large")
+    other.join(total, "other")
+    for number in range(100, 200):
+        partition = partitions[number % 10]
+        partition.store(f"{number}", 7)
+        partition.disconnected(f"{number}", 1)
+    assert total.held_bytes == 30 * (ROW_BYTES + 3)
+    for name in ("one", "two"):
+        other.store(name, 7)
+        other.disconnected(name, 2)
+    assert list(other.last) == ["one", "two"]
+    for number in range(200, 212):
+        partitions[0].store(f"{number}", 7)  # of clients that stay connected
+    other.store("tri", 7)
+    other.disconnected("tri", 3)
+    assert list(other.last) == ["tri"]  # at twice the bound
+    for partition in partitions:
+        partition.leave()
+    assert total.held_bytes == ROW_BYTES + 3
+    other.forget_inactive(3, 10)
     assert total.held_bytes == 0

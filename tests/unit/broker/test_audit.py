@@ -12,8 +12,8 @@ import pytest
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.identity import Identity
 from headgate.base.units import NS_PER_S
-from headgate.broker.audit import SHORT_MAX, TEXT_MAX, AuditLog, logger
-from headgate.broker.audit_limit import SOURCE_LINES, WINDOW_NS
+from headgate.broker.audit import SHORT_MAX, TENANTS_MAX, TEXT_MAX, AuditLog, logger
+from headgate.broker.audit_limit import SOURCE_LINES, WINDOW_LINES, WINDOW_NS
 from headgate.testing import ManualClock, SimLoop
 
 WHO = Identity("app", original_role="alice")
@@ -175,9 +175,49 @@ def test_a_change_of_the_admin_api_always_has_its_line_and_is_told(
     with caplog.at_level(logging.INFO, logger.name):
         for _ in range(100):
             audit.note(entry(result=AuditResult.ALLOWED, status=204), is_bounded=False)
+            audit.note(entry(result=AuditResult.FAILED, status=503), is_bounded=False)
         audit.note(entry())
-    assert len(lines(caplog)) == 101
-    assert len(told) == 100
+    assert len(lines(caplog)) == 201
+    assert len(told) == 100  # what may have been carried out is told nobody
+
+
+@pytest.mark.parametrize("result", [AuditResult.ALLOWED, AuditResult.FAILED])
+def test_refusals_and_other_tenants_take_no_lines_of_what_was_carried_out(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture, result: AuditResult
+) -> None:
+    """A command of the binary protocol, which is bounded. One that failed may be carried out."""
+    with caplog.at_level(logging.INFO, logger.name):
+        for number in range(2 * WINDOW_LINES):
+            audit.note(entry(identity=Identity(f"a{number}")))
+            audit.note(entry(identity=Identity(f"b{number}"), result=result, status=0))
+        deletion = entry(
+            operation="subscription.delete", resource="persistent://acme/prod/t",
+            result=result, status=0,
+        )  # fmt: skip
+        audit.note(deletion)
+    assert len(lines(caplog)) == 2 * WINDOW_LINES + 1
+    assert lines(caplog)[-1]["resource"] == "persistent://acme/prod/t"
+
+
+def test_bounds_of_tenants_are_not_kept_for_ever(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        for number in range(3 * TENANTS_MAX):
+            audit.note(entry(resource=f"persistent://t{number}/n/t", result=AuditResult.ALLOWED))
+    assert len(audit._done_limits) <= TENANTS_MAX
+
+
+def test_what_may_have_been_carried_out_always_has_its_line_and_is_told_to_nobody(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[AuditEntry] = []
+    audit.listeners.append(lambda entry, _: told.append(entry))
+    with caplog.at_level(logging.INFO, logger.name):
+        for _ in range(100):
+            audit.note(entry(result=AuditResult.FAILED, status=503), is_bounded=False)
+    assert len(lines(caplog)) == 100
+    assert not told
 
 
 def test_clients_that_connect_are_lines_at_debug(

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from headgate.broker.namespace_changes import CHANGES_MAX, NamespaceChanges, TopicChange
+from headgate.base.text_memory import text_bytes
+from headgate.broker.namespace_changes import (
+    CHANGES_MAX,
+    NAMES_BYTES_MAX,
+    NamespaceChanges,
+    TopicChange,
+)
 
 
 def test_each_goes_on_from_its_own_place() -> None:
@@ -33,3 +39,17 @@ def test_the_oldest_of_very_many_are_forgotten() -> None:
     assert [int(each.name) for each in latest] == [*range(changes.end - 10, changes.end)]
     changes.add(TopicChange(str(number), True) for number in range(10 * CHANGES_MAX))
     assert len(changes) == CHANGES_MAX // 2
+
+
+def test_the_oldest_are_forgotten_for_long_names() -> None:
+    changes = NamespaceChanges()
+    name = "\U0001f600" * 512
+    for _ in range(CHANGES_MAX):
+        changes.add([TopicChange(name, True)])
+        assert changes.names_bytes == len(changes) * text_bytes(name) <= NAMES_BYTES_MAX
+    assert changes.end == CHANGES_MAX
+    assert len(changes) >= NAMES_BYTES_MAX // text_bytes(name) // 2
+    changes.add([TopicChange(name, True)] * CHANGES_MAX)
+    assert 0 < changes.names_bytes <= NAMES_BYTES_MAX // 2
+    changes.forget_before(changes.end)
+    assert (len(changes), changes.names_bytes) == (0, 0)

@@ -199,3 +199,19 @@ async def test_a_topic_that_becomes_a_partition_has_its_policies_at_once(world: 
     assert [own_limit(world, name) for name in parts] == [[50], [50]]
     await world.broker.registry.delete(NAME, force=True)
     assert own_limit(world, parts[1]) == [40]
+
+
+@played()
+async def test_a_rate_per_hour_that_becomes_one_per_second_is_in_force(world: World) -> None:
+    """What was delivered minutes apart did not fit into the log of the shorter period, and that
+    ended the broker."""
+    client, plan = await world.connect(), world.broker.catalog.plan_topic_policies
+    producer, consumer = await client.producer(TOPIC), await client.subscribe(TOPIC, "s")
+    for seconds in (3_600, 1):
+        rate = DispatchRate(10, rate_period_in_second=seconds)
+        await world.broker.writer.commit(plan(NAME, dispatch_rate=rate))
+        for _ in range(3):
+            await producer.send(b"x")
+            await consumer.receive()
+            await asyncio.sleep(60)
+    assert in_force(world, "topic") == [10]

@@ -9,17 +9,14 @@ from typing import Any
 
 from headgate.base.identity import NOBODY
 from headgate.base.names import NamespaceName, parse_topic
+from headgate.base.text_memory import text_bytes
 from headgate.base.work_units import JOB_STEP_UNITS_MAX
 from headgate.broker.held_memory import OBJECT_BYTES
 from headgate.broker.name_differences import PART_BYTES_MAX
 from headgate.broker.namespace_changes import CHANGES_MAX, TopicChange
 from headgate.broker.topic_pattern import TopicsHash
-from headgate.broker.topic_watchers import (
-    NAME_BYTES,
-    PATTERN_BYTES,
-    VIEWS_AT_ONCE,
-    TopicWatcher,
-)
+from headgate.broker.topic_watchers import VIEWS_AT_ONCE, VIEWS_REST_S_MAX
+from headgate.broker.watched_names import NAME_BYTES, PATTERN_BYTES, TopicWatcher
 from headgate.metadata.catalog import Change
 from headgate.testing import World
 from headgate.wire.codes import CommandType
@@ -332,6 +329,32 @@ async def test_watchers_count_to_the_memory_of_clients(world: World) -> None:
 
 
 @at_rest
+async def test_names_of_topics_that_are_gone_count_with_a_watcher_that_is_not_told(
+    world: World,
+) -> None:
+    names = [f"{BASE}/{chr(0x1F600) * 500}{number}" for number in range(10)]
+    for name in names:
+        create(world, name)
+    peer = Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    before = peer.described_bytes["watcher", 1]
+    peer.peer_blocked = True
+    for _ in range(3):
+        for name in names:
+            delete(world, name)
+        await asyncio.sleep(5)
+        held_bytes = peer.described_bytes["watcher", 1]
+        assert 10 * text_bytes(names[0]) < held_bytes - before < 11 * text_bytes(names[0])
+        for name in names:
+            create(world, name)
+        await asyncio.sleep(5)
+    peer.peer_blocked = False
+    await asyncio.sleep(5)
+    assert peer.described_bytes["watcher", 1] == before
+
+
+@at_rest
 async def test_watchers_that_end_before_their_answer_leave_nothing(world: World) -> None:
     """A client that opens and closes all the time made the broker keep each of its commands."""
     peer = Peer()
@@ -447,3 +470,76 @@ async def test_a_namespace_that_rests_for_long_keeps_no_other_one_resting(world:
     assert len(many.updates()) == 100 * VIEWS_AT_ONCE
     await asyncio.sleep(5)
     assert len(many.updates()) == 200 * VIEWS_AT_ONCE
+
+
+@at_rest
+async def test_those_that_ask_for_watchers_keep_no_other_namespace_waiting(world: World) -> None:
+    namespace = NamespaceName("public", "other")
+    changed(world, world.broker.catalog.plan_create_namespace(namespace))
+    for number in range(400):
+        create(world, f"{BASE}/old{number}")
+    asking, other = Peer(), Peer()
+    watch(world, other, 1, ".*", namespace)
+    await asyncio.sleep(5)
+    for number in range(100):
+        watch(world, asking, number, f".*/{number}")
+    create(world, "persistent://public/other/a")
+    for number in range(100, 1_000):
+        if other.updates():
+            break
+        asking.watchers.pop(number - 100).end()
+        watch(world, asking, number, f".*/{number}")
+        await asyncio.sleep(0)
+    assert other.updates()
+    newcomer = Peer()
+    watch(world, newcomer, 1, "a", namespace)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert newcomer.written
+    assert asking.watchers[max(asking.watchers)].view.opening
+
+
+@at_rest
+async def test_those_that_ask_for_watchers_change_no_rest(world: World) -> None:
+    for number in range(1_000):
+        create(world, f"{BASE}/old{number}")
+    peer, asking = Peer(), Peer()
+    watch(world, peer, 1, ".*")
+    await asyncio.sleep(5)
+    create(world, f"{BASE}/a")
+    while not peer.updates():
+        await asyncio.sleep(0)
+    rests_until_s = peer.watchers[1].view.watched.rests_until_s
+    assert rests_until_s > world.loop.time()
+    watch(world, asking, 0, "none")
+    while not asking.written:
+        await asyncio.sleep(0)
+    assert peer.watchers[1].view.watched.rests_until_s == rests_until_s
+    delete(world, f"{BASE}/a")
+    for number in range(1, 100):
+        if len(peer.updates()) > 1:
+            break
+        watch(world, asking, number, f".*/old{number}.*")
+        await asyncio.sleep(0.001)
+        asking.watchers.pop(number).end()
+    assert rests_until_s <= world.loop.time() < rests_until_s + 0.01
+
+
+@at_rest
+async def test_costly_patterns_of_one_client_let_a_namespace_rest_no_longer_than_a_bound(
+    world: World,
+) -> None:
+    costly, peer = Peer(), Peer()
+    for number in range(100):
+        branches = "|".join(f"x{number}{letter}[a-z]{{1,9}}y" for letter in "abcdefghi")
+        watch(world, costly, number, f".*/({branches})")
+    watch(world, peer, 1, ".*/a")
+    await asyncio.sleep(5)
+    for number in range(400):
+        create(world, f"{BASE}/{chr(0x1F600) * 500}{number}")
+    await asyncio.sleep(1)
+    create(world, f"{BASE}/a")
+    assert not peer.updates()
+    assert world.loop.time() < peer.watchers[1].view.watched.rests_until_s
+    await asyncio.sleep(VIEWS_REST_S_MAX)
+    assert peer.updates()

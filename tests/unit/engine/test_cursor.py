@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headgate.base.ack_set import AckSet
 from headgate.engine.cursor import Cursor
+from headgate.engine.types import SubscriptionType
+from headgate.flow.quota import backlog
 from tests.unit.engine.harness import START_MS, Rig
 from tests.unit.work_meter import bytecodes
 
@@ -59,7 +63,7 @@ def test_a_move_looks_up_the_runs_that_it_passes_or_those_that_remain() -> None:
     def work(*acked: int) -> int:
         cursor = cursor_at(rig, 5, 10, 20, *acked)
         assert cursor.entries_passed(12) == [5, 12, 13, 13, 10, 10]
-        assert len(cursor.entries_counted()) == 1 + 2 * (2 + len(acked))
+        assert cursor.entries_counted() == [5], "the others are counted already"
         return bytecodes(lambda: cursor.entries_passed(12))
 
     assert work(*range(22, 290, 2)) == work(22)
@@ -88,3 +92,33 @@ def test_a_move_looks_up_no_more_than_it_said_before() -> None:
         rig.log.messages_before = messages_before  # type: ignore[method-assign]
         assert looked_up <= {end for entry in entries for end in (entry, entry + 1)}
         assert looked_up
+
+
+def test_a_load_counts_nothing_that_an_unload_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 100,000 runs of acknowledged entries a subscription took 75 ms for each load."""
+    rig = Rig()
+    rig.publish(200, messages=2, body=b"1234")
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SubscriptionType.SHARED)
+    for ordinal in range(1, 200, 2):
+        subscription.ack_entry(consumer, ordinal)
+    subscription.ack_messages(consumer, 2, 0b01)
+    topic, acks, log = rig.topic, subscription.acks, rig.log
+    before = subscription.done_entries, subscription.done_messages, subscription.done_bytes
+    assert before == (100, 201, 400)
+    topic.fence()
+    rig.engine.unload_topic(topic)
+
+    def done() -> tuple[int, int, int]:
+        found = Cursor(topic, acks)
+        return found.done_entries, found.done_messages, found.done_bytes
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backlog, "done_before", None)
+        assert done() == before
+    subscription.keep_counts()
+    acks.ack(0)
+    assert done() == (101, 203, 404), "its counts are void"
+    subscription.keep_counts()
+    log.first = 4
+    assert done() == (102, 204, 408), "so they are if the topic begins elsewhere"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.errors import StorageError
+from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.sequence_table import ROW_BYTES, SequenceRow, SequenceTable
 from headgate.engine.deduplication import NO_MESSAGE
 from headgate.engine.producer import Producer
 from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import FakePort, Rig
+
+OTHER = parse_topic("persistent://acme/namespace/other")
 
 
 class Sender:
@@ -281,22 +284,23 @@ def test_a_topic_that_never_had_deduplication_has_no_count_of_duplicates() -> No
     assert rig.topic.publishing.duplicates_if_any == 1
 
 
+@pytest.mark.parametrize(("rows_max", "left"), [(1, []), (3, ["p"])])
 def test_what_all_topics_of_a_tenant_remember_has_a_bound_together(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, rows_max: int, left: list[str]
 ) -> None:
     monkeypatch.setattr(
-        "headgate.engine.deduplication.SEQUENCES_OF_TENANT_BYTES_MAX", 3 * (ROW_BYTES + 1)
+        "headgate.engine.deduplication.SEQUENCES_OF_TENANT_BYTES_MAX", rows_max * (ROW_BYTES + 1)
     )
     rig = Rig(deduplicates=True)
     of_another_topic = SequenceTable(SequenceRow(name, 1, 1) for name in "abc")
-    rig.engine.sequence_totals.join(of_another_topic, "acme")
+    rig.engine.sequence_totals.join(of_another_topic, OTHER)
     Sender(rig).send(0)
     rig.commit()
     table = rig.log.sequences
     assert table is not None
     assert list(table.last) == ["p"]  # as long as it is connected
     rig.topic.remove_producer(rig.producer)
-    assert not table.last
+    assert list(table.last) == left  # its topic has not got its share
     assert list(of_another_topic.last) == ["a", "b", "c"]
 
 
@@ -324,3 +328,19 @@ def test_a_table_counts_until_its_topic_is_deleted_or_has_deduplication_no_more(
     rig.engine.unload_topic(topic, deleted=True)
     assert totals.held_bytes("acme") == 0
     assert len(table) == 1
+
+
+def test_beyond_the_bound_a_producer_that_leaves_before_its_receipt_does_not_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headgate.engine.deduplication.SEQUENCES_OF_TENANT_BYTES_MAX", 0)
+    rig = Rig(deduplicates=True)
+    of_another_topic = SequenceTable([SequenceRow("a", 1, 0)])
+    rig.engine.sequence_totals.join(of_another_topic, OTHER)
+    Sender(rig).send(0)
+    rig.topic.remove_producer(rig.producer)
+    rig.commit()
+    table = rig.log.sequences
+    assert table is not None
+    assert not table.last
+    assert rig.engine.sequence_totals.held_bytes("acme") == ROW_BYTES + 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
-from headgate.base.names import TopicName, parse_topic
+from headgate.base.names import parse_topic
 from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.types import SubscriptionType
 from tests.unit.engine.harness import Rig
@@ -63,37 +64,6 @@ def test_at_twice_the_bound_none_takes_more() -> None:
     rig.engine.partials._bytes_max = rig.engine.partials.held_bytes // 2
     with pytest.raises(InputError, match="all subscriptions together"):
         rig.engine.partials.check_room(rig.topic.subscriptions["small"])
-
-
-class Held:
-    """A subscription of a tenant with some batches."""
-
-    name = "s"
-    removed = False
-
-    def __init__(self, tenant: str, batches: int = 0) -> None:
-        self.topic = Topic(parse_topic(f"persistent://{tenant}/ns/t"))
-        self.acks = AckSet(-1)
-        for ordinal in range(batches):
-            self.acks.ack_messages(ordinal, 0b1, 4)
-
-
-class Topic(NamedTuple):
-    name: TopicName
-
-
-def test_small_subscriptions_of_one_tenant_leave_room_to_others() -> None:
-    budget = PartialBudget(10 * Held("acme", 1).acks.partial_bytes)
-    crowd = 0
-    while budget.has_room(Held("acme")):
-        budget.measure(Held("acme", 1))
-        crowd += 1
-    assert crowd == 15
-    assert budget.has_room(Held("globex"))
-    for _ in range(5):
-        assert budget.has_room(Held("globex"))
-        budget.measure(Held("globex", 1))
-    assert not budget.has_room(Held("globex"))
 
 
 def test_what_a_cursor_passes_makes_room_at_the_bound() -> None:
@@ -151,3 +121,45 @@ def test_those_of_a_topic_that_is_unloaded_count_until_it_is_loaded_or_deleted()
     rig.engine.unload_topic(again, deleted=True)
     assert budget.held_bytes == 0
     assert not budget._by_unloaded
+
+
+class Holder:
+    """A subscription of a tenant."""
+
+    def __init__(self, tenant: str) -> None:
+        self.name, self.removed = "s", False
+        self.acks: Any = SimpleNamespace(partial_bytes=0)
+        self.topic = SimpleNamespace(name=parse_topic(f"persistent://{tenant}/namespace/topic"))
+
+    def fill(self, budget: PartialBudget, bytes_max: int) -> int:
+        """Take more until there is no room; returns how much it has."""
+        while self.acks.partial_bytes < bytes_max and budget.has_room(self):
+            self.acks.partial_bytes += 1
+            budget.measure(self)
+        return int(self.acks.partial_bytes)
+
+
+def test_one_tenant_with_very_many_subscriptions_leaves_room_to_others() -> None:
+    budget = PartialBudget(1_280)
+    taken = sum(Holder("greedy").fill(budget, 80) for _ in range(100))
+    assert 1_280 < taken <= 1_920
+    assert Holder("other").fill(budget, 80) > 50
+    assert Holder("greedy").fill(budget, 80) == 0
+    assert [Holder(f"tenant{number}").fill(budget, 50) for number in range(9)] == [50] * 9
+    assert budget.held_bytes < 2 * 1_280
+
+
+def test_what_a_tenant_takes_is_given_back_by_each_end() -> None:
+    budget = PartialBudget(100)
+    one, two, three = (Holder("greedy") for _ in range(3))
+    for holder in (one, two, three):
+        holder.acks.partial_bytes = 50
+        budget.measure(holder)
+    assert not budget.has_room(Holder("greedy"))
+    budget.unloaded(one, 7)
+    budget.unloaded(two, 7)
+    assert not budget.has_room(Holder("greedy"))
+    budget.loaded_or_deleted(one.topic.name, 7)
+    budget.forget(three)
+    assert budget.held_bytes == 0
+    assert not budget._shares._by_owner

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.explain.change_log import HOUR_MS, ChangeLog
+from headgate.explain.change_log import HOUR_MS, SWEEP_MS, ChangeLog
 
 NOW_MS = 1_800_000_000_000
 
@@ -34,7 +34,7 @@ def test_what_is_older_than_an_hour_goes() -> None:
     log.add("a", Noted(NOW_MS))
     log.add("b", Noted(NOW_MS + HOUR_MS))
     assert len(log) == 2
-    log.add("b", Noted(NOW_MS + HOUR_MS + 1))
+    log.add("b", Noted(NOW_MS + HOUR_MS + SWEEP_MS))
     assert len(log) == 2
     assert log.since("a", 0) == []
     assert log.complete_since_ms("a", NOW_MS + HOUR_MS + 1) == NOW_MS + 1
@@ -53,10 +53,37 @@ def test_a_busy_subject_loses_its_own_and_says_so() -> None:
 def test_beyond_the_bound_of_all_the_oldest_goes() -> None:
     log: ChangeLog[Noted] = ChangeLog(4, 4)
     for at in range(6):
-        log.add(f"t{at}", Noted(NOW_MS + at))
+        log.add(f"persistent://a/n/t{at}", Noted(NOW_MS + at))
     assert len(log) == 4
-    assert log.since("t1", 0) == []
-    assert log.complete_since_ms("t5", NOW_MS + 6) == NOW_MS + 1
+    assert log.since("persistent://a/n/t1", 0) == []
+    assert log.complete_since_ms("persistent://a/n/t5", NOW_MS + 6) == NOW_MS + 1
+
+
+def test_no_tenant_pushes_out_the_changes_of_another() -> None:
+    log: ChangeLog[Noted] = ChangeLog(40, 4)
+    quiet = ("persistent://quiet/n/t", "quiet/n", "")
+    for at, subject in enumerate(quiet):
+        log.add(subject, Noted(NOW_MS + at))
+    for at in range(500):
+        log.add(f"persistent://busy/n/t{at}", Noted(NOW_MS + 10 + at))
+    assert len(log) == 40
+    now_ms = NOW_MS + 600
+    for subject in quiet:
+        assert len(log.since(subject, 0)) == 1
+        assert log.complete_since_ms(subject, now_ms) == now_ms - HOUR_MS
+    # What one has beyond its share makes room for those of others.
+    for at in range(10):
+        log.add(f"persistent://new/n/t{at}", Noted(NOW_MS + 550))
+    assert [len(log.since(f"persistent://new/n/t{at}", 0)) for at in range(10)] == [1] * 10
+    assert log.complete_since_ms("persistent://busy/n/t9", now_ms) > NOW_MS
+
+
+def test_tenants_are_forgotten_an_hour_after_their_last_change() -> None:
+    log: ChangeLog[Noted] = ChangeLog(3, 4)
+    for at in range(100):
+        log.add(f"persistent://tenant{at}/n/t", Noted(NOW_MS + at))
+    log.add("a", Noted(NOW_MS + 2 * HOUR_MS))
+    assert (len(log), len(log._tenants)) == (1, 1)
 
 
 def test_a_clock_that_is_set_back_leaves_nothing_for_ever() -> None:

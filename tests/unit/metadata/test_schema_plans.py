@@ -127,6 +127,20 @@ def test_schemas_go_with_their_topic_and_their_namespace(broker: Broker) -> None
     assert T.namespace == NS
 
 
+def test_what_becomes_partitions_has_a_bounded_number_of_versions(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.metadata.schema_plans.TAKEN_OVER_MAX", 5)
+    whole = parse_topic("public/default/many")
+    for index in range(3):
+        add(broker, whole.partition_name(index))
+        add(broker, whole.partition_name(index), b"1")
+    with pytest.raises(RefusalError, match="have 6 versions: 5 are allowed; delete some") as caught:
+        broker.catalog.plan_create_partitioned(whole, 3, now_ms=1)
+    assert caught.value.status == 412
+    broker.do(broker.catalog.plan_create_partitioned(whole, 2, now_ms=1))
+
+
 def test_a_partitioned_topic_takes_over_the_schema_of_what_becomes_its_partition(
     broker: Broker,
 ) -> None:

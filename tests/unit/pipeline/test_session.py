@@ -61,6 +61,7 @@ def test_java_is_searched_where_spark_searches(tmp_path: Path) -> None:
 
 def test_on_this_machine_workers_run_the_python_that_runs_here() -> None:
     here = dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+    here["PYTHONSAFEPATH"] = "1"  # and nothing of the folder in which the command was started
     of_a_cluster = {"PYSPARK_PYTHON": "./environment/bin/python"}
     for environment in ({}, of_a_cluster, of_a_cluster | {"MASTER": "local[2]"}):
         assert python_variables(environment) == here

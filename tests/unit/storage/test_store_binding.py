@@ -23,6 +23,7 @@ from headgate.storage.store_binding import (
     metadata_missing,
     open_bound_log,
 )
+from headgate.testing import World
 from tests.sim.test_ledger_power_cuts import PowerCutError, cut_at
 
 SMALL = LedgerSettings(segment_bytes=8192, extent_bytes=1024)
@@ -454,6 +455,18 @@ def test_a_start_on_a_full_disk_is_not_noted_and_the_next_one_is_fine(
     assert "this start of /data/log could not be recorded: the disk is full" in caplog.text
     assert directory.catalog().identity.starts_by_log == {"log": 1}
     assert directory.messages() == {"a": 1}
+
+
+def test_the_first_change_after_a_start_that_could_not_be_noted_is_taken() -> None:
+    """What the start had planned was still in its way, and that ended the broker."""
+    with World(1) as world:
+        world.run(world.start())
+        world.run(world.stop())
+        world.store.fail_next(StorageError("disk full", retryable=True))
+        broker = world.run(world.start())
+        name = parse_topic("persistent://public/default/t")
+        world.run(broker.registry.create(name))
+        assert broker.registry.exists(name)
 
 
 def test_a_disk_too_full_for_a_first_segment_leaves_nothing_bound() -> None:

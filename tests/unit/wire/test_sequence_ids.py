@@ -88,3 +88,19 @@ def test_an_entry_cannot_name_a_second_producer_for_a_start_to_find() -> None:
     forged = b"\x0e\x01" + crc32c(covered).to_bytes(4) + covered
     assert name_test("own")(forged)
     assert entry_sequence(forged) is None
+
+
+def test_a_name_that_is_no_text_is_none() -> None:
+    """The parser returns bytes in the place of such a text."""
+    forged = entry("ab", 5).replace(b"ab", b"\xffb")
+    assert entry_sequence(forged) is None
+    assert not name_test("ab")(forged)
+
+
+def test_a_number_that_does_not_end_takes_no_longer_than_others() -> None:
+    """It took the square of its size: of 5 MB, half an hour."""
+    metadata = b"\x0a\x01p\x10"
+    covered = len(metadata).to_bytes(4) + metadata + b"\xff" * 5_000_000
+    forged = b"\x0e\x01" + crc32c(covered).to_bytes(4) + covered
+    assert name_test("p")(forged)
+    assert entry_sequence(forged) is None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, cast
@@ -24,6 +25,7 @@ from headgate.app.tls.hello import (
     hello_bytes,
     server_name,
 )
+from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from headgate.app.tls.transport import TlsTransport
 from headgate.base.units import KIB
 from headgate.broker.connection.address_counts import address_of
@@ -66,8 +68,13 @@ class ConnectionGate(Protocol):
 class HandshakePace:
     """Begins handshakes, :data:`HANDSHAKES_PER_TURN` in each turn, for all ports of a broker."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """``now_s`` moves within a turn, other than the time of uvloop."""
         self._loop = loop
+        self.records = RecordTurns(loop, now_s)
+        """What comes behind a connection's first record."""
         self._waiting: deque[TlsEntry] = deque()
         self._is_due = False
 
@@ -132,6 +139,7 @@ class TlsEntry(asyncio.BufferedProtocol):
         self._early = b""
         self._has_begun = False
         self._task: asyncio.Task[None] | None = None
+        self._reads: RecordReads | None = None
 
     # -- before the handshake ----------------------------------------------------------------
 
@@ -202,6 +210,8 @@ class TlsEntry(asyncio.BufferedProtocol):
         below = cast(asyncio.BufferedProtocol, tls)
         cast(memoryview, below.get_buffer(len(record)))[: len(record)] = record
         below.buffer_updated(len(record))
+        self._reads = RecordReads(below, self._plain, self._port.pace.records)
+        self._plain.set_protocol(self._reads)
 
     async def _upgrade(self, context: ssl.SSLContext) -> None:
         port = self._port
@@ -217,12 +227,13 @@ class TlsEntry(asyncio.BufferedProtocol):
         except (OSError, RuntimeError) as error:  # the latter if the socket closes meanwhile
             self.end(HandshakeEnd.FAILED, f"failed in its TLS handshake: {_reason(error)}")
             return
-        if inner is None or inner.is_closing() or self not in port.half_open:
+        reads, self._reads = self._reads, None
+        if inner is None or reads is None or inner.is_closing() or self not in port.half_open:
             self.end(HandshakeEnd.FAILED, "left in its TLS handshake")
             return
         self._release(HandshakeEnd.DONE)
         try:
-            self._hand_on(TlsTransport(inner, self._plain))
+            self._hand_on(TlsTransport(inner, self._plain, reads))
         except Exception as error:
             # As the loop does for a protocol of a socket: a broken invariant must be seen now.
             self._plain.abort()

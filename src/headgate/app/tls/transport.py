@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from headgate.app.tls.record_reading import RecordReads
 from headgate.base.units import KIB
 
 UNSENT_BYTES_MAX: Final = 64 * KIB
@@ -23,12 +24,18 @@ class TlsTransport(asyncio.Transport):
     protocol pauses reading, it would still take up to 300 KiB from the socket.
     """
 
-    __slots__ = ("_inner", "_plain", "abort", "get_extra_info", "is_closing", "write", "writelines")
+    __slots__ = (
+        "_inner", "_plain", "_reads",
+        "abort", "get_extra_info", "is_closing", "write", "writelines",
+    )  # fmt: skip
 
-    def __init__(self, inner: asyncio.Transport, plain: asyncio.Transport) -> None:
-        """``inner`` is the transport of TLS over ``plain``."""
+    def __init__(
+        self, inner: asyncio.Transport, plain: asyncio.Transport, reads: RecordReads
+    ) -> None:
+        """``inner`` is the transport of TLS over ``plain``, which gets its bytes from ``reads``."""
         self._inner = inner
         self._plain = plain
+        self._reads = reads
         inner.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
         limit: Any = getattr(inner, "set_read_buffer_limits", None)
         if limit is not None:
@@ -51,11 +58,11 @@ class TlsTransport(asyncio.Transport):
     def pause_reading(self) -> None:
         """Take no more bytes from the socket."""
         self._inner.pause_reading()
-        self._plain.pause_reading()
+        self._reads.pause_reading()
 
     def resume_reading(self) -> None:
         """Take bytes again: first those that were taken before."""
-        self._plain.resume_reading()
+        self._reads.resume_reading()
         self._inner.resume_reading()
 
     def is_reading(self) -> bool:
@@ -64,7 +71,7 @@ class TlsTransport(asyncio.Transport):
 
     def close(self) -> None:
         """Write what is left, then end TLS, for which the peer's answer must be read."""
-        self._plain.resume_reading()
+        self._reads.resume_reading()
         self._inner.close()
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:

@@ -195,6 +195,10 @@ class Acknowledgements:
         problem = ""
         if subscription.resets_count == resets_count:  # else what the client acknowledged is void
             problem = ack_found(consumer, subscription, through)
+            if subscription.type.is_shared:
+                # The consumer has left, and others came that may hold what this passed.
+                subscription.dispatcher.cursor_moved()
+                subscription.wake()
         del held
         if connection.is_open:
             self._answer(connection, subscription, ack, problem)

@@ -175,8 +175,7 @@ class WorkScheduler:
             try:
                 units, has_ended = job.work(share)
             except Exception as error:
-                if jobs:
-                    self._schedule()
+                self._schedule()
                 raise broken(job.name, error) from error
             if self._meter is not None:
                 took = (self._meter.instant_ns() - began_ns, job.name)

@@ -51,6 +51,7 @@ COMPACT_AFTER = 16
 are expired. A single slot is overwritten: a limit of one message a second would otherwise free and
 allocate its memory with each message."""
 _GAP_BITS = 31
+"""Two slots are at most so many doublings of a tick apart, which is at least a period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,6 +491,11 @@ class Budget:
             slots.append((at_ns, self._amounts[index]))
         self._gaps, self._amounts, self._first = array("I"), array("q"), 0
         self._set_period(period_ns)
+        # What is a whole period before the next slot has left the window by then, whenever it was.
+        apart_ns = self._tick_ns << _GAP_BITS
+        for index in range(len(slots) - 2, -1, -1):
+            at_ns, amount = slots[index]
+            slots[index] = max(at_ns, slots[index + 1][0] - apart_ns), amount
         for at_ns, amount in slots:
             merge = at_ns // self._slot_ns == self._tail_ns // self._slot_ns
             self._log(max(at_ns, self._tail_ns) if self._amounts else at_ns, amount, merge)

@@ -138,9 +138,9 @@ class CheckpointBuilder:
             count = ACCEPT.pack(topic.number, len(lost))
             self._add(_KIND_TOPIC_DAMAGE, b"".join([count, *lost, topic.damage.encode()]))
 
-    def add_cursor(self, cursor: CursorState) -> None:
-        """Add a cursor with its present acknowledgements."""
-        self._add(_KIND_CURSOR, encode_cursor(cursor))
+    def add_cursor(self, cursor: CursorState, acks: bytes | None = None) -> None:
+        """Add a cursor with its present acknowledgements, or with ``acks``, which are encoded."""
+        self._add(_KIND_CURSOR, encode_cursor(cursor, acks))
         if cursor.damage:
             payload = CURSOR_ID.pack(cursor.cursor_id) + cursor.damage.encode()
             self._add(_KIND_CURSOR_DAMAGE, payload)

@@ -41,10 +41,15 @@ class CursorState:
     """The place where acknowledgements may be lost; empty if the cursor is complete."""
 
 
-def encode_cursor(cursor: CursorState) -> bytes:
-    """Encode to the stored form. Raises :class:`InputError` if a text is too long for it."""
+def encode_cursor(cursor: CursorState, acks: bytes | None = None) -> bytes:
+    """Encode to the stored form. ``acks`` is the ack set, if it is encoded already.
+
+    Raises:
+        InputError: a text is too long for it.
+    """
     name = cursor.name.encode()
-    acks = cursor.ack_set.to_bytes()
+    if acks is None:
+        acks = cursor.ack_set.to_bytes()
     if len(name) > _U16_MAX:
         raise InputError(
             f"a subscription name has {len(name)} bytes; at most {_U16_MAX} is allowed"

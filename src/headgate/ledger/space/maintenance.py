@@ -20,6 +20,7 @@ from headgate.ledger.errors import LogFullError
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.index.block_cache import BlockPart
 from headgate.ledger.index.checkpoint import CheckpointBuilder
+from headgate.ledger.index.checkpoint_cursors import PIECE_PARTS, add_in_pieces
 from headgate.ledger.index.checkpoint_sequences import add_sequences
 from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.footer import FooterBuilder
@@ -90,8 +91,10 @@ class Maintenance:
         self._footer: tuple[int, FooterBuilder, Iterator[int]] | None = None
         self._target: int | None = None
         self._checkpoint: tuple[CheckpointBuilder, Iterator[tuple[bool, int]]] | None = None
+        self._cursor: Iterator[None] = iter(())
+        """Of the same checkpoint: the rest of a cursor, piece by piece."""
         self._sequences: Iterator[None] | None = None
-        """Of the checkpoint that is being collected: its rows of producers, slice by slice."""
+        """Of the same checkpoint: its rows of producers, slice by slice."""
         self._awaited: int | None = None
         self._resting = False
         self._make_way = False
@@ -360,21 +363,12 @@ class Maintenance:
             )
             builder = CheckpointBuilder(target, self._state.last_batch_before(target))
             self._checkpoint = (builder, keys)
+            self._cursor = iter(())
             self._sequences = None
         builder, left = self._checkpoint
-        some = False
-        for is_topic, key in islice(left, self._settings.slice_items):
-            some = True
-            if is_topic:
-                topic = self._state.topics.get(key)
-                if topic is not None:
-                    builder.add_topic(topic)
-            else:
-                cursor = self._state.cursors.get(key)
-                if cursor is not None:
-                    self._controls.stage_acks(key)
-                    builder.add_cursor(cursor)
-        if some:
+        for _ in self._cursor:
+            return None
+        if self._collect_some(builder, left):
             return None
         if self._sequences is None:
             self._sequences = add_sequences(builder, self._state, self._settings.slice_items)
@@ -398,6 +392,27 @@ class Maintenance:
 
         run = partial(self._writer.store_checkpoint, builder)
         return self._start(Job("checkpoint", target, run, done))
+
+    def _collect_some(self, builder: CheckpointBuilder, left: Iterator[tuple[bool, int]]) -> bool:
+        """Add a slice of topics and cursors to a checkpoint; False if none was left."""
+        some, parts = False, 0
+        for is_topic, key in islice(left, self._settings.slice_items):
+            some = True
+            if is_topic:
+                topic = self._state.topics.get(key)
+                if topic is not None:
+                    builder.add_topic(topic)
+                continue
+            cursor = self._state.cursors.get(key)
+            if cursor is None:
+                continue
+            parts += cursor.ack_set.stored_parts_count
+            if parts > PIECE_PARTS:
+                self._cursor = add_in_pieces(builder, cursor, self._controls.stage_acks)
+                break
+            self._controls.stage_acks(key)
+            builder.add_cursor(cursor)
+        return some
 
     def _to_delete(self) -> int | None:
         """A segment that no topic needs; None while each of them waits for a checkpoint."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import logging
 import socket
 import ssl
@@ -25,6 +26,7 @@ from headgate.app.tls.entry import (
 )
 from headgate.app.tls.files import TlsFiles, load
 from headgate.app.tls.profile import Profile
+from headgate.app.tls.record_reading import PIECE_RECORDS, RECORDS_TURN_S
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S
 from headgate.broker.tls_status import HandshakeEnd, TlsStatus
@@ -412,6 +414,30 @@ def test_bytes_in_the_flight_of_the_finished_message(tmp_path: Path) -> None:
         incoming.write(await whole.loop.sock_recv(sock, 65_536))
         assert client.read(100) == b"request"
         sock.close()
+        await whole.until(lambda: len(whole.notes) == 2)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(story())
+
+
+def test_thousands_of_tiny_records_are_spread_over_iterations(tmp_path: Path) -> None:
+    """On the loop of a broker: asyncio's own mixes up what does not fit into a small buffer."""
+    trial = Trial(tmp_path)
+
+    async def story() -> None:
+        whole = Whole(trial)
+        looks = itertools.count()
+        whole.port.pace = HandshakePace(whole.loop, lambda: next(looks) * RECORDS_TURN_S)
+        reader, writer = await asyncio.open_connection(
+            sock=await whole.dial(), ssl=trial.context(), server_hostname="broker.example"
+        )
+        for number in range(3_000):
+            writer.write(bytes([number % 251]))
+        begun = next(looks)
+        echoed = await reader.readexactly(3_000)
+        assert echoed == bytes(number % 251 for number in range(3_000))
+        assert next(looks) - begun > 3_000 // PIECE_RECORDS
+        writer.close()
         await whole.until(lambda: len(whole.notes) == 2)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -9,7 +9,7 @@ from headgate.app.tls.transport import UNREAD_BYTES_MAX, UNSENT_BYTES_MAX, TlsTr
 
 
 class Layer:
-    """One of the two transports: notes what is called."""
+    """One of the transports, or the reads: notes what is called."""
 
     def __init__(self, name: str, calls: list[str], unsent_bytes: int) -> None:
         self._name = name
@@ -34,7 +34,8 @@ def made() -> tuple[TlsTransport, list[str]]:
     calls: list[str] = []
     inner: Any = Layer("inner", calls, 10)
     plain: Any = Layer("plain", calls, 300)
-    return TlsTransport(inner, plain), calls
+    reads: Any = Layer("reads", calls, 0)
+    return TlsTransport(inner, plain, reads), calls
 
 
 def test_buffers_are_as_small_as_without_tls() -> None:
@@ -57,9 +58,9 @@ def test_pausing_stops_the_socket_and_closing_reads_it_again() -> None:
     transport.resume_reading()
     transport.close()
     assert calls == [
-        "inner.pause_reading", "plain.pause_reading",
-        "plain.resume_reading", "inner.resume_reading",
-        "plain.resume_reading", "inner.close",
+        "inner.pause_reading", "reads.pause_reading",
+        "reads.resume_reading", "inner.resume_reading",
+        "reads.resume_reading", "inner.close",
     ]  # fmt: skip
 
 

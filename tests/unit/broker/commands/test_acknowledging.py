@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from headgate.base.partial_acks import ENTRY_BYTES, MAP_BYTES, SET_BYTES
 from headgate.base.positions import Position
+from headgate.base.units import KIB
 from headgate.base.work_units import HOLDERS_PER_UNIT, TURN_UNITS
+from headgate.ledger import LedgerSettings
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import AckType, CommandType, ServerError, SubscriptionType
@@ -268,3 +271,53 @@ async def test_what_is_partly_acknowledged_is_charged_to_its_consumers(world: Wo
     assert sum(held) - before == subscription.acks.partial_bytes
     await consumer.ack_through(batch[-1])
     assert sum(c.held_memory(is_scarce=False).pending for c in world.broker.connections) == before
+
+
+COLD = LedgerSettings(
+    segment_bytes=8 * KIB,
+    extent_bytes=512,
+    checkpoint_records=50,
+    checkpoint_bytes=64 * KIB,
+    ledger_entries_max=20,
+    ledger_age_ms_min=0,
+    index_cache_bytes=KIB,
+)
+"""The index of all but the last entries is on the disk."""
+
+
+@played(ledger=COLD, settings={"retentionCheckIntervalInSeconds": "1"})
+async def test_what_passes_messages_that_others_got_meanwhile_is_told_to_them(world: World) -> None:
+    """A cumulative acknowledgement waited for the index. Its consumer left, and consumers of type
+    Shared came. What they held was trimmed, and the broker ended when one of them left."""
+    work = world.broker.work
+    give_way, goes_on = work.give_way, asyncio.Event()
+
+    async def give_way_later(*arguments: Any) -> None:
+        await goes_on.wait()
+        await give_way(*arguments)
+
+    client, other = await world.connect(), await world.connect()
+    producer = await client.producer(TOPIC)
+    alone = await client.subscribe(TOPIC, "s", queue_size=0)
+    positions = [await producer.send(b"x" * 100) for _ in range(600)]
+    await asyncio.sleep(20)
+    work.give_way = give_way_later  # type: ignore[method-assign]
+    client.write(frames.ack(alone.consumer_id, [positions[-1]], AckType.CUMULATIVE))
+    await asyncio.sleep(1)
+    work.give_way = give_way  # type: ignore[method-assign]
+    await alone.close()
+    kind = SubscriptionType.SHARED
+    first = await client.subscribe(TOPIC, "s", kind=kind, queue_size=0)
+    second = await other.subscribe(TOPIC, "s", kind=kind, queue_size=0)
+    first.flow(100)
+    await asyncio.sleep(5)
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    assert sum(len(consumer.held) for consumer in subscription.consumers) == 100
+    goes_on.set()
+    await asyncio.sleep(60)
+    assert backlog(world) == 0
+    assert not any(consumer.held for consumer in subscription.consumers)
+    last = await producer.send(b"y")
+    await first.close()
+    second.flow(1)
+    assert (await second.receive()).position == last

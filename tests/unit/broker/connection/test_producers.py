@@ -17,11 +17,11 @@ from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import ServerError
-from headgate.wire.entry import LENGTH, build_entry
+from headgate.wire.entry import LENGTH, build_entry, crc32c
 from headgate.wire.limits import METADATA_BYTES_MAX
 from headgate.wire.messages import BaseCommand, MessageMetadata
 from tests.unit.broker.playing import TOPIC, played
-from tests.unit.broker.publishing import in_order
+from tests.unit.broker.publishing import in_order, limit_topic
 
 
 @played()
@@ -488,3 +488,20 @@ async def test_metadata_counts_in_the_work_of_its_send(world: World) -> None:
         command.send.producer_id = producer.producer_id
         command.send.sequence_id = size_bytes
         assert port.send(command, metadata_of(size_bytes)) in {units, units + 1}
+
+
+@played(settings={"brokerDeduplicationEnabled": "true"})
+async def test_a_parked_message_whose_producer_has_no_name_is_like_others(world: World) -> None:
+    """When its turn came it was read for deduplication, and a name that is no text ended the
+    broker."""
+    await limit_topic(world, 1)
+    client = await world.connect()
+    producer = await client.producer(TOPIC, name="ab")
+    sent = [producer.send_nowait(b"%d" % number) for number in range(3)]
+    metadata = MessageMetadata(producer_name="ab", sequence_id=9, publish_time=1)
+    covered = build_entry(metadata, b"odd", checksum=False).replace(b"ab", b"\xffb")
+    body = b"\x0e\x01" + crc32c(covered).to_bytes(4) + covered
+    client.write(frames.send(producer.producer_id, 9, body))
+    await asyncio.sleep(10)
+    assert all(each.done() for each in sent)
+    assert world.broker.engine.topics[TOPIC].log.end == 4

@@ -225,6 +225,51 @@ def test_walks_that_ask_for_more_share_a_slice_like_others() -> None:
     assert max(bench.by_turn.values()) <= SLICE_UNITS + len(JobClass) * PIECE_UNITS
 
 
+def test_the_many_of_one_owner_do_not_hold_up_those_of_another() -> None:
+    """500 statistics of one tenant let another one's wait for all of them in each slice."""
+    bench = Bench()
+    waited: dict[str, int] = {}
+
+    async def walk(owner: str, pieces: int) -> None:
+        WORK_OWNER.set(owner)
+        began = bench.slices
+        for _ in range(pieces):
+            await bench.scheduler.grant(PIECE_UNITS, JobClass.ADMIN)
+        waited[owner] = bench.slices - began
+
+    async def all_done() -> None:
+        crowd = [asyncio.ensure_future(walk("many", 10)) for _ in range(500)]
+        await asyncio.sleep(0)
+        await walk("one", 10)
+        assert waited["one"] <= 2 * 10
+        await asyncio.gather(*crowd)
+
+    bench.count_slices()
+    bench.loop.run_until_complete(all_done())
+    bench.loop.raise_failure()
+    bench.loop.close()
+
+
+def test_jobs_of_owners_share_a_slice_whatever_their_number() -> None:
+    bench = Bench()
+
+    async def all_done() -> None:
+        jobs = []
+        for owner, count in (("many", 50), ("one", 1)):
+            WORK_OWNER.set(owner)
+            for _ in range(count):
+                steps = bench.steps(owner, 5_000 // count, 4)
+                jobs.append(bench.scheduler.run(owner, JobClass.COMMAND, steps))
+        await asyncio.gather(*jobs)
+
+    bench.loop.run_until_complete(all_done())
+    bench.loop.raise_failure()
+    bench.loop.close()
+    assert bench.at_first_end is not None
+    total = bench.at_first_end.total()
+    assert bench.at_first_end["one"] / total == pytest.approx(1 / 2, abs=0.1)
+
+
 def test_a_walk_that_ended_meanwhile_takes_nothing() -> None:
     bench = Bench()
 

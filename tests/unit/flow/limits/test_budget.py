@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
+from headgate.base.units import INT32_MAX, INT64_MAX, NS_PER_MS, NS_PER_S
 from headgate.flow.limits.budget import SLICE_NS_MAX, SLOTS_PER_PERIOD_MAX, Budget
 from headgate.flow.limits.rate_limit import Dimension, Level
 from tests.unit.flow.driver import START_NS, Log
@@ -372,3 +372,35 @@ def test_a_debt_of_long_ago_is_forgiven_whole() -> None:
     assert budget.release_ns(later_ns) > later_ns + 90_000 * NS_PER_S
     budget.forgive_debt(later_ns, START_NS)
     assert budget.release_ns(later_ns) == later_ns
+
+
+def test_a_much_shorter_period_drops_what_left_its_window_long_ago() -> None:
+    budget = _budget(10, 3_600 * NS_PER_S)
+    for at_s in (0, 60, 90, 119.5):
+        budget.charge(START_NS + int(at_s * NS_PER_S), 2)
+    now_ns = START_NS + 120 * NS_PER_S
+    budget.change(10, NS_PER_S, now_ns)
+    assert budget.in_window == 2
+    assert budget.release_ns(now_ns) == now_ns
+    budget.charge(now_ns, 8)
+    # Times are rounded up by a few microseconds: to ticks of the period of an hour.
+    assert 0 <= budget.release_ns(now_ns) - START_NS - int(120.5 * NS_PER_S) < 10_000
+
+
+@given(
+    limits=st.lists(st.sampled_from([1, 10, 1_000_000, INT64_MAX]), min_size=2, max_size=6),
+    periods_s=st.lists(st.sampled_from([1, 2, 60, 3_600, INT32_MAX]), min_size=6, max_size=6),
+    steps=st.lists(st.tuples(st.integers(0, 5_000_000), st.integers(0, 50)), min_size=1),
+)
+def test_any_change_of_any_period_is_taken(
+    limits: list[int], periods_s: list[int], steps: list[tuple[int, int]]
+) -> None:
+    """``steps`` are pauses, in milliseconds, and amounts."""
+    budget, now_ns = _budget(limits[0], periods_s[0] * NS_PER_S), START_NS
+    for place, limit in enumerate(limits):
+        for pause_ms, amount in steps:
+            now_ns += pause_ms * NS_PER_MS
+            budget.charge(now_ns, amount)
+        budget.change(limit, periods_s[place] * NS_PER_S, now_ns)
+        assert budget.in_window <= max(limits)
+        assert budget.release_ns(now_ns) >= now_ns

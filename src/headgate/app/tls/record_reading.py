@@ -1,0 +1,256 @@
+"""Shares the event loop among the connections over TLS, record by record.
+
+What a record costs is not told by its bytes: OpenSSL makes new keys for each KEY_UPDATE, 27 bytes
+that take up to 30 us and reach no protocol, so that no protocol counts them. A loop hands over
+whatever one read of a socket brought, and reads all sockets in one iteration. So between the socket
+and TLS a reader counts the records, which have their length in clear text, hands over a few at a
+time, and stops when all connections have used up the time of this iteration. What is left waits
+for the next ones, and its socket is not read meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol, cast
+
+from headgate.app.tls.hello import HEADER_BYTES
+from headgate.base.units import KIB
+from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
+
+RECORDS_TURN_S: Final = 0.008
+"""Time for records in one iteration of the loop, with what their protocols do at once; the last
+piece may exceed it."""
+
+PIECE_RECORDS: Final = 32
+"""Records that are handed over at once: a millisecond, if all of them make new keys."""
+
+SHORT_RECORDS: Final = 4
+"""With no more records a connection is served before those with many."""
+
+BUSY_READ_BYTES: Final = 16 * KIB
+"""A connection that cannot be served in this iteration takes no more from its socket."""
+
+
+class Piece(NamedTuple):
+    """A part of received bytes."""
+
+    stop: int
+    """One past its last byte."""
+    begun_records: int
+    left_bytes: int
+    """Bytes behind it that belong to its last record, and have not come yet."""
+
+
+def piece_of(data: memoryview, left_bytes: int, records_max: int) -> Piece:
+    """The first piece of ``data``, which begins with ``left_bytes`` of an earlier record: at most
+    so many further records, the last one as far as it has come, and no part of a header."""
+    at, size, count = left_bytes, len(data), 0
+    while count < records_max and at + HEADER_BYTES <= size:
+        at += HEADER_BYTES + (data[at + 3] << 8 | data[at + 4])
+        count += 1
+    return Piece(size, count, at - size) if at >= size else Piece(at, count, 0)
+
+
+class Reads(Protocol):
+    """A connection with records that wait."""
+
+    @property
+    def has_few_records(self) -> bool:
+        """Whether not many of them wait."""
+
+    def hand_over(self) -> bool:
+        """Hand a piece to TLS; returns whether there is another for which it may be called now."""
+
+
+class RecordTurns:
+    """The turns of one loop.
+
+    The first half of each iteration's time goes to connections with few records: who sends one
+    command does not wait behind thousands that sent as much as a buffer holds.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float]) -> None:
+        """``now_s`` moves within an iteration, other than the time of uvloop."""
+        self._loop = loop
+        self._now_s = now_s
+        self._few: deque[Reads] = deque()
+        self._many: deque[Reads] = deque()
+        self._used_s = 0.0
+        self._is_armed = False
+
+    @property
+    def waiting_count(self) -> int:
+        """Connections that wait for a turn."""
+        return len(self._few) + len(self._many)
+
+    @property
+    def has_time(self) -> bool:
+        """Whether a connection may hand something over in this iteration, before others."""
+        return self._used_s < RECORDS_TURN_S and not self._many
+
+    def hand_over(self, buffer_updated: Callable[[int], object], size_bytes: int) -> None:
+        """Tell TLS of so many bytes in its buffer, and count the time that it takes."""
+        if not self._is_armed:
+            self._arm()
+        begun_s = self._now_s()
+        try:
+            buffer_updated(size_bytes)
+        finally:
+            self._used_s += self._now_s() - begun_s
+
+    def wait(self, reads: Reads) -> None:
+        """Let a connection hand its records over in its turn. It waits once at a time."""
+        (self._few if reads.has_few_records else self._many).append(reads)
+        if not self._is_armed:
+            self._arm()
+
+    def _arm(self) -> None:
+        self._is_armed = True
+        self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_armed = False
+        self._used_s = 0.0
+        if self._few or self._many:
+            self._arm()  # first: a failure must not hold up the others
+        self._serve(self._few, RECORDS_TURN_S / 2)
+        self._serve(self._many, RECORDS_TURN_S)
+        self._serve(self._few, RECORDS_TURN_S)
+
+    def _serve(self, line: deque[Reads], until_s: float) -> None:
+        while line and self._used_s < until_s:
+            reads = line.popleft()
+            begun_s = self._now_s()
+            try:
+                has_more = reads.hand_over()
+            finally:
+                self._used_s += self._now_s() - begun_s
+            if has_more:
+                self.wait(reads)
+
+
+class RecordReads(asyncio.BufferedProtocol):
+    """What the socket's transport of one connection hands its bytes to, in the place of TLS."""
+
+    def __init__(
+        self, tls: asyncio.BaseProtocol, plain: asyncio.Transport, turns: RecordTurns
+    ) -> None:
+        self._tls = cast(asyncio.BufferedProtocol, tls)
+        self._plain = plain
+        self._turns = turns
+        self._room = memoryview(b"")
+        self._kept = bytearray()
+        """Bytes that TLS does not have yet."""
+        self._left_bytes = 0
+        """How many of the next bytes belong to a record that TLS has a part of."""
+        self._is_waiting = False
+        self._is_paused = False
+        self._has_ended = False
+        """Whether the client has sent its last byte, while others wait."""
+
+    # -- what the socket's transport calls ---------------------------------------------------
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        room = cast(memoryview, self._tls.get_buffer(sizehint))
+        self._room = room if self._turns.has_time else room[:BUSY_READ_BYTES]
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data, self._room = self._room[:nbytes], memoryview(b"")
+        if not (self._kept or self._is_paused) and self._turns.has_time:
+            first = piece_of(data, self._left_bytes, PIECE_RECORDS)
+            if nbytes - first.stop < HEADER_BYTES:
+                self._left_bytes = first.left_bytes
+                self._kept += data[first.stop :]
+                self._turns.hand_over(self._tls.buffer_updated, first.stop)
+                return
+        self._kept += data
+        if self._has_piece:
+            self._plain.pause_reading()
+            self._wait()
+
+    def eof_received(self) -> bool | None:
+        if self._is_waiting:
+            self._has_ended = True
+            return True
+        return self._tls.eof_received()
+
+    def pause_writing(self) -> None:
+        self._tls.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._tls.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        tls, self._tls = self._tls, asyncio.BufferedProtocol()
+        self._plain, self._kept = ENDED_TRANSPORT, bytearray()
+        tls.connection_lost(exc)
+
+    # -- what the transport of TLS calls -----------------------------------------------------
+
+    def pause_reading(self) -> None:
+        """Take no more bytes from the socket, and hand none over."""
+        self._is_paused = True
+        self._plain.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Go on, first with what was taken before."""
+        self._is_paused = False
+        if self._has_piece:
+            self._wait()
+        elif not self._is_waiting:
+            self._go_on()
+
+    # -- in turns ------------------------------------------------------------------------------
+
+    @property
+    def has_few_records(self) -> bool:
+        """Whether not many records wait."""
+        first = piece_of(memoryview(self._kept), self._left_bytes, SHORT_RECORDS)
+        return first.stop == len(self._kept)
+
+    @property
+    def _has_piece(self) -> bool:
+        """Whether something can be handed over: a part of a header cannot."""
+        return len(self._kept) >= (1 if self._left_bytes else HEADER_BYTES)
+
+    def _wait(self) -> None:
+        if not (self._is_waiting or self._is_paused):
+            self._is_waiting = True
+            self._turns.wait(self)
+
+    def hand_over(self) -> bool:
+        """Hand a piece of what is kept to TLS; returns whether another can be handed over now."""
+        if self._has_piece and not self._is_paused:
+            with memoryview(self._kept) as kept:
+                first = piece_of(kept, self._left_bytes, PIECE_RECORDS)
+                data = bytes(kept[: first.stop])
+            del self._kept[: first.stop]
+            self._left_bytes = first.left_bytes
+            self._hand_over(data)
+        if self._has_piece and not self._is_paused:
+            return True
+        self._is_waiting = False
+        if not self._is_paused:
+            self._go_on()
+        return False
+
+    def _hand_over(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            room = cast(memoryview, self._tls.get_buffer(len(data) - at))
+            some = data[at : at + len(room)]
+            room[: len(some)] = some
+            self._tls.buffer_updated(len(some))
+            at += len(some)
+
+    def _go_on(self) -> None:
+        """Read the socket again, or end as its client did."""
+        if self._has_ended:
+            self._has_ended = False
+            if not self._tls.eof_received():
+                self._plain.close()
+        elif not self._plain.is_closing():
+            self._plain.resume_reading()

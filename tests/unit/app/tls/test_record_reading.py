@@ -1,0 +1,223 @@
+"""Records of TLS are handed over a few at a time, and all connections share each iteration."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from headgate.app.tls.record_reading import (
+    BUSY_READ_BYTES,
+    PIECE_RECORDS,
+    RECORDS_TURN_S,
+    Piece,
+    RecordReads,
+    RecordTurns,
+    piece_of,
+)
+from headgate.testing.clock import ManualClock
+from headgate.testing.loop import SimLoop
+
+
+def record(size: int = 22) -> bytes:
+    """By default as long as a KEY_UPDATE."""
+    return b"\x17\x03\x03" + size.to_bytes(2) + bytes(size)
+
+
+class Tls(asyncio.BufferedProtocol):
+    """Notes what is handed over."""
+
+    def __init__(self) -> None:
+        self.room = bytearray(64 * 1024)
+        self.parts: list[bytes] = []
+        self.lost = self.ended = False
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self.parts)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return memoryview(self.room)
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.parts.append(bytes(self.room[:nbytes]))
+
+    def eof_received(self) -> None:
+        self.ended = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+
+
+class Wire(asyncio.Transport):
+    """A socket's transport."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_paused = self.is_closed = False
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_paused = False
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class One:
+    """A connection."""
+
+    def __init__(self, turns: RecordTurns) -> None:
+        self.tls, self.wire = Tls(), Wire()
+        self.reads = RecordReads(self.tls, self.wire, turns)
+
+    def read(self, data: bytes) -> None:
+        room = self.reads.get_buffer(-1)
+        room[: len(data)] = data
+        self.reads.buffer_updated(len(data))
+
+
+def play(story: Callable[[RecordTurns], Any], step_s: float) -> None:
+    """``step_s``: what each look at the clock takes, so a piece, too."""
+    loop, looks = SimLoop(ManualClock()), itertools.count(1)
+    try:
+        loop.run_until_complete(story(RecordTurns(loop, lambda: next(looks) * step_s)))
+    finally:
+        loop.close()
+
+
+def test_a_piece_ends_with_a_record_or_with_the_bytes() -> None:
+    two = memoryview(record(10) + record(20))
+    assert piece_of(two, 0, 9) == Piece(40, 2, 0)
+    assert piece_of(two, 0, 1) == Piece(15, 1, 0)
+    assert piece_of(two[:30], 0, 9) == Piece(30, 2, 10)
+    assert piece_of(two[30:], 10, 9) == Piece(10, 0, 0)
+    assert piece_of(two[30:35], 10, 9) == Piece(5, 0, 5)
+    assert piece_of(two[:18], 0, 9) == Piece(15, 1, 0), "a part of a header stays behind"
+
+
+def test_what_a_quiet_broker_reads_is_handed_over_at_once() -> None:
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns)
+        data = record(16_000) * 4
+        one.read(data[:50_000])
+        one.read(data[50_000:])
+        assert one.tls.parts == [data[:50_000], data[50_000:]]
+        assert not one.wire.is_paused
+
+    play(story, 0.0)
+
+
+def test_thousands_of_small_records_take_many_turns() -> None:
+    """The socket is not read meanwhile, and nothing is lost or out of order."""
+
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns)
+        data = b"".join(record(22 + number % 3) for number in range(2_000))
+        one.read(data)
+        most, before = 0, 0
+        while one.tls.data != data:
+            assert one.wire.is_paused
+            await asyncio.sleep(0)
+            most, before = max(most, len(one.tls.parts) - before), len(one.tls.parts)
+        assert most == 4, "pieces in an iteration"
+        assert max(map(len, one.tls.parts)) <= 29 * PIECE_RECORDS
+        assert not one.wire.is_paused
+
+    play(story, RECORDS_TURN_S / 3.9)
+
+
+def test_who_sends_little_passes_those_that_send_much() -> None:
+    async def story(turns: RecordTurns) -> None:
+        many = [One(turns) for _ in range(50)]
+        for one in many:
+            one.read(record() * 500)
+        few = One(turns)
+        assert len(few.reads.get_buffer(-1)) == BUSY_READ_BYTES
+        few.read(record(100))
+        await asyncio.sleep(0)
+        assert few.tls.data == record(100)
+        assert turns.waiting_count == 50
+        while turns.waiting_count:
+            await asyncio.sleep(0)
+        assert {one.tls.data for one in many} == {record() * 500}
+
+    play(story, RECORDS_TURN_S / 3.9)
+
+
+def test_a_header_in_two_reads() -> None:
+    async def story(turns: RecordTurns) -> None:
+        for cut in range(1, 5):
+            one = One(turns)
+            one.read(record(30) + record(40)[:cut])
+            assert not one.wire.is_paused, "the rest of it must come"
+            one.read(record(40)[cut:])
+            await asyncio.sleep(0)
+            assert one.tls.data == record(30) + record(40)
+            assert not one.wire.is_paused
+
+    play(story, 0.0)
+
+
+def test_while_its_protocol_pauses_nothing_is_handed_over() -> None:
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns)
+        one.read(record() * 100)
+        await asyncio.sleep(0)
+        handed = len(one.tls.parts)
+        one.reads.pause_reading()
+        one.read(record() * 100)  # the loop had it already
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(one.tls.parts) == handed
+        assert one.wire.is_paused
+        one.reads.resume_reading()
+        while one.wire.is_paused:
+            await asyncio.sleep(0)
+        assert one.tls.data == record() * 200
+        one.reads.pause_reading()
+        assert one.wire.is_paused
+        one.reads.resume_reading()
+        assert not one.wire.is_paused
+
+    play(story, RECORDS_TURN_S)
+
+
+def test_the_last_records_of_a_client_that_leaves_come_first() -> None:
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns)
+        one.read(record() * 200)
+        assert one.reads.eof_received()
+        assert not one.tls.ended
+        while turns.waiting_count:
+            await asyncio.sleep(0)
+        assert one.tls.data == record() * 200
+        assert one.tls.ended
+        assert one.wire.is_closed
+        quiet = One(turns)
+        assert not quiet.reads.eof_received()
+        assert quiet.tls.ended
+
+    play(story, RECORDS_TURN_S)
+
+
+def test_one_that_is_lost_leaves_nothing_behind() -> None:
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns)
+        one.read(record() * 200)
+        await asyncio.sleep(0)
+        one.reads.connection_lost(None)
+        handed = len(one.tls.parts)
+        while turns.waiting_count:
+            await asyncio.sleep(0)
+        one.reads.resume_reading()
+        assert one.tls.lost
+        assert len(one.tls.parts) == handed
+
+    play(story, RECORDS_TURN_S)
