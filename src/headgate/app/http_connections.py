@@ -30,7 +30,7 @@ class HttpConnections:
         self._bound = bound
         self._settings = settings
         self.note_refusal = note
-        self._counts = AddressCounts(by_network=True)
+        self._counts = AddressCounts(by_network=True, leaves_room=True)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have sent no valid request."""
         self.refused_count = 0

@@ -30,7 +30,7 @@ REQUEST_BYTES: Final = 4 * KIB
 
 ADDRESS_PART: Final = 2
 """One address may have this part of all requests at the same time, and of all connections to the
-web ports: behind it may be a proxy of many clients."""
+web ports, and no more than are free: behind it may be a proxy of many clients."""
 
 ANSWER_WAIT_S: Final = 10.0
 """How long a request with a large answer waits for memory before it is refused."""
@@ -87,7 +87,7 @@ class HttpMemory:
         self._waiting: OrderedDict[str, deque[tuple[int, asyncio.Future[None]]]] = OrderedDict()
         """Those that wait, by owner; the first one's turn is next."""
         self.held_bytes = 0
-        self._running = AddressCounts(by_network=True)
+        self._running = AddressCounts(by_network=True, leaves_room=True)
         self.ended_count = 0
         """Connections ended because all together held too much."""
         self.refused_count = 0

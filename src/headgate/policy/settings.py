@@ -120,14 +120,15 @@ class Settings(SubscriptionSettings):
     )
     maxConcurrentHttpRequests: int = setting(
         1_024,
-        "Requests at the web port that are answered at the same time, half of them at most from "
-        "one address; more are refused (503).",
+        "Requests at the web port that are answered at the same time; more are refused (503). One "
+        "address has as many as are left for others: half of them, or half of the rest.",
         dynamic=True,
         minimum=1,
     )
     maxHttpServerConnections: int = setting(
         2_048,
-        "Connections to the web ports, half of them at most from one address; more are refused.",
+        "Connections to the web ports; more are refused. One address has as many as are left for "
+        "others: half of them, or half of the rest.",
         dynamic=True,
         minimum=2,
     )

@@ -39,12 +39,15 @@ def unauthenticated_bounds(descriptors: int | None) -> CountBounds:
 class AddressCounts:
     """Open connections of one kind."""
 
-    __slots__ = ("_by_host", "_name", "total")
+    __slots__ = ("_by_host", "_leaves_room", "_name", "total")
 
-    def __init__(self, *, by_network: bool = False) -> None:
+    def __init__(self, *, by_network: bool = False, leaves_room: bool = False) -> None:
         """With ``by_network`` the first 64 bits of an IPv6 address count as one address, because
-        one client has all that follow."""
+        one client has all that follow. With ``leaves_room`` an address gets no more than are free
+        then: one alone gets half, a second one half of the rest, and so on. So it takes ten
+        addresses to keep all others from a thousand places, and not two."""
         self.total = 0
+        self._leaves_room = leaves_room
         self._name = _network_of if by_network else host_of
         self._by_host: SparseCounter[str] = SparseCounter()
 
@@ -69,6 +72,8 @@ class AddressCounts:
             return f"{bounds.total:,} in all"
         if address and bounds.per_address <= self.of(address):
             return f"{bounds.per_address:,} from one address"
+        if address and self._leaves_room and bounds.total - self.total <= self.of(address):
+            return f"{bounds.total:,} in all, and from one address as many as are free for others"
         return ""
 
 

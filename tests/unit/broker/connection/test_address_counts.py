@@ -57,3 +57,19 @@ def test_the_first_64_bits_of_an_ipv6_address_may_count_as_one() -> None:
     assert counts.of("/2001:db8:0:1::1:1") == 0
     counts.remove("/2001:db8::2:5001")
     assert counts.of("/2001:db8::1:1") == 1
+
+
+def test_few_addresses_do_not_take_all_that_others_could_have() -> None:
+    """Two did: they had half each, and a probe of the broker's readiness found nothing free."""
+    bounds = CountBounds(64, 32)
+    counts, taken = AddressCounts(leaves_room=True), []
+    for number in range(4):
+        address = f"/10.0.0.{number}:1"
+        while not counts.exceeded(address, bounds):
+            counts.add(address)
+        taken.append(counts.of(address))
+    assert taken == [32, 16, 8, 4]
+    assert counts.exceeded("/10.0.0.1:1", bounds) == (
+        "64 in all, and from one address as many as are free for others"
+    )
+    assert counts.exceeded("/10.0.0.9:1", bounds) == ""
