@@ -27,7 +27,7 @@ from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
-from headgate.base.identity import identity_of, why_lapsed
+from headgate.base.identity import Identity, identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
 from headgate.base.work_owner import NOBODY, WORK_OWNER
 from headgate.facade.protocol import Facade
@@ -159,7 +159,7 @@ class AdminApp:
         if request.method in READS:
             asked.progress.is_begun = True
             return await route.handler(call)
-        async with self._turn_of(route, params.get("tenant", "")):
+        async with self._turn_of(route, params.get("tenant", ""), identity):
             # A body may come slowly, and a turn, too: what was allowed when the head came may not
             # be any more.
             if why := why_lapsed(request.scope):
@@ -168,11 +168,13 @@ class AdminApp:
             asked.progress.is_begun = True
             return await route.handler(call)
 
-    def _turn_of(self, route: Route, tenant: str) -> AbstractAsyncContextManager[None]:
+    def _turn_of(
+        self, route: Route, tenant: str, identity: Identity
+    ) -> AbstractAsyncContextManager[None]:
         """Within it a request is carried out."""
         has_line = not route.operation.startswith(_NO_LINE)
         is_in_line = bool(tenant) and has_line and is_change(route)
-        return self._facade.turn_to_change(tenant) if is_in_line else nullcontext()
+        return self._facade.turn_to_change(tenant, identity) if is_in_line else nullcontext()
 
 
 async def _send(reply: Reply, scope: Scope, send: Send) -> None:

@@ -55,8 +55,8 @@ Above the third the broker logs who holds most, and refuses large newcomers, so 
 never pass the bound. Above the fourth it is far too much."""
 
 OTHERS_SHARE: Final = 1.05
-"""Up to this share of the bound the broker takes newcomers of roles that hold less than the others
-on average, however much these hold: connections of those that hold most are closed for them."""
+"""Up to this share of the bound the broker takes newcomers of roles that are not the largest,
+however much these hold: connections of the largest are closed for them."""
 
 FEW_OBJECTS: Final = 16
 SMALL_DESCRIPTION_BYTES: Final = KIB
@@ -138,10 +138,10 @@ class _Holding(NamedTuple):
 class _Measurement:
     """What a walk over all connections found."""
 
-    def __init__(self, takes_most: Callable[[Identity], bool]) -> None:
-        """``takes_most`` tells of a role whether its connections are slowed and closed before those
-        of others."""
-        self._takes_most = takes_most
+    def __init__(self, rank: Callable[[Identity, int], int]) -> None:
+        """``rank`` of a connection's role and what it holds tells whose connections are slowed and
+        closed first: those of the highest."""
+        self._rank = rank
         self.shares = OwnerShares()
         """By role."""
         self._sums = [0] * len(HeldMemory._fields)
@@ -160,7 +160,7 @@ class _Measurement:
         self.held_by[holder] = held
         self.shares.count(holder.identity.text, beyond_idle)
         # Kept in order with each one, since sorting thousands at the end would be a long turn.
-        key = self._takes_most(holder.identity), beyond_idle, holder.address
+        key = self._rank(holder.identity, beyond_idle), beyond_idle, holder.address
         self._most.add(key, _Holding(beyond_idle, held, holder))
 
     def add_closing(self, holder: Holder) -> None:
@@ -247,7 +247,7 @@ class ClientMemory:
         held = self._held_now
         is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
         share = 1 if is_small else WARN_SHARE
-        if not self._takes_most(identity):
+        if not self._makes_room(identity):
             share = OTHERS_SHARE
         if held + takes > share * self.bytes_max:
             raise NotAllowedError(
@@ -270,14 +270,14 @@ class ClientMemory:
 
         The broker asks before it reads the bytes that need the room. So however little time it has
         to measure and to close, buffers pass the bound by one growth at most, by :data:`FAR_SHARE`
-        that of a small holder, of one whose acknowledgements free most, or of one whose role holds
-        less than the others on average.
+        that of a small holder, of one whose acknowledgements free most, or of one whose role is not
+        one of the largest.
         """
         if not self.is_over:
             return True
         held = holder.held_memory(is_scarce=True)
         is_small = held.beyond_idle + size_bytes <= SMALL_HOLDER_BYTES
-        may_pass = is_small or held.is_mostly_pending or not self._takes_most(holder.identity)
+        may_pass = is_small or held.is_mostly_pending or not self._makes_room(holder.identity)
         if may_pass and not self.is_far_over:
             return True
         if holder not in self._slowed:
@@ -287,10 +287,16 @@ class ClientMemory:
             holder.pause_for_memory()
         return False
 
-    def _takes_most(self, identity: Identity) -> bool:
+    def _makes_room(self, identity: Identity) -> bool:
         """Whether the connections of a role make room for those of others. Those without a role
         have nobody in common that answers for them: each counts alone, by what it holds."""
-        return not identity.role or self._shares.takes_most(identity.text)
+        return not identity.role or self._shares.makes_room(identity.text)
+
+    def _rank(self, identity: Identity, beyond_idle: int) -> int:
+        """The higher, the earlier a connection makes room: what its role holds, of the largest."""
+        if not identity.role:
+            return beyond_idle
+        return self._shares.of(identity.text) if self._makes_room(identity) else 0
 
     @property
     def is_over(self) -> bool:
@@ -311,7 +317,7 @@ class ClientMemory:
         unless it holds little once it has given back what it does not need."""
         if self.is_over and holder.is_open and holder not in self._slowed:
             held = holder.held_memory(is_scarce=True)
-            may_pass = not self.is_far_over and not self._takes_most(holder.identity)
+            may_pass = not self.is_far_over and not self._makes_room(holder.identity)
             if held.beyond_idle > SMALL_HOLDER_BYTES and not may_pass:
                 self._slow(holder, held.beyond_idle, is_paused=not held.is_mostly_pending)
 
@@ -325,7 +331,7 @@ class ClientMemory:
     def measure(self, holders: Collection[Holder], closing: Collection[Holder]) -> Steps:
         """Measure all connections once, and act on it: slow, close and release. ``closing`` have
         ended, but their sockets still hold what the peers have not read."""
-        found, units, is_scarce = _Measurement(self._takes_most), 0, self._is_scarce
+        found, units, is_scarce = _Measurement(self._rank), 0, self._is_scarce
         grown_before = self._grown_bytes
         self._is_measuring = True
         for holder in list(holders):

@@ -154,10 +154,11 @@ class HttpMemory:
         return self.held_bytes - uncounted_bytes > bytes_max
 
     def _end_largest(self) -> None:
-        # Many that hold little each end before the larger one of an address that holds less.
-        takes_most = self._shares.takes_most
+        # Many that hold little each end before the larger one of an address that holds less,
+        # however many addresses hold next to nothing.
+        makes_room = self._shares.makes_room
         found = {
-            each: held for each, (held, network) in self._by_holder.items() if takes_most(network)
+            each: held for each, (held, network) in self._by_holder.items() if makes_room(network)
         }
         largest = max(found, key=found.__getitem__)
         held_bytes = self._forget(largest)

@@ -86,8 +86,10 @@ class PolicyRollout:
         walk = self._walks.get(scope)
         if walk is None:
             walk = self._walks[scope] = _Walk(find, self._loop.create_future())
-            steps, tenant = self._steps(scope), tenant_of_scope(scope)
-            self._scheduler.run("putting policies in force", JobClass.ADMIN, steps, tenant)
+            # Beside the turns of the tenant: else a role could hold up a limit of its own, by
+            # hundreds of requests about the tenant.
+            steps, owner = self._steps(scope), f"{tenant_of_scope(scope)} policies"
+            self._scheduler.run("putting policies in force", JobClass.ADMIN, steps, owner)
         elif walk.next is None:
             walk.next = self._loop.create_future()
         walk.kinds |= kinds

@@ -87,9 +87,11 @@ class RightsRollout:
             walk = self._walks.get(scope)
             if walk is None:
                 self._walks[scope] = _Walk(self._loop.create_future())
-                steps, tenant = self._steps(scope), tenant_of_scope(scope[1])
+                # Beside requests, and the turns of the tenant: else a role could hold up the end of
+                # its right, by hundreds of requests about the tenant.
+                steps, owner = self._steps(scope), f"{tenant_of_scope(scope[1])} permissions"
                 run = self._scheduler.run
-                run("putting permissions in force", JobClass.ADMIN, steps, tenant)
+                run("putting permissions in force", JobClass.COMMAND, steps, owner)
             elif walk.next is None:
                 walk.next = self._loop.create_future()
 

@@ -3,9 +3,9 @@
 * Over a bound of bytes, the connection that parks most is no longer read; a connection that parks
   nothing is always read (law 3.1). Far beyond the broker's bound, the producer that parks most is
   closed.
-* At the broker's bound the connections make room of tenants that park at least as much as the
-  others on average. Those of other tenants are read on, and beyond a quarter more than the bound
-  producers of the former are closed for them. So no tenant takes the room of all.
+* At the broker's bound the connections make room of the tenants that park most. Those of other
+  tenants are read on, and beyond a quarter more than the bound producers of the former are closed
+  for them. So no tenant takes the room of all.
 * What a quota or a full disk holds never pauses a socket, because the acknowledgements that end the
   hold may arrive on it: there the producer that parks most is closed, and what it parked is
   dropped. The same applies to the adaptive limit on a connection that has consumers. These holds
@@ -27,7 +27,7 @@ from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.publishing import TopicPublishing
 
 PARKED_RESERVE_SHARE: Final = 4
-"""Tenants with less than the average may go beyond the broker's bound by this part of it."""
+"""Tenants that do not park most may go beyond the broker's bound by this part of it."""
 
 
 class DiskBounds(Protocol):
@@ -79,7 +79,7 @@ class ParkedBounds:
             tenant = mine[producer] = publishing.topic.name.tenant
         self._count(port, tenant, 1, size_bytes)
         bound = self._engine.limits.parked_bytes_max
-        is_spared = not self._shares.takes_most(tenant)
+        is_spared = not self._shares.makes_room(tenant)
         while self._is_over(port):
             self._relieve(port, self._reserve_end if is_spared else bound)
         if self.bytes <= bound:
@@ -99,7 +99,7 @@ class ParkedBounds:
 
     @property
     def _reserve_end(self) -> int:
-        """So much may be parked beside what tenants below the average park."""
+        """So much may be parked by tenants that do not park most."""
         bound = self._engine.limits.parked_bytes_max
         return bound + bound // PARKED_RESERVE_SHARE
 
@@ -113,8 +113,8 @@ class ParkedBounds:
 
     def _making_room(self, ports: Iterable[ProducerPort]) -> list[ProducerPort]:
         """Those connections over which producers of a tenant park that parks most."""
-        takes_most, producers = self._shares.takes_most, self._producers
-        return [port for port in ports if any(map(takes_most, {*producers[port].values()}))]
+        makes_room, producers = self._shares.makes_room, self._producers
+        return [port for port in ports if any(map(makes_room, {*producers[port].values()}))]
 
     def removed(self, producer: Producer, count: int, size_bytes: int) -> None:
         """``count`` SENDs of a producer, of ``size_bytes`` together, are no longer parked."""

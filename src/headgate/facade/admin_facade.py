@@ -66,8 +66,16 @@ CLIENT_BYTES: Final = 2 * KIB
 """About what the statistics of a subscription, and of a producer or consumer, take in memory."""
 
 CHANGES_MAX: Final = 8
-"""Changes about one tenant that are carried out at the same time. All changes of the metadata stand
-in one line, and one may write megabytes: hundreds of one tenant would hold up those of others."""
+"""Changes about one tenant that one role has carried out at the same time. All changes of the
+metadata stand in one line, and one may write megabytes: hundreds of one tenant would hold up those
+of others."""
+
+
+def asker_of(tenant: str, identity: Identity) -> str:
+    """Whose turns a change about a tenant uses up. A role that may consume can ask for changes that
+    take long, again and again: who takes its rights away, an administrator of the tenant or of the
+    broker, must not wait for them."""
+    return f"{tenant} {identity.text}"
 
 
 class Backups(Protocol):
@@ -139,8 +147,8 @@ class AdminFacade:
     ) -> Decision:
         return self._broker.authorizer.decide(identity, operation, resource, subscription)
 
-    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        return self._changing.slot(tenant)
+    def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
+        return self._changing.slot(asker_of(tenant, identity))
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)

@@ -132,8 +132,9 @@ class Facade(Protocol):
 
     # Large answers.
 
-    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        """Within it a change about a tenant is carried out: few of each tenant at the same time."""
+    def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
+        """Within it a change about a tenant is carried out: few that one role asks for at the same
+        time. Those of a role keep nobody waiting who takes its rights away."""
 
     async def give_way(self) -> None:
         """Let others run, until a quarter of a millisecond more of a walk may be done."""

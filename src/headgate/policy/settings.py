@@ -93,8 +93,8 @@ class Settings(SubscriptionSettings):
         "Megabytes of sends of all connections that are not yet durable, before reading pauses. "
         "Also the bound for parked sends: beyond it the broker stops reading the connection that "
         "parks most if they wait for a publish limit, and closes the producer that parks most if "
-        "they wait for a backlog quota; of tenants that park less than the others on average only "
-        "beyond a quarter more.",
+        "they wait for a backlog quota; of tenants that are not those that park most only beyond "
+        "a quarter more.",
     )
     maxConcurrentLookupRequest: int = setting(
         50_000,

@@ -17,7 +17,7 @@ from headgate.base.schema_types import CompatibilityStrategy
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
 from headgate.broker.info import BrokerCounts, BrokerInfo
-from headgate.facade.admin_facade import CHANGES_MAX
+from headgate.facade.admin_facade import CHANGES_MAX, asker_of
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -188,8 +188,8 @@ class FakeFacade:
             raise not_found(f"Subscription {name} not found for topic {topic}")
         return found
 
-    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        return self.changing.slot(tenant)
+    def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
+        return self.changing.slot(asker_of(tenant, identity))
 
     async def give_way(self) -> None:
         self.gave_way += 1

@@ -21,7 +21,7 @@ from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import Reply, Route
 from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
-from headgate.base.identity import LAPSE_KEY
+from headgate.base.identity import LAPSE_KEY, SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
 from headgate.base.work_owner import WORK_OWNER
 from headgate.broker.authorization import ALLOW_ALL
@@ -201,6 +201,44 @@ def test_many_changes_about_one_tenant_hold_up_none_about_another(
         assert (await one).status == 204
         statuses = [(await each).status for each in crowd]
         assert statuses == [204] * CHANGES_MAX + [403] * (30 - CHANGES_MAX)
+
+    asyncio.run(story())
+
+
+def test_many_changes_of_a_role_do_not_keep_anybody_from_taking_its_rights_away(
+    broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300 times the backlogs of a namespace with 20,000 subscriptions, asked for by a role that may
+    consume: no administrator could change anything about the tenant for four minutes."""
+    app = AdminApp(broker, broker.clock)
+    goes = asyncio.Event()
+
+    def of(role: str) -> dict[str, object]:
+        return {SCOPE_KEY: Identity(role)}
+
+    async def clear_backlog(*asked: object) -> None:
+        await goes.wait()
+
+    async def story() -> None:
+        topic = "/admin/v2/persistent/public/default/t"
+        assert (await ask_async(app, "PUT", topic)).status == 204
+        assert (await ask_async(app, "PUT", f"{topic}/subscription/s")).status == 204
+        monkeypatch.setattr(broker, "clear_backlog", clear_backlog)
+        namespace = "/admin/v2/namespaces/public/default"
+        crowd = [
+            asyncio.create_task(
+                ask_async(app, "POST", f"{namespace}/clearBacklog", more=of("consumer"))
+            )
+            for _ in range(3 * CHANGES_MAX)
+        ]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        path = f"{namespace}/permissions/consumer"
+        for role in ("administrator", "super user"):
+            revoked = await asyncio.wait_for(ask_async(app, "DELETE", path, more=of(role)), 10)
+            assert revoked.status == 204
+        goes.set()
+        assert {(await each).status for each in crowd} == {204}
 
     asyncio.run(story())
 

@@ -235,6 +235,48 @@ def test_many_small_connections_of_a_role_are_closed_before_a_large_one_of_anoth
     assert any(not peer.is_open for peer in crowd)
 
 
+def test_a_role_that_holds_more_than_the_average_pays_for_no_other_that_holds_nearly_all() -> None:
+    """The average falls with each role that holds next to nothing: a service with 8 MB was closed
+    first, again and again, while one role held 100 MB on very many connections."""
+    rig = Rig()
+    crowd = [Peer(f"/crowd:{number}", "crowd") for number in range(91)]
+    service = [Peer(f"/service:{number}", "service") for number in range(2)]
+    idle = [Peer(f"/idle:{number}", f"idle {number}") for number in range(30)]
+    rig.peers = [*service, *idle, *crowd]
+    for factor in (MIB // 2, MIB):
+        for peers, size in ((crowd, 1), (service, 4)):
+            for peer in peers:
+                peer.held = held(size * factor)
+        for peer in idle:
+            peer.held = held(1)
+        rig.measure_again()
+    assert rig.memory.may_grow(service[0], 16 * KIB)
+    assert not rig.memory.may_grow(crowd[0], 16 * KIB)
+    for at_s in (1.0, 1 + GRACE_NS / NS_PER_S):
+        rig.measure_again(at_s)
+        assert [peer for peer in (*service, *idle) if not peer.is_open or peer.done] == []
+    assert any(not peer.is_open for peer in crowd)
+
+
+def test_of_two_large_roles_the_larger_one_makes_room_first() -> None:
+    rig = Rig()
+    crowd = [Peer(f"/crowd:{number}", "crowd") for number in range(70)]
+    service = Peer("/service:1", "service")
+    idle = [Peer(f"/idle:{number}", f"idle {number}") for number in range(5)]
+    for peer in idle:
+        peer.held = held(1)
+    rig.peers = [service, *idle, *crowd]
+    for factor in (MIB // 2, MIB):
+        for peer in crowd:
+            peer.held = held(factor)
+        service.held = held(50 * factor)
+        rig.measure_again()
+    rig.measure_again(1)
+    rig.measure_again(1 + GRACE_NS / NS_PER_S)
+    assert service.is_open
+    assert any(not peer.is_open for peer in crowd)
+
+
 def test_newcomers_of_roles_that_hold_little_are_taken_when_others_hold_all() -> None:
     memory = ClientMemory(MIB, Clock())
     crowd = [Peer(f"/crowd:{number}", "crowd") for number in range(10)]

@@ -43,6 +43,18 @@ def test_many_small_connections_of_an_address_end_before_the_large_one_of_anothe
     assert large.reason.startswith("This connection holds 900 bytes")
 
 
+def test_an_address_that_holds_more_than_many_tiny_ones_pays_for_no_crowd_of_another() -> None:
+    """Above the average stood each address with more than a head, beside thirty with one byte."""
+    memory, crowd, large = memory_of(), [Connection() for _ in range(10)], Connection()
+    memory.hold(large, 150, "10.0.0.2")
+    for number in range(30):
+        memory.hold(Connection(), 1, f"10.0.1.{number}")
+    for each in crowd:
+        memory.hold(each, 85, "10.0.0.1")
+    assert large.reason == ""
+    assert sum(bool(each.reason) for each in crowd) == 1
+
+
 def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
     settings, one = Settings(), Connection()
     memory = HttpMemory.of(settings)

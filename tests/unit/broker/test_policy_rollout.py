@@ -12,6 +12,7 @@ import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.work_units import (
+    PIECE_UNITS,
     SLICE_UNITS,
     SUBSCRIPTION_RESOLVED,
     TOPIC_LIMIT_RESOLVED,
@@ -19,6 +20,7 @@ from headgate.base.work_units import (
 )
 from headgate.broker import policy_rollout
 from headgate.broker.policy_rollout import PolicyRollout
+from headgate.broker.work.scheduler import JobClass
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import DispatchRate, PublishRate, Retention
@@ -210,6 +212,33 @@ async def test_a_change_waits_for_its_own_scope_alone(world: World) -> None:
     assert not committed.done()
     await committed
     catalog.abandon_all()
+
+
+@played()
+async def test_requests_about_the_tenant_do_not_hold_up_its_policies(world: World) -> None:
+    """A role with 500 of them kept a limit of its own from being in force for seconds."""
+    topics = await with_topics(world)
+    give_way, apply = world.broker.work.give_way, PolicyRollout.apply
+    crowd: list[asyncio.Task[None]] = []
+    did = [0]
+
+    async def request() -> None:
+        for _ in range(50):
+            await give_way(PIECE_UNITS, JobClass.ADMIN, "public")
+            did[0] += 1
+
+    def apply_in_crowd(rollout: PolicyRollout, *arguments: Any) -> None:
+        crowd.extend(asyncio.create_task(request()) for _ in range(200))
+        apply(rollout, *arguments)
+
+    PolicyRollout.apply = apply_in_crowd  # type: ignore[method-assign]
+    try:
+        await set_rate(world, 7)
+    finally:
+        PolicyRollout.apply = apply  # type: ignore[method-assign]
+    assert limits(topics) == {7}
+    assert did[0] < 2 * len(crowd)
+    await asyncio.gather(*crowd)
 
 
 @played()

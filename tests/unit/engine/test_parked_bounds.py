@@ -134,9 +134,10 @@ def test_beyond_the_bound_of_all_who_parks_most_is_paused_and_nobody_else() -> N
     assert not some.is_paused
 
 
-def other_tenant(rig: Rig) -> Topic:
+def other_tenant(rig: Rig, tenant: str = "globex") -> Topic:
     """A topic of another tenant, whose limit of one message a second is used up."""
-    topic = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
+    log = FakeLog(len(rig.engine.topics) + 1)
+    topic = rig.engine.load_topic(parse_topic(f"persistent://{tenant}/ns/t"), log)
     topic.publishing.limit = RateLimit(messages=1, bytes=None)
     rig.engine.admission.put_in_force(topic)
     producer = Producer(1, "first", FakePort())
@@ -163,6 +164,25 @@ def test_a_tenant_that_takes_the_room_of_all_pauses_nobody_else() -> None:
     assert rig.engine.parked.bytes <= 125, "producers of the former are closed for it"
     send(rig, producer_on(rig, others[0], 99), 1)
     assert not mine.is_paused
+
+
+def test_nor_one_that_parks_more_than_very_many_that_park_next_to_nothing() -> None:
+    """Rule 3.1: above the average stood each tenant with a few SENDs, beside thirty with one."""
+    rig = held_rig(total=1_000)
+    for number in range(30):
+        topic = other_tenant(rig, f"tiny{number}")
+        producer = Producer(2, "tiny", FakePort())
+        topic.add_producer(producer)
+        topic.publishing.publish(producer, 0, 0, 1, TEN)
+    for number in range(3, 103):
+        send(rig, producer_on(rig, FakePort(), number), 1)
+    topic, mine = other_tenant(rig), FakePort()
+    producer = Producer(2, "mine", mine)
+    topic.add_producer(producer)
+    for _ in range(8):
+        topic.publishing.publish(producer, 0, 0, 1, TEN)
+    assert rig.engine.parked.bytes > 1_000
+    assert (mine.is_paused, mine.parked_bytes) == (False, 80)
 
 
 def test_one_of_a_tenant_that_parks_little_is_paused_by_its_own_bound_alone() -> None:

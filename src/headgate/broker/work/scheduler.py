@@ -24,7 +24,7 @@ class JobClass(Enum):
     COMMIT = 8
     """All clients: no receipt is sent before it has ended. Those of one must not hold it up."""
     COMMAND = 4
-    """A client, or what a client left behind."""
+    """A client, what a client left behind, or who takes a right away from clients."""
     ADMIN = 2
     """A request of an administrator."""
     UPKEEP = 1
