@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from headgate.admin.auditing import READS, Asked, audit_entry, is_change
 from headgate.admin.body import BODY_BYTES_MAX
+from headgate.admin.operations import Operation
 from headgate.admin.routing import JSON, Call, Reply, Reserved, Route, RouteTable
 from headgate.admin.shared_answers import SharedAnswers
 from headgate.admin.streaming import send_parts
@@ -27,7 +28,7 @@ from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
-from headgate.base.identity import identity_of, why_lapsed
+from headgate.base.identity import Identity, identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
 from headgate.base.work_owner import NOBODY, WORK_OWNER
 from headgate.facade.protocol import Facade
@@ -41,7 +42,13 @@ CREDENTIALS_REFUSED = "Authentication required or failed"
 QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
 
-_NO_LINE: Final = ("subscription.", "schema.")
+_NO_LINE: Final = (
+    "subscription.",
+    "schema.",
+    Operation.NAMESPACE_CLEAR_BACKLOG,
+    Operation.NAMESPACE_UNSUBSCRIBE,
+    Operation.TOPIC_BACKLOG_SIZE,
+)
 """Changes by roles that may consume or produce, which a tenant's administrator need not wait for:
 those of subscriptions are in the log, and a schema's definition has a bound."""
 
@@ -159,7 +166,7 @@ class AdminApp:
         if request.method in READS:
             asked.progress.is_begun = True
             return await route.handler(call)
-        async with self._turn_of(route, params.get("tenant", "")):
+        async with self._turn_of(route, identity, params.get("tenant", "")):
             # A body may come slowly, and a turn, too: what was allowed when the head came may not
             # be any more.
             if why := why_lapsed(request.scope):
@@ -168,11 +175,16 @@ class AdminApp:
             asked.progress.is_begun = True
             return await route.handler(call)
 
-    def _turn_of(self, route: Route, tenant: str) -> AbstractAsyncContextManager[None]:
-        """Within it a request is carried out."""
+    def _turn_of(
+        self, route: Route, identity: Identity, tenant: str
+    ) -> AbstractAsyncContextManager[None]:
+        """Within it a request is carried out. Super users wait for none of a tenant's
+        administrators: else these could hold up who takes a right from them."""
         has_line = not route.operation.startswith(_NO_LINE)
-        is_in_line = bool(tenant) and has_line and is_change(route)
-        return self._facade.turn_to_change(tenant) if is_in_line else nullcontext()
+        if not (tenant and has_line and is_change(route)):
+            return nullcontext()
+        is_super_user = self._facade.decide(identity, Operation.TENANT_UPDATE, tenant).allowed
+        return self._facade.turn_to_change(tenant, is_super_user=is_super_user)
 
 
 async def _send(reply: Reply, scope: Scope, send: Send) -> None:

@@ -100,6 +100,7 @@ class AdminFacade:
         self._shut_down = shut_down
         self._turns = AdminTurns(broker)
         self._changing = FairSlots(sys.maxsize, CHANGES_MAX)
+        self._changing_by_super_users = FairSlots(sys.maxsize, CHANGES_MAX)
         self._backups = backups
         self._observer = observer
         self._registry = broker.registry
@@ -139,8 +140,11 @@ class AdminFacade:
     ) -> Decision:
         return self._broker.authorizer.decide(identity, operation, resource, subscription)
 
-    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        return self._changing.slot(tenant)
+    def turn_to_change(
+        self, tenant: str, *, is_super_user: bool
+    ) -> AbstractAsyncContextManager[None]:
+        changing = self._changing_by_super_users if is_super_user else self._changing
+        return changing.slot(tenant)
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)

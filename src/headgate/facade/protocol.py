@@ -132,8 +132,11 @@ class Facade(Protocol):
 
     # Large answers.
 
-    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        """Within it a change about a tenant is carried out: few of each tenant at the same time."""
+    def turn_to_change(
+        self, tenant: str, *, is_super_user: bool
+    ) -> AbstractAsyncContextManager[None]:
+        """Within it a change about a tenant is carried out: few of each tenant at the same time,
+        and as many again by super users."""
 
     async def give_way(self) -> None:
         """Let others run, until a quarter of a millisecond more of a walk may be done."""

@@ -131,6 +131,7 @@ class FakeFacade:
         self.quota_checks = 0
         self.gave_way = 0
         self.changing = FairSlots(sys.maxsize, CHANGES_MAX)
+        self.changing_by_super_users = FairSlots(sys.maxsize, CHANGES_MAX)
         self.reserved_bytes = 0
         self.reserved_most = 0
         self.memory_failure: Exception | None = None
@@ -188,8 +189,11 @@ class FakeFacade:
             raise not_found(f"Subscription {name} not found for topic {topic}")
         return found
 
-    def turn_to_change(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        return self.changing.slot(tenant)
+    def turn_to_change(
+        self, tenant: str, *, is_super_user: bool
+    ) -> AbstractAsyncContextManager[None]:
+        changing = self.changing_by_super_users if is_super_user else self.changing
+        return changing.slot(tenant)
 
     async def give_way(self) -> None:
         self.gave_way += 1
