@@ -87,9 +87,11 @@ class RightsRollout:
             walk = self._walks.get(scope)
             if walk is None:
                 self._walks[scope] = _Walk(self._loop.create_future())
-                steps, tenant = self._steps(scope), tenant_of_scope(scope[1])
+                # It takes turns with the tenant's work, not in it: who floods the tenant with
+                # requests would put off the end of a right.
+                steps, owner = self._steps(scope), f"rights in {tenant_of_scope(scope[1])}"
                 run = self._scheduler.run
-                run("putting permissions in force", JobClass.ADMIN, steps, tenant)
+                run("putting permissions in force", JobClass.ADMIN, steps, owner)
             elif walk.next is None:
                 walk.next = self._loop.create_future()
 
