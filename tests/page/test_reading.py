@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
@@ -318,3 +319,20 @@ def test_words_of_the_protocol_are_explained_where_they_stand(open_page: OpenPag
     page.get_by_text("What the causes mean").focus()
     page.keyboard.press("Enter")
     expect(meaning).to_be_visible()
+
+
+def test_a_limit_leads_to_its_own_subscription_whatever_the_name(open_page: OpenPage) -> None:
+    """A client chooses names: one must not lead to another topic or subscription."""
+    names = [
+        (f"{TOPIC}-partition-3", "a", TOPIC),
+        (f"{TOPIC}-partition-03", "a", f"{TOPIC}-partition-03"),
+        (f"{TOPIC}-partition-1234567890", "a", f"{TOPIC}-partition-1234567890"),
+        ("persistent://public/default/-partition-3", "a", ""),
+        (TOPIC, "a / b", TOPIC),
+    ]
+    limits = [limit("subscription", subject=f"{topic} / {name}") for topic, name, _ in names]
+    page = limits_page(open_page, *limits)
+    links = cell(page, "Of").get_by_role("link")
+    for place, (topic, name, shown) in enumerate(names):
+        href = "/".join(quote(each, safe="") for each in (shown or topic, name))
+        expect(links.nth(place)).to_have_attribute("href", f"#/subscription/{href}")

@@ -81,6 +81,7 @@ class ProducerCommands:
             self._check_supported(request, name)
             topic = await self._registry.get_or_create(name, create=True)
             topic.check_takes_messages()
+            _check_epoch(topic, request)
             if topic.send_rules is not None and topic.send_rules.encrypted:
                 _check_encrypts(request)
             mode = AccessMode(request.producer_access_mode)
@@ -148,8 +149,6 @@ class ProducerCommands:
             raise NotAllowedError(f"{name} belongs to the broker: only it may produce there")
         if request.initial_subscription_name:
             check_subscription(request.initial_subscription_name)
-        if request.topic_epoch > TOPIC_EPOCH_MAX:
-            raise NotAllowedError(f"Topic epoch {request.topic_epoch} is above {TOPIC_EPOCH_MAX}")
 
     def _make_producer(
         self, connection: ClientConnection, topic: Topic, request: CommandProducer
@@ -197,6 +196,16 @@ class ProducerCommands:
                 connection.forget_producer(request.producer_id)
             topic.remove_producer(producer)
         connection.write(encode.success(request.request_id))
+
+
+def _check_epoch(topic: Topic, request: CommandProducer) -> None:
+    """Refuse an epoch beyond :data:`TOPIC_EPOCH_MAX` that the broker did not give: behind one who
+    brings the highest, others get still higher ones, and bring those when they come back."""
+    brought = request.topic_epoch
+    if brought > TOPIC_EPOCH_MAX:
+        given = None if topic.access is None else topic.access.epoch
+        if given is None or brought > given:
+            raise NotAllowedError(f"Topic epoch {brought} is above {TOPIC_EPOCH_MAX}")
 
 
 def _check_encrypts(request: CommandProducer) -> None:

@@ -9,6 +9,7 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
+from headgate.broker.commands.producing import TOPIC_EPOCH_MAX
 from headgate.facade.admin_facade import AdminFacade
 from headgate.testing import ConnectionLostError, RefusedError, SimClient, World
 from headgate.wire import client as frames
@@ -181,6 +182,26 @@ async def test_the_epoch_survives_an_unload_and_kill_nine(world: World) -> None:
     client = await world.connect()
     assert await refusal(client, EXCLUSIVE, topic_epoch=2) == ServerError.PRODUCER_FENCED
     assert (await client.producer(TOPIC, access_mode=EXCLUSIVE)).topic_epoch == 4
+
+
+@played()
+async def test_an_epoch_that_the_broker_gave_is_taken_again_whatever_others_brought(
+    world: World,
+) -> None:
+    """One who brings the highest epoch keeps no later producer from coming back."""
+    client = await world.connect()
+    greedy = await client.producer(TOPIC, access_mode=EXCLUSIVE, topic_epoch=TOPIC_EPOCH_MAX)
+    await greedy.close()
+    first = await client.producer(TOPIC, access_mode=EXCLUSIVE)
+    given = first.topic_epoch
+    assert given == TOPIC_EPOCH_MAX + 1
+    await first.close()
+    for mode in (EXCLUSIVE, SHARED):  # a client brings what it was told, in any mode
+        again = await client.producer(TOPIC, access_mode=mode, topic_epoch=given)
+        assert again.topic_epoch == given
+        await again.close()
+    code = await refusal(client, EXCLUSIVE, topic_epoch=given + 1)
+    assert code == ServerError.NOT_ALLOWED_ERROR
 
 
 def test_no_epoch_is_given_twice_over_crashes() -> None:

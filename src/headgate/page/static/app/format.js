@@ -71,9 +71,9 @@ export function shortTopic(name) {
   return `${tenant}/${namespace}/${local}`;
 }
 
-// The topic of a partition; another topic is its own.
+// The topic of a partition; another topic is its own, also one whose name ends in -partition-01.
 export function wholeTopic(name) {
-  return name.replace(/-partition-\d+$/, "");
+  return name.replace(/(?<=[^/])-partition-(0|[1-9]\d{0,8})$/, "");
 }
 
 // "2026-11-28T21:10:05.123Z" to the second, as people read it.

@@ -14,9 +14,10 @@ const LEVELS = {
 // Looks from outside do not tell it; so the page must not say that there is none.
 const OUTSIDE = "the agent has not read the policies of this topic; it reads those of topics with a backlog";
 
+// A topic has no slash in its name, a subscription may.
 function parts({ subject }) {
-  const [topic, subscription] = subject.split(" / ");
-  return { topic, subscription };
+  const [topic, ...subscription] = subject.split(" / ");
+  return { topic, subscription: subscription.join(" / ") };
 }
 
 // The view of what a limit is for; null of one of the whole broker.
