@@ -388,7 +388,8 @@ class TopicQuota:
         parking = topic.publishing.parking
         if parking is not None:
             parking.set_quota_exceeded(self.exceeded is not None, topic.engine.now_ns)
-            topic.engine.parked.hold_began(topic.publishing)
+            if self.exceeded is not None:
+                topic.engine.parked.hold_began(topic.publishing)
         if self.exceeded is None:
             if self.queue:
                 keeper.touch(self)

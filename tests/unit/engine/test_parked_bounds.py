@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
@@ -384,3 +385,42 @@ def test_many_connections_that_park_one_send_each_are_bounded_too() -> None:
         assert rig.engine.parked.bytes <= 300
     assert sum(bool(port.closed) for port in ports) > 50
     assert sum(port.is_paused for port in ports) > 0
+
+
+class Unlisted(dict[object, object]):
+    """A table that nobody may go through."""
+
+    def __iter__(self) -> Iterator[object]:
+        raise AssertionError("somebody goes through all of them")
+
+
+def test_a_newcomer_does_not_go_through_all_that_others_parked() -> None:
+    """A PRODUCER of 60 bytes took 12 ms while 60,000 producers waited on connections that are not
+    read, also on a topic of another tenant."""
+    rig = held_rig(connection=50)
+    rig.send(6, body=TEN)
+    assert rig.port.is_paused
+    other = rig.engine.load_topic(parse_topic("persistent://others/ns/t"), FakeLog(2))
+    rig.quotas = size_quota(1_000_000)
+    for topic in (rig.topic, other):
+        rig.engine.reload_quotas(topic)
+        topic.publishing.ensure_parking()
+    parked = rig.engine.parked
+    parked._producers = {port: Unlisted(held) for port, held in parked._producers.items()}  # type: ignore[misc]
+    parked._on_paused = {topic: Unlisted(held) for topic, held in parked._on_paused.items()}  # type: ignore[misc]
+    for topic in (rig.topic, other):
+        topic.publishing.check_newcomer(FakePort())
+
+
+def test_who_waits_on_connections_that_are_not_read_is_known_by_topic() -> None:
+    rig = held_rig(connection=50)
+    rig.send(6, body=TEN)
+    late = producer_on(rig, rig.port)
+    send(rig, late, 1)
+    held = rig.engine.parked._on_paused
+    assert [*held[rig.topic.publishing]] == [rig.producer, late]
+    rig.topic.remove_producer(late)
+    assert [*held[rig.topic.publishing]] == [rig.producer]
+    let_go(rig, 4)
+    assert not rig.port.is_paused
+    assert held == {}
