@@ -20,6 +20,7 @@ from typing import Final, Protocol, cast
 
 from headgate.base.owner_shares import OwnerShares
 from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
@@ -28,6 +29,10 @@ from headgate.engine.publishing import TopicPublishing
 
 RESERVE_SHARE: Final = 4
 """Tenants with less than the average may go beyond the broker's bound by this part of it."""
+
+HOLD_LOOK_NS: Final = NS_PER_S // 4
+"""Least time between two looks for what a quota holds for too long: producers are closed at most
+this late."""
 
 
 class DiskBounds(Protocol):
@@ -246,7 +251,9 @@ class ParkedBounds:
         waiting = [held_since_ns(producer) for producer in parking.quota_queue]
         since = [since_ns for since_ns in waiting if since_ns is not None]
         if since:
-            self.arm_hold(publishing, parking, min(since))
+            # Not for each of thousands: a look asks all of them.
+            soonest_ns = engine.now_ns + HOLD_LOOK_NS - engine.limits.hold_park_ns
+            self.arm_hold(publishing, parking, max(min(since), soonest_ns))
 
 
 def held_since_ns(producer: Producer) -> int | None:
