@@ -8,7 +8,6 @@ append must do so: without a backlog, while a quota is exceeded, and while a pro
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -47,7 +46,7 @@ from headgate.flow.quota.backlog_quota import (
 from headgate.flow.quota.pace_band import Band
 
 if TYPE_CHECKING:
-    from headgate.engine.producer import Producer
+    from headgate.engine.producer import Producer, ProducerTurns
     from headgate.engine.publishing import TopicPublishing
     from headgate.engine.types import Bucket
 
@@ -503,7 +502,7 @@ class TopicQuota:
             self.topic.engine.quotas.touch(self)
 
     @property
-    def queue(self) -> deque[Producer] | None:
+    def queue(self) -> ProducerTurns | None:
         """Producers that wait for room, if any."""
         parking = self.topic.publishing.parking
         return None if parking is None else parking.quota_queue
@@ -511,7 +510,7 @@ class TopicQuota:
     def next_bytes(self) -> int:
         """Bytes of the SEND that is staged next when there is room; 0 if none waits."""
         queue = self.queue
-        return len(queue[0].parked[0].body) if queue and queue[0].parked else 0
+        return len(queue.first.parked[0].body) if queue and queue.first.parked else 0
 
     def update_safe_below(self) -> None:
         """Set :attr:`safe_below`."""
