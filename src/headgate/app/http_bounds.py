@@ -212,7 +212,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._is_counted = False
             self.others.left(self._address)
         if self.memory is not None:
-            self.memory.hold(self, 0)
+            self.memory.hold(self, 0, self._address)
             held_bytes = REQUEST_BYTES + self._content_bytes
             if self._requests and not self._served.leave(self.memory, self._address, held_bytes):
                 self.memory.end(self._address)
@@ -298,7 +298,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         held_bytes += self._kept.held_bytes
         if self._in_head:
             held_bytes += self._long_head_bytes()
-        self.memory.hold(self, held_bytes)
+        self.memory.hold(self, held_bytes, self._address)
 
     def _long_head_bytes(self) -> int:
         """What the present head takes beyond ``REQUEST_BYTES``."""

@@ -55,7 +55,7 @@ class ServedRequests:
         if not self._tasks:
             return False
         self._memory, self._address = memory, address
-        memory.hold(self, held_bytes)
+        memory.hold(self, held_bytes, address)
         return True
 
     def end_for_memory(self, _: str) -> None:
@@ -67,5 +67,5 @@ class ServedRequests:
         memory = self._memory
         if memory is not None and not self._tasks:
             self._memory = None
-            memory.hold(self, 0)
+            memory.hold(self, 0, self._address)
             memory.end(self._address)

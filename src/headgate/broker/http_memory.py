@@ -1,9 +1,10 @@
 """Bounds what requests at the web port make the broker hold together.
 
 It counts the bytes of bodies that arrived, of answers that are being made, and of answers that
-their clients have not read. Above the bound the connection that holds most ends, and a request with
-a large answer waits for its turn, or is refused. A client that holds little is not refused because
-of others that hold much, nor are all because of one address with very many requests.
+their clients have not read. Above the bound the connection that holds most ends, of those of the
+addresses that hold most, and a request with a large answer waits for its turn, or is refused. A
+client that holds little is not refused because of others that hold much, nor are all because of one
+address with very many requests.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from headgate.base.owner_shares import OwnerShares
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import KIB, MIB
 from headgate.broker.connection.address_counts import AddressCounts, CountBounds
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
+from headgate.security.failed_attempts import network_of
 
 logger = logging.getLogger("headgate.web")
 
@@ -72,7 +75,10 @@ class HttpMemory:
         self._requests_key = requests_key
         self._bytes_max = bytes_max
         self._requests_max = requests_max
-        self._by_holder: dict[HttpHolder, int] = {}
+        self._by_holder: dict[HttpHolder, tuple[int, str]] = {}
+        """What each connection holds, and its network."""
+        self._shares = OwnerShares()
+        """What those of each network hold."""
         self._answers: list[int] = []
         """Bytes of each answer that is being made."""
         self._answers_bytes = 0
@@ -122,16 +128,25 @@ class HttpMemory:
 
     # -- what connections hold ---------------------------------------------------------------
 
-    def hold(self, holder: HttpHolder, size_bytes: int) -> None:
-        """A connection holds so many bytes of requests and unread answers now; 0: none."""
-        before = self._by_holder.pop(holder, 0)
+    def hold(self, holder: HttpHolder, size_bytes: int, address: str) -> None:
+        """A connection from ``address`` holds so many bytes of requests and unread answers now; 0:
+        none."""
+        before = self._forget(holder)
         if size_bytes:
-            self._by_holder[holder] = size_bytes
-        self.held_bytes += size_bytes - before
+            network = network_of(address)
+            self._by_holder[holder] = size_bytes, network
+            self._shares.count(network, size_bytes)
+        self.held_bytes += size_bytes
         while size_bytes > before and self._connections_hold_too_much() and self._by_holder:
             self._end_largest()
         if size_bytes < before:
             self._admit_waiting()
+
+    def _forget(self, holder: HttpHolder) -> int:
+        size_bytes, network = self._by_holder.pop(holder, (0, ""))
+        self._shares.count(network, -size_bytes)
+        self.held_bytes -= size_bytes
+        return size_bytes
 
     def _connections_hold_too_much(self) -> bool:
         bytes_max = self._bytes_max()
@@ -139,13 +154,17 @@ class HttpMemory:
         return self.held_bytes - uncounted_bytes > bytes_max
 
     def _end_largest(self) -> None:
-        largest = max(self._by_holder, key=self._by_holder.__getitem__)
-        held_bytes = self._by_holder.pop(largest)
-        self.held_bytes -= held_bytes
+        # Many that hold little each end before the larger one of an address that holds less.
+        takes_most = self._shares.takes_most
+        found = {
+            each: held for each, (held, network) in self._by_holder.items() if takes_most(network)
+        }
+        largest = max(found, key=found.__getitem__)
+        held_bytes = self._forget(largest)
         self.ended_count += 1
         reason = (
             f"This connection holds {held_bytes} bytes of requests and unread answers, more than"
-            f" any other, and all together more than {self._bytes_max()} ({self._bytes_key})"
+            f" others, and all together more than {self._bytes_max()} ({self._bytes_key})"
         )
         if self.ended_count <= ENDED_LINES_MAX:
             logger.warning("a connection to the web port ends: %s", reason)

@@ -33,8 +33,8 @@ UNTRACKED: Final = -(1 << 63) - 1
 _STORED = Seen.STORED
 
 SEQUENCES_OF_TENANT_BYTES_MAX: Final = 128 * MIB
-"""What the topics of a tenant remember of producers, half a million with names of 60 characters, and
-half as much again; those that take less than the others on average go on up to twice that."""
+"""What the topics of a tenant remember of producers, half a million with names of 60 characters,
+and half as much again; those that take less than the others on average go on up to twice that."""
 
 
 class SequenceTotals:

@@ -27,7 +27,7 @@ from headgate.engine.parking import Parking
 from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.publishing import TopicPublishing
 
-RESERVE_SHARE: Final = 4
+PARKED_RESERVE_SHARE: Final = 4
 """Tenants with less than the average may go beyond the broker's bound by this part of it."""
 
 HOLD_LOOK_NS: Final = NS_PER_S // 4
@@ -110,7 +110,7 @@ class ParkedBounds:
     def _reserve_end(self) -> int:
         """So much may be parked beside what tenants below the average park."""
         bound = self._engine.limits.parked_bytes_max
-        return bound + bound // RESERVE_SHARE
+        return bound + bound // PARKED_RESERVE_SHARE
 
     def _pause_those_that_make_room(self) -> None:
         bound = self._engine.limits.parked_bytes_max

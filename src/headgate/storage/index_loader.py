@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from headgate.base.errors import InvariantError, StorageError
+from headgate.base.work_owner import NOBODY
 from headgate.engine.engine import Engine
 from headgate.engine.ports import IndexedEntries, IndexPart
 from headgate.ledger import (
@@ -18,7 +19,8 @@ from headgate.ledger import (
     TopicGoneError,
 )
 from headgate.storage.entry_reader import RETRY_NS
-from headgate.storage.lanes import Lane, run_on
+from headgate.storage.fair_lane import FairLane
+from headgate.storage.lanes import Lane
 
 T = TypeVar("T")
 
@@ -43,10 +45,10 @@ class IndexLoader:
     def __init__(
         self, log: CommitLog, lane: Lane, engine: Engine, begin_turn: Callable[[], None]
     ) -> None:
-        """``lane`` runs the reads."""
+        """``lane`` runs the reads, of tenants in turn: a client may have thousands at once."""
         self._log = log
         self._engine = engine
-        self._lane = lane
+        self._lane = FairLane(lane)
         self._begin_turn = begin_turn
         self._waiting: dict[tuple[int, int], dict[Callable[[], None], _Waiting]] = {}
         """What follows a read, by the file and place of its first block."""
@@ -75,7 +77,7 @@ class IndexLoader:
         return await self.look_up(partial(entries.index_of, tuple(ordinals)))
 
     async def _fetch(self, keys: Sequence[BlockKey]) -> object:
-        fetched = await run_on(self._lane, partial(self._log.fetch_index, keys))
+        fetched = await self._lane.run(self._owner_of(keys), partial(self._log.fetch_index, keys))
         self._begin_turn()
         error = self._log.keep_index(fetched)
         if error is not None:
@@ -107,9 +109,15 @@ class IndexLoader:
         waiting = self._waiting.get(name)
         if waiting is None:
             self._waiting[name] = waiting = {}
-            self._lane.submit(partial(self._log.fetch_index, keys), partial(self._fetched, name))
+            fetch = partial(self._log.fetch_index, keys)
+            self._lane.submit(self._owner_of(keys), fetch, partial(self._fetched, name))
         waiting[again] = _Waiting(action, held)
         return False
+
+    def _owner_of(self, keys: Sequence[BlockKey]) -> str:
+        """The tenant of the topic that is looked up."""
+        topic = self._engine.by_number.get(keys[0].topic_number) if keys else None
+        return NOBODY if topic is None else topic.name.tenant
 
     def _fetched(
         self,

@@ -93,14 +93,15 @@ class ThreadLane:
 async def run_on(lane: Lane, work: Callable[[], T]) -> T:
     """Run ``work`` on ``lane`` and wait for its result."""
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    lane.submit(work, partial(_settle, future))
+    lane.submit(work, partial(settle, future))
     try:
         return await future
     finally:
         del future  # an error's traceback leads to this frame: they would be a cycle
 
 
-def _settle(future: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+def settle(future: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+    """End ``future`` as a job of a lane ended."""
     if future.cancelled():
         if isinstance(error, InvariantError):
             raise error

@@ -77,7 +77,7 @@ def test_what_requests_hold_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
             self.reason = reason
 
     one = Connection()
-    memory.hold(one, MEMORY_BYTES_MAX)
+    memory.hold(one, MEMORY_BYTES_MAX, "10.0.0.1")
     assert not one.reason
-    memory.hold(one, MEMORY_BYTES_MAX + 1)
+    memory.hold(one, MEMORY_BYTES_MAX + 1, "10.0.0.1")
     assert "the agent's bound" in one.reason

@@ -31,15 +31,27 @@ def memory_of(bytes_max: int = 1_000, requests_max: int = 2) -> HttpMemory:
     return HttpMemory(lambda: bytes_max, lambda: requests_max)
 
 
+def test_many_small_connections_of_an_address_end_before_the_large_one_of_another() -> None:
+    memory, crowd, large = memory_of(), [Connection() for _ in range(10)], Connection()
+    memory.hold(large, 300, "10.0.0.2")
+    for each in crowd:
+        memory.hold(each, 80, "10.0.0.1")
+    assert large.reason == ""
+    assert sum(bool(each.reason) for each in crowd) == 2
+    assert memory.held_bytes == 940
+    memory.hold(large, 900, "10.0.0.2")
+    assert large.reason.startswith("This connection holds 900 bytes")
+
+
 def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
     settings, one = Settings(), Connection()
     memory = HttpMemory.of(settings)
-    memory.hold(one, 64 * MIB)
+    memory.hold(one, 64 * MIB, "10.0.0.1")
     settings.set("headgateHttpMemoryMB", "8")
     settings.set("maxConcurrentHttpRequests", "1")
     assert [memory.begin(""), bool(memory.begin(""))] == ["", True]
     assert not one.reason
-    memory.hold(one, 64 * MIB + 1)
+    memory.hold(one, 64 * MIB + 1, "10.0.0.1")
     assert one.reason
 
 
@@ -68,24 +80,24 @@ def test_more_requests_than_allowed_are_refused_until_others_end() -> None:
 def test_the_connection_that_holds_most_ends() -> None:
     memory = memory_of()
     small, large, growing = Connection(), Connection(), Connection()
-    memory.hold(small, 100)
-    memory.hold(large, 600)
-    memory.hold(growing, 300)
+    memory.hold(small, 100, "10.0.0.1")
+    memory.hold(large, 600, "10.0.0.1")
+    memory.hold(growing, 300, "10.0.0.1")
     assert memory.held_bytes == 1_000
-    memory.hold(growing, 301)
+    memory.hold(growing, 301, "10.0.0.1")
     assert "holds 600 bytes" in large.reason
     assert "more than 1000 (headgateHttpMemoryMB)" in large.reason
     assert small.reason == growing.reason == ""
     assert (memory.held_bytes, memory.ended_count) == (401, 1)
-    memory.hold(large, 0)  # its connection is lost later
-    memory.hold(small, 0)
-    memory.hold(growing, 0)
+    memory.hold(large, 0, "10.0.0.1")  # its connection is lost later
+    memory.hold(small, 0, "10.0.0.1")
+    memory.hold(growing, 0, "10.0.0.1")
     assert memory.held_bytes == 0
 
 
 def test_a_connection_that_alone_holds_too_much_ends_itself() -> None:
     memory, one = memory_of(), Connection()
-    memory.hold(one, 1_001)
+    memory.hold(one, 1_001, "10.0.0.1")
     assert one.reason
     assert memory.held_bytes == 0
 
@@ -93,11 +105,11 @@ def test_a_connection_that_alone_holds_too_much_ends_itself() -> None:
 def test_a_lower_bound_ends_connections_when_one_grows_not_before() -> None:
     bound = 1_000
     memory, one = HttpMemory(lambda: bound, lambda: 1), Connection()
-    memory.hold(one, 900)
+    memory.hold(one, 900, "10.0.0.1")
     bound = 500
-    memory.hold(one, 800)
+    memory.hold(one, 800, "10.0.0.1")
     assert not one.reason
-    memory.hold(one, 801)
+    memory.hold(one, 801, "10.0.0.1")
     assert one.reason
 
 
@@ -136,7 +148,7 @@ def test_an_answer_that_waits_too_long_is_refused_and_leaves_the_others_their_pl
         gone = asyncio.ensure_future(memory.reserve(50))
         await asyncio.sleep(0)
         gone.cancel()
-        memory.hold(other, 10)
+        memory.hold(other, 10, "10.0.0.1")
         with pytest.raises(RefusalError, match="needs about 900 bytes") as refusal:
             await first
         assert refusal.value.status == 503
@@ -144,7 +156,7 @@ def test_an_answer_that_waits_too_long_is_refused_and_leaves_the_others_their_pl
         assert memory.held_bytes == 960
         memory.release(50)
         memory.release(900)
-        memory.hold(other, 0)
+        memory.hold(other, 0, "10.0.0.1")
         assert (memory.held_bytes, memory.refused_count) == (0, 1)
 
     run(story())
@@ -153,12 +165,12 @@ def test_an_answer_that_waits_too_long_is_refused_and_leaves_the_others_their_pl
 def test_an_answer_waits_also_for_what_connections_hold() -> None:
     async def story() -> None:
         memory, reader = memory_of(), Connection()
-        memory.hold(reader, 500)
+        memory.hold(reader, 500, "10.0.0.1")
         await memory.reserve(300)
         waiting = asyncio.ensure_future(memory.reserve(300))
         await asyncio.sleep(1)
         assert not waiting.done()
-        memory.hold(reader, 400)
+        memory.hold(reader, 400, "10.0.0.1")
         await asyncio.sleep(0)
         await waiting
         assert memory.held_bytes == 1_000
@@ -169,11 +181,11 @@ def test_an_answer_waits_also_for_what_connections_hold() -> None:
 def test_an_answer_larger_than_the_bound_ends_no_connection_that_holds_little() -> None:
     async def story() -> None:
         memory, asking, other = memory_of(), Connection(), Connection()
-        memory.hold(asking, 10)
+        memory.hold(asking, 10, "10.0.0.1")
         await memory.reserve(5_000)
-        memory.hold(other, 490)
+        memory.hold(other, 490, "10.0.0.1")
         assert asking.reason == other.reason == ""
-        memory.hold(other, 491)
+        memory.hold(other, 491, "10.0.0.1")
         assert "holds 491 bytes" in other.reason
         assert asking.reason == ""
         memory.release(5_000)
@@ -245,7 +257,7 @@ def test_only_the_first_ended_connections_are_logged(caplog: pytest.LogCaptureFi
     memory = memory_of()
     with caplog.at_level(logging.WARNING, logger="headgate.web"):
         for _ in range(2 * ENDED_LINES_MAX):
-            memory.hold(Connection(), 2_000)
+            memory.hold(Connection(), 2_000, "10.0.0.1")
     assert len(caplog.records) == ENDED_LINES_MAX
     assert memory.ended_count == 2 * ENDED_LINES_MAX
 
@@ -269,5 +281,5 @@ def test_refusals_name_what_sets_the_bound() -> None:
     memory = HttpMemory(lambda: 1_000, lambda: 0, bytes_key="one bound", requests_key="another")
     assert "another allows 0 in all" in memory.begin("")
     one = Connection()
-    memory.hold(one, 1_001)
+    memory.hold(one, 1_001, "10.0.0.1")
     assert "(one bound)" in one.reason
