@@ -12,11 +12,15 @@ import struct
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from headgate.base.errors import CorruptionError
 from headgate.base.partial_acks import PartialEntry, decode_partials, encode_partials
 
 _HEAD = struct.Struct("<BqII")
+
+RUN_BYTES: Final = 16
+"""What a run takes in the stored form."""
 
 
 @dataclass(frozen=True, slots=True)

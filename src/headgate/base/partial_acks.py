@@ -45,6 +45,8 @@ _CUT_OFF_BYTES_MIN: Final = 8
 """A mask is cut off if that saves more than this."""
 
 _HEAD = struct.Struct("<QI")
+PARTIAL_BYTES_MIN: Final = _HEAD.size
+"""What an entry takes in the stored form, without its mask."""
 _LENGTH = struct.Struct("<I")
 
 

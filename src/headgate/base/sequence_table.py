@@ -104,7 +104,7 @@ class SequenceTable:
         self.last: dict[str, int] = {}
         """The highest stored id, by name. Read only, as the next two: each message reads them."""
         self.staged: dict[str, int] = {}
-        """The highest staged id of producers with staged entries, and of some without."""
+        """The highest staged id of producers with staged entries."""
         self.moves: list[tuple[int, str, int]] = []
         """The ordinal, name and id of each staged entry, oldest first."""
         self._inactive: dict[str, int] = {}
@@ -141,7 +141,7 @@ class SequenceTable:
 
     def has_staged(self, name: str) -> bool:
         """Whether an entry of a producer is staged and not durable."""
-        return name in self.staged and any(move[1] == name for move in self.moves)
+        return name in self.staged
 
     # Entries --------------------------------------------------------------------------------
 
@@ -168,6 +168,11 @@ class SequenceTable:
                 break
             done += 1
             self.store(name, last_id)
+            # Now, and not when nothing is staged: on a topic to which somebody always sends, that
+            # never comes.
+            if self.staged.get(name) == last_id:
+                del self.staged[name]
+                self._leaving.pop(name, None)
         del moves[:done]
 
     def entries_lost(self) -> None:

@@ -130,6 +130,8 @@ PUMPED: Final = _step("pumped", 1, "a subscription that is looked at", _FLUSH)
 QUEUED_AGAIN: Final = _step("queued again", 1, "an entry that was given back", _FLUSH)
 PUT_ASIDE: Final = _step("put aside", 1, "a delayed entry that is not due", _FLUSH)
 BECAME_DUE: Final = _step("became due", 1, "a delayed entry that is due now", _FLUSH)
+SUBSCRIPTION_EVICTED: Final = 4
+"""A subscription that an eviction by a backlog quota passes."""
 WOKEN_PER_UNIT: Final = 8
 """Subscriptions of a topic with very many that are marked with 1 unit, when entries are durable."""
 CONSUMERS_PER_UNIT: Final = 64

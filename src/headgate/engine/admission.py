@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.parking import Parking
-from headgate.engine.producer import Producer, ProducerPort
+from headgate.engine.producer import Producer, ProducerPort, ProducerTurns
 from headgate.engine.publishing import TopicPublishing
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate import BrokerGate, TopicGate
@@ -309,11 +309,11 @@ class AdmissionControl:
             used += 1 + self._stage_allowed(cast(Producer, ready.owner), RUN_SENDS_MAX)
         return used
 
-    def drain(self, queue: deque[Producer], at: ParkedAt, entries_max: int) -> int:
+    def drain(self, queue: ProducerTurns, at: ParkedAt, entries_max: int) -> int:
         """Stage what producers of a queue parked, one SEND in each turn, while it may go."""
         used = 0
         while queue and used < entries_max:
-            producer = queue[0]
+            producer = queue.first
             publishing = cast(TopicPublishing, producer.publishing)
             blocked = self.blocked_at(publishing, producer)
             used += 1
@@ -325,8 +325,8 @@ class AdmissionControl:
                 self.enter(publishing, producer, blocked)
                 continue
             self.stage_next(publishing, producer)
-            if queue and queue[0] is producer:
-                queue.rotate(-1)
+            if queue and queue.first is producer:
+                queue.pass_turn()
         return used
 
     def _stage_allowed(self, producer: Producer, entries_max: int) -> int:

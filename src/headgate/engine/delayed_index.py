@@ -1,8 +1,8 @@
 """An index of entries with a time: sorted by ordinal, and the earliest time is found at once.
 
-The entries lie in chunks of up to :data:`CHUNK_ENTRIES`, each in three arrays, so that one takes
-about 25 bytes. A heap knows the earliest time of each chunk. Adding in the order of ordinals is an
-append; what is due costs a look at its chunk.
+The entries lie in chunks of up to :data:`CHUNK_ENTRIES`, each in three arrays, or four if some are
+batches, so that one takes about 25 bytes. A heap knows the earliest time of each chunk. Adding in
+the order of ordinals is an append; what is due costs a look at its chunk.
 """
 
 from __future__ import annotations
@@ -40,14 +40,70 @@ class TimedEntry(NamedTuple):
 class _Chunk:
     """Entries next to one another, in parallel arrays by ordinal."""
 
-    __slots__ = ("earliest_ms", "ordinals", "sizes", "times")
+    __slots__ = ("earliest_ms", "messages", "more_messages", "ordinals", "size_bytes", "sizes",
+                 "times")  # fmt: skip
 
     def __init__(self) -> None:
         self.ordinals = array("q")
         self.times = array("q")
         self.sizes = array("I")
+        self.messages: array[int] | None = None
+        """Of each entry; None while each has one: clients do not batch delayed messages."""
+        self.more_messages = 0
+        """Messages of all entries beyond one of each."""
+        self.size_bytes = 0
+        """Bytes of all entries."""
         self.earliest_ms = 0
         """The least of ``times``; right after each change."""
+
+    def insert(self, place: int, entry: TimedEntry) -> None:
+        """Put an entry before the one at a place."""
+        if self.messages is None and entry.messages != 1:
+            self.messages = array("I", [1]) * len(self.ordinals)
+        self.ordinals.insert(place, entry.ordinal)
+        self.times.insert(place, entry.time_ms)
+        self.sizes.insert(place, entry.size_bytes)
+        if self.messages is not None:
+            self.messages.insert(place, entry.messages)
+        self.more_messages += entry.messages - 1
+        self.size_bytes += entry.size_bytes
+
+    def pop(self, place: int) -> TimedEntry:
+        """Remove the entry at a place and return it."""
+        messages = 1 if self.messages is None else self.messages.pop(place)
+        size_bytes = self.sizes.pop(place)
+        self.more_messages -= messages - 1
+        self.size_bytes -= size_bytes
+        return TimedEntry(self.ordinals.pop(place), self.times.pop(place), messages, size_bytes)
+
+    def amounts(self, first: int, stop: int) -> Amounts:
+        """What the entries from place ``first`` to before ``stop`` hold."""
+        entries, messages = stop - first, stop - first
+        if self.messages is not None:
+            messages = sum(self.messages[first:stop])
+        return Amounts(entries, messages, sum(self.sizes[first:stop]))
+
+    def delete(self, first: int, stop: int) -> Amounts:
+        """Remove the entries from place ``first`` to before ``stop``; returns what they held."""
+        amounts = self.amounts(first, stop)
+        del self.ordinals[first:stop], self.times[first:stop], self.sizes[first:stop]
+        if self.messages is not None:
+            del self.messages[first:stop]
+        self.more_messages -= amounts.messages - amounts.entries
+        self.size_bytes -= amounts.bytes
+        return amounts
+
+    def split(self) -> _Chunk:
+        """Remove the upper half and return it."""
+        upper, middle = _Chunk(), len(self.ordinals) // 2
+        upper.ordinals, upper.times = self.ordinals[middle:], self.times[middle:]
+        upper.sizes = self.sizes[middle:]
+        if self.messages is not None:
+            upper.messages = self.messages[middle:]
+        moved = self.delete(middle, len(self.ordinals))
+        upper.more_messages, upper.size_bytes = moved.messages - moved.entries, moved.bytes
+        self.earliest_ms, upper.earliest_ms = min(self.times), min(upper.times)
+        return upper
 
 
 def _earliest_of(chunk: _Chunk) -> int:
@@ -58,15 +114,13 @@ class DelayedIndex:
     """Entries of one subscription, each with a time in milliseconds of the wall clock, its messages
     and its bytes. An entry is in it at most once."""
 
-    __slots__ = ("_batches", "_chunks", "_firsts", "_heap", "entries", "messages", "size_bytes")
+    __slots__ = ("_chunks", "_firsts", "_heap", "entries", "messages", "size_bytes")
 
     def __init__(self) -> None:
         self._chunks: list[_Chunk] = []
         self._firsts: list[int] = []
         """The first ordinal of each chunk."""
         self._heap: LazyMinHeap[_Chunk] = LazyMinHeap(_earliest_of, ())
-        self._batches: dict[int, int] = {}
-        """Messages of the entries that are batches: clients do not batch delayed messages."""
         self.entries = self.messages = self.size_bytes = 0
 
     @property
@@ -114,8 +168,6 @@ class DelayedIndex:
         self.entries += 1
         self.messages += messages
         self.size_bytes += size_bytes
-        if messages != 1:
-            self._batches[ordinal] = messages
         number = bisect_right(self._firsts, ordinal) - 1
         if number < 0 and self._chunks:
             number = 0
@@ -132,9 +184,7 @@ class DelayedIndex:
         chunk = self._chunks[number]
         place = bisect_left(chunk.ordinals, ordinal)
         is_new = not chunk.ordinals
-        chunk.ordinals.insert(place, ordinal)
-        chunk.times.insert(place, time_ms)
-        chunk.sizes.insert(place, size_bytes)
+        chunk.insert(place, TimedEntry(ordinal, time_ms, messages, size_bytes))
         if is_new or time_ms < chunk.earliest_ms:
             chunk.earliest_ms = time_ms
             self._heap.changed(chunk)
@@ -143,12 +193,7 @@ class DelayedIndex:
 
     def _split(self, number: int) -> None:
         """Move the upper half of a chunk to a new one behind it."""
-        lower, upper = self._chunks[number], _Chunk()
-        middle = len(lower.ordinals) // 2
-        upper.ordinals, lower.ordinals = lower.ordinals[middle:], lower.ordinals[:middle]
-        upper.times, lower.times = lower.times[middle:], lower.times[:middle]
-        upper.sizes, lower.sizes = lower.sizes[middle:], lower.sizes[:middle]
-        lower.earliest_ms, upper.earliest_ms = min(lower.times), min(upper.times)
+        upper = self._chunks[number].split()
         self._chunks.insert(number + 1, upper)
         self._firsts.insert(number + 1, upper.ordinals[0])
         self._heap.changed(upper)  # that of the lower half did not fall
@@ -160,22 +205,20 @@ class DelayedIndex:
             return None
         number, place = found
         chunk = self._chunks[number]
-        time_ms, size_bytes = chunk.times[place], chunk.sizes[place]
-        del chunk.ordinals[place], chunk.times[place], chunk.sizes[place]
+        entry = chunk.pop(place)
+        self._count_out(Amounts(1, entry.messages, entry.size_bytes))
         if not chunk.ordinals:
             self._drop(number)
         else:
             self._firsts[number] = chunk.ordinals[0]
-            if time_ms == chunk.earliest_ms:
+            if entry.time_ms == chunk.earliest_ms:
                 chunk.earliest_ms = min(chunk.times)
-        return self._counted_out(ordinal, time_ms, size_bytes)
+        return entry
 
-    def _counted_out(self, ordinal: int, time_ms: int, size_bytes: int) -> TimedEntry:
-        messages = self._batches.pop(ordinal, 1) if self._batches else 1
-        self.entries -= 1
-        self.messages -= messages
-        self.size_bytes -= size_bytes
-        return TimedEntry(ordinal, time_ms, messages, size_bytes)
+    def _count_out(self, amounts: Amounts) -> None:
+        self.entries -= amounts.entries
+        self.messages -= amounts.messages
+        self.size_bytes -= amounts.bytes
 
     def _drop(self, number: int) -> None:
         self._heap.discard(self._chunks[number])
@@ -187,17 +230,17 @@ class DelayedIndex:
         chunk = self._heap.top()
         if chunk is None or chunk.earliest_ms > time_ms:
             return []
-        ordinals, times, sizes = chunk.ordinals, chunk.times, chunk.sizes
-        number = bisect_right(self._firsts, ordinals[0]) - 1
-        places = [place for place, at_ms in enumerate(times) if at_ms <= time_ms]
-        taken = [self._counted_out(ordinals[p], times[p], sizes[p]) for p in places]
-        if len(places) == len(ordinals):
+        number = bisect_right(self._firsts, chunk.ordinals[0]) - 1
+        places = [place for place, at_ms in enumerate(chunk.times) if at_ms <= time_ms]
+        taken = [chunk.pop(place) for place in reversed(places)]
+        taken.reverse()
+        messages, size_bytes = sum(e.messages for e in taken), sum(e.size_bytes for e in taken)
+        self._count_out(Amounts(len(taken), messages, size_bytes))
+        if not chunk.ordinals:
             self._drop(number)
-            return taken
-        for place in reversed(places):
-            del ordinals[place], times[place], sizes[place]
-        chunk.earliest_ms = min(times)
-        self._firsts[number] = ordinals[0]
+        else:
+            chunk.earliest_ms = min(chunk.times)
+            self._firsts[number] = chunk.ordinals[0]
         return taken
 
     def remove_below(self, ordinal: int) -> Iterator[int]:
@@ -205,16 +248,10 @@ class DelayedIndex:
         while self._firsts and self._firsts[0] < ordinal:
             chunk = self._chunks[0]
             count = bisect_left(chunk.ordinals, ordinal)
-            self.entries -= count
-            self.messages -= count
-            self.size_bytes -= sum(chunk.sizes[:count])
-            if self._batches:
-                for batch in chunk.ordinals[:count]:
-                    self.messages -= self._batches.pop(batch, 1) - 1
-            if count == len(chunk.ordinals):
+            self._count_out(chunk.delete(0, count))
+            if not chunk.ordinals:
                 self._drop(0)
             else:
-                del chunk.ordinals[:count], chunk.times[:count], chunk.sizes[:count]
                 chunk.earliest_ms = min(chunk.times)
                 self._firsts[0] = chunk.ordinals[0]
             yield count
@@ -234,19 +271,20 @@ class DelayedIndex:
         return min(ordinal, stop)
 
     def amounts_from(self, ordinal: int) -> Amounts:
-        """What the entries from ``ordinal`` on hold. Costs a step for each of their chunks."""
+        """What the entries from ``ordinal`` on hold. A limiter asks for this at each message and
+        each FLOW: it costs a step for each chunk before or behind that entry, whichever are
+        fewer."""
+        if ordinal <= self.first:
+            return self.amounts
         if ordinal > self.last:
             return Amounts(0, 0, 0)
-        entries = messages = size_bytes = 0
-        number = max(bisect_right(self._firsts, ordinal) - 1, 0)
-        for chunk in self._chunks[number:]:
-            place = bisect_left(chunk.ordinals, ordinal)
-            entries += len(chunk.ordinals) - place
-            size_bytes += sum(chunk.sizes[place:])
-        messages = entries + sum(
-            held - 1 for batch, held in self._batches.items() if batch >= ordinal
-        )
-        return Amounts(entries, messages, size_bytes)
+        number = bisect_right(self._firsts, ordinal) - 1
+        chunk = self._chunks[number]
+        place = bisect_left(chunk.ordinals, ordinal)
+        if 2 * number < len(self._chunks):
+            before = _sum(self._chunks[:number], chunk.amounts(0, place))
+            return Amounts(*(a - b for a, b in zip(self.amounts, before, strict=True)))
+        return _sum(self._chunks[number + 1 :], chunk.amounts(place, len(chunk.ordinals)))
 
     def within(self, first: int, stop: int) -> list[int]:
         """The ordinals of the entries from ``first`` to before ``stop``."""
@@ -257,3 +295,13 @@ class DelayedIndex:
             found += ordinals[bisect_left(ordinals, first) : bisect_left(ordinals, stop)]
             number += 1
         return found
+
+
+def _sum(chunks: list[_Chunk], part: Amounts) -> Amounts:
+    """What whole chunks and a part of another one hold together."""
+    entries, messages, size_bytes = part
+    for chunk in chunks:
+        entries += len(chunk.ordinals)
+        messages += len(chunk.ordinals) + chunk.more_messages
+        size_bytes += chunk.size_bytes
+    return Amounts(entries, messages, size_bytes)

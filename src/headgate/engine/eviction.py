@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from headgate.base.ack_set import AckSet
 from headgate.engine.ports import EntryLog
@@ -82,6 +82,10 @@ class EvictedAmounts(NamedTuple):
 
 NOTHING_EVICTED = EvictedAmounts(0, 0, 0)
 
+EVICTED_IN_STEP: Final = 16
+"""Subscriptions that one step of a pass moves: about 0.2 ms. A client can have an eviction on each
+of very many topics begin at once, by a message to each."""
+
 
 class TopicEvictions:
     """The evictions of one topic since it was loaded, by :class:`QuotaType`."""
@@ -120,7 +124,8 @@ class EvictionPass:
     pass's beginning: messages that arrive meanwhile do not prolong it.
     """
 
-    __slots__ = ("_left", "_log", "_log_ms", "left_bytes", "losses", "quota", "staged_bytes")
+    __slots__ = ("_left", "_log", "_log_ms", "awaits_index", "left_bytes", "losses", "moved_count",
+                 "quota", "staged_bytes")  # fmt: skip
 
     def __init__(
         self,
@@ -143,23 +148,32 @@ class EvictionPass:
         self.quota = quota
         self.losses: list[SubscriptionLoss] = []
         """What subscriptions lost so far."""
+        self.awaits_index = False
+        """Whether a part of the index is being read for it."""
+        self.moved_count = 0
+        """Subscriptions that it passed so far."""
 
     def run(self, look_ups: LookUps, again: Callable[[], None]) -> bool:
-        """Go on; False if that has to wait for a part of the index, after which ``again`` must
-        call this."""
+        """Go on for up to :data:`EVICTED_IN_STEP` subscriptions; True at the end of the pass, False
+        if it goes on in a later turn, or has to wait for a part of the index, after which ``again``
+        must call this."""
         left, log = self._left, self._log
-        while left:
+        stop = self.moved_count + EVICTED_IN_STEP
+        self.awaits_index = False
+        while left and self.moved_count < stop:
             subscription = left[-1]
             if not subscription.removed:
                 action = partial(self._look_ahead, subscription)
                 if log.first < log.memory_first and not look_ups.is_looked_up(action, again):
                     self.left_bytes = min(self.left_bytes, log.bytes_before(log.end))
+                    self.awaits_index = True
                     return False
                 messages, size = subscription.evict_to(self._stop(subscription), self.quota)
                 if messages:
                     self.losses.append(SubscriptionLoss(subscription.name, messages, size))
             left.pop()
-        return True
+            self.moved_count += 1
+        return not left
 
     def _look_ahead(self, subscription: QuotaSubscription) -> None:
         """Look up what the move of a subscription looks up, and change nothing."""

@@ -20,6 +20,7 @@ from typing import Final, Protocol, cast
 
 from headgate.base.owner_shares import OwnerShares
 from headgate.base.park_cause import ParkCause
+from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
@@ -28,6 +29,10 @@ from headgate.engine.publishing import TopicPublishing
 
 PARKED_RESERVE_SHARE: Final = 4
 """Tenants that do not park most may go beyond the broker's bound by this part of it."""
+
+HOLD_LOOK_NS: Final = NS_PER_S // 4
+"""Least time between two looks for what a quota holds for too long: producers are closed at most
+this late."""
 
 
 class DiskBounds(Protocol):
@@ -65,6 +70,8 @@ class ParkedBounds:
         """What tenants park, in bytes."""
         self._paused: dict[ProducerPort, int] = {}
         """For each connection that is not read, the total of parked bytes that ends its pause."""
+        self._on_paused: dict[TopicPublishing, dict[Producer, None]] = {}
+        """The producers with parked SENDs on these connections, by topic."""
         self.bytes = 0
         """Memory that all parked SENDs take."""
 
@@ -77,6 +84,8 @@ class ParkedBounds:
         if tenant is None:
             publishing = cast(TopicPublishing, producer.publishing)
             tenant = mine[producer] = publishing.topic.name.tenant
+            if port in self._paused:
+                self._note_paused(producer)
         self._count(port, tenant, 1, size_bytes)
         bound = self._engine.limits.parked_bytes_max
         is_spared = not self._shares.makes_room(tenant)
@@ -123,6 +132,7 @@ class ParkedBounds:
         if not producer.parked:
             mine = self._producers.get(port, {})
             mine.pop(producer, None)
+            self._forget_paused(producer)
             if not mine:
                 self._producers.pop(port, None)
         if self._paused:
@@ -153,15 +163,29 @@ class ParkedBounds:
         Of the topic's producers on connections that are not read, those are closed that must not
         pause their connection for it, so that the connections are read again.
         """
+        held = self._on_paused.get(publishing)
+        if held is None:
+            return
         quota = publishing.topic.quota
         exceeded = None if quota is None else quota.exceeded
         evicts = exceeded is not None and not exceeded.policy.stops_producers
-        for port in list(self._paused):
-            for producer in list(self._producers.get(port, ())):
-                may_wait = evicts and producer.parked_at is not ParkedAt.DISK
-                is_here = producer.publishing is publishing
-                if is_here and not may_wait and _needs_reading(producer):
-                    self._end(producer)
+        for producer in list(held):
+            may_wait = evicts and producer.parked_at is not ParkedAt.DISK
+            if not may_wait and _needs_reading(producer):
+                self._end(producer)
+
+    def _note_paused(self, producer: Producer) -> None:
+        publishing = cast("TopicPublishing | None", producer.publishing)
+        if publishing is not None:
+            self._on_paused.setdefault(publishing, {})[producer] = None
+
+    def _forget_paused(self, producer: Producer) -> None:
+        publishing = cast("TopicPublishing | None", producer.publishing)
+        held = None if publishing is None else self._on_paused.get(publishing)
+        if publishing is not None and held is not None:
+            held.pop(producer, None)
+            if not held:
+                del self._on_paused[publishing]
 
     def _relieve(self, port: ProducerPort, resume_at_bytes: int) -> bool:
         """Have a connection park less (True), or pause it until at most ``resume_at_bytes`` are
@@ -172,6 +196,8 @@ class ParkedBounds:
             self._end(most)
             return True
         self._paused[port] = resume_at_bytes
+        for producer in self._producers[port]:
+            self._note_paused(producer)
         port.pause_for_parked()
         return False
 
@@ -187,6 +213,8 @@ class ParkedBounds:
             parked_bytes = port.parked_bytes
             if not parked_bytes or (parked_bytes <= few and self.bytes <= self._paused[port]):
                 del self._paused[port]
+                for producer in self._producers.get(port, ()):
+                    self._forget_paused(producer)
                 port.resume_for_parked()
 
     # -- time ------------------------------------------------------------------------------
@@ -223,7 +251,9 @@ class ParkedBounds:
         waiting = [held_since_ns(producer) for producer in parking.quota_queue]
         since = [since_ns for since_ns in waiting if since_ns is not None]
         if since:
-            self.arm_hold(publishing, parking, min(since))
+            # Not for each of thousands: a look asks all of them.
+            soonest_ns = engine.now_ns + HOLD_LOOK_NS - engine.limits.hold_park_ns
+            self.arm_hold(publishing, parking, max(min(since), soonest_ns))
 
 
 def held_since_ns(producer: Producer) -> int | None:

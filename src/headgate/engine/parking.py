@@ -7,12 +7,11 @@ for the same limits, so they share one cause.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final, NamedTuple, cast
 
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parked_send import ParkedAt, ParkedSend
-from headgate.engine.producer import Producer
+from headgate.engine.producer import Producer, ProducerTurns
 
 
 class ParkedCounts(NamedTuple):
@@ -56,7 +55,7 @@ class Parking:
         self._is_quota_exceeded = False
         self._paused_count = 0
         """Producers that wait for memory."""
-        self.quota_queue: deque[Producer] = deque()
+        self.quota_queue = ProducerTurns()
         """Producers that wait for room in the quota, in the order of their turns."""
         self.hold_timer_ns = 0
         """When to check next for SENDs that wait too long for the quota; 0 for never."""
@@ -167,7 +166,7 @@ class Parking:
             queue.remove(producer)
         producer.port.unthrottled(producer.throttled_by)
 
-    def _queue(self, producer: Producer, place: ParkedAt) -> deque[Producer] | None:
+    def _queue(self, producer: Producer, place: ParkedAt) -> ProducerTurns | None:
         """The queue of producers at ``place``; None for gate and disk, which keep their own
         queues."""
         if place is ParkedAt.GATE or place is ParkedAt.DISK:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.park_cause import ParkCause
@@ -16,12 +16,45 @@ if TYPE_CHECKING:
     from headgate.flow.limits.waiter_gate import WaiterGate
 
 
+class ProducerTurns:
+    """Producers in the order of their turns. One that leaves costs no look at the others: thousands
+    may leave in any order."""
+
+    __slots__ = ("_order",)
+
+    def __init__(self) -> None:
+        self._order: OrderedDict[Producer, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[Producer]:
+        return iter(self._order)
+
+    @property
+    def first(self) -> Producer:
+        """The one whose turn it is; there must be one."""
+        return next(iter(self._order))
+
+    def append(self, producer: Producer) -> None:
+        """A producer that is not among them waits behind the others."""
+        self._order[producer] = None
+
+    def remove(self, producer: Producer) -> None:
+        """A producer that is among them waits no more."""
+        del self._order[producer]
+
+    def pass_turn(self) -> None:
+        """The first one has had its turn, and waits behind the others."""
+        self._order.move_to_end(self.first)
+
+
 class ProducerPort(Protocol):
     """The connection of a producer, as far as the engine needs it."""
 
     parked_bytes: int
     """Memory that the parked SENDs of all its producers take. Only the engine changes it."""
-    waiting: deque[Producer]
+    waiting: ProducerTurns
     """Producers that wait until more SENDs of the connection are answered. Only the engine changes
     it."""
 
@@ -77,7 +110,7 @@ class UnboundedPort:
 
     def __init__(self) -> None:
         self.parked_bytes = 0
-        self.waiting: deque[Producer] = deque()
+        self.waiting = ProducerTurns()
 
     async def is_alive(self) -> bool:
         """There is no connection that could end."""

@@ -12,11 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.units import MS_PER_S
+from headgate.base.work_units import SUBSCRIPTION_EVICTED
 from headgate.engine.eviction import Eviction
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.quota_check import is_consistent
 from headgate.engine.topic import Topic
-from headgate.engine.topic_quota import Bucket, TopicQuota
+from headgate.engine.topic_quota import TopicQuota
+from headgate.engine.types import Bucket
 from headgate.flow.quota.backlog_quota import due_ns
 
 if TYPE_CHECKING:
@@ -96,9 +98,10 @@ class QuotaScheduler:
         used = 0
         while self._due and used < entries_max:
             quota = self._due.popleft()
+            moved_before = quota.moved_count
             if quota.topic.is_live:
                 quota.evaluate_when_due()
-            used += 1
+            used += 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
         # Quotas that are put back meanwhile have had their turn.
         for _ in range(len(self._dirty)):
             if used >= entries_max:
@@ -107,14 +110,15 @@ class QuotaScheduler:
             if not quota.topic.is_live:
                 continue
             # It stays dirty, so that nothing that happens in here queues it again.
+            moved_before = quota.moved_count
             quota.evaluate()
             queue = quota.queue
-            used += 1
+            used += 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
             if queue and quota.exceeded is None:
                 used += self._engine.admission.drain(queue, ParkedAt.QUOTA, entries_max - used)
             quota.update_safe_below()
             quota.is_dirty = False
-            if queue and quota.exceeded is None:
+            if (queue and quota.exceeded is None) or quota.is_evicting:
                 self.touch(quota)
         return used
 

@@ -8,7 +8,6 @@ append must do so: without a backlog, while a quota is exceeded, and while a pro
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -47,28 +46,15 @@ from headgate.flow.quota.backlog_quota import (
 from headgate.flow.quota.pace_band import Band
 
 if TYPE_CHECKING:
-    from headgate.engine.producer import Producer
+    from headgate.engine.producer import Producer, ProducerTurns
     from headgate.engine.publishing import TopicPublishing
+    from headgate.engine.types import Bucket
 
 SAMPLED_PART = 64
 """The fill rate is sampled from this part of the limit on: 1/64."""
 
 INDEXED_IN_STEP: Final = 64
 """Subscriptions that one step of the index of many looks at."""
-
-
-class Bucket:
-    """Topics whose oldest message reaches its time quota at about the same time."""
-
-    __slots__ = ("dead", "number", "topics")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        """The time of the log in units of the scheduler's ``BUCKET_MS``."""
-        self.topics: list[int] = []
-        """Their numbers, not the objects: a time quota of a month must not keep a deleted topic."""
-        self.dead = 0
-        """How many of them no longer wait in this bucket."""
 
 
 class ParkedSendBounds(Protocol):
@@ -167,6 +153,7 @@ class TopicQuota:
         "exceeded_by_type",
         "is_active",
         "is_dirty",
+        "moved_count",
         "quotas",
         "safe_below",
         "stops",
@@ -200,6 +187,8 @@ class TopicQuota:
         """What it evicted; None while it never did."""
         self._evicting: tuple[EvictionPass, int, int] | None = None
         """The eviction that waits for the index, with the backlog in bytes and the age before."""
+        self.moved_count = 0
+        """Subscriptions that evictions passed: work of evaluations."""
         self._approaches: list[Approach | None] | None = None
 
     # -- how full it is --------------------------------------------------------------------
@@ -369,6 +358,8 @@ class TopicQuota:
 
     def evaluate(self) -> None:
         """Enforce the quotas now: evict, stop producers or release them."""
+        if self.is_evicting:
+            self._evict_on()
         size, time = self.quotas
         before = self.exceeded_by_type
         if size is None or size.policy.stops_producers:
@@ -388,7 +379,8 @@ class TopicQuota:
         parking = topic.publishing.parking
         if parking is not None:
             parking.set_quota_exceeded(self.exceeded is not None, topic.engine.now_ns)
-            topic.engine.parked.hold_began(topic.publishing)
+            if self.exceeded is not None:
+                topic.engine.parked.hold_began(topic.publishing)
         if self.exceeded is None:
             if self.queue:
                 keeper.touch(self)
@@ -459,17 +451,31 @@ class TopicQuota:
         bounds = topic.publishing.staged_bytes, topic.engine.log_ms
         evicting = EvictionPass(topic.log, self._durable(), quota, *bounds)
         self._evicting = evicting, self.backlog_bytes(), self.age_ms()
-        if evicting.run(topic, self._evict_on):
+        if self._is_evicted(evicting):
             self._evicted()
+
+    def _is_evicted(self, evicting: EvictionPass) -> bool:
+        """Go on with an eviction for a step; whether that was its end."""
+        before = evicting.moved_count
+        is_over = evicting.run(self.topic, self._evict_on)
+        self.moved_count += evicting.moved_count - before
+        if not (is_over or evicting.awaits_index):
+            self._evaluate_later()
+        return is_over
+
+    @property
+    def is_evicting(self) -> bool:
+        """Whether an eviction goes on with the next evaluation."""
+        return self._evicting is not None and not self._evicting[0].awaits_index
 
     def _evict_on(self) -> None:
         """Continue an eviction: the index of its next subscription is in memory, or was not
-        readable a moment ago."""
+        readable a moment ago; or many subscriptions are left."""
         topic, evicting = self.topic, self._evicting
         if evicting is None:
             return
         is_wanted = topic.is_live and evicting[0].quota in self.quotas
-        if is_wanted and not evicting[0].run(topic, self._evict_on):
+        if is_wanted and not self._is_evicted(evicting[0]):
             return
         self._evicted()
         self._evaluate_later()
@@ -496,7 +502,7 @@ class TopicQuota:
             self.topic.engine.quotas.touch(self)
 
     @property
-    def queue(self) -> deque[Producer] | None:
+    def queue(self) -> ProducerTurns | None:
         """Producers that wait for room, if any."""
         parking = self.topic.publishing.parking
         return None if parking is None else parking.quota_queue
@@ -504,7 +510,7 @@ class TopicQuota:
     def next_bytes(self) -> int:
         """Bytes of the SEND that is staged next when there is room; 0 if none waits."""
         queue = self.queue
-        return len(queue[0].parked[0].body) if queue and queue[0].parked else 0
+        return len(queue.first.parked[0].body) if queue and queue.first.parked else 0
 
     def update_safe_below(self) -> None:
         """Set :attr:`safe_below`."""

@@ -57,3 +57,17 @@ class NotReady(Enum):
     NO_PERMITS = 2
     UNACKED_LIMIT = 1
     NO_CONSUMER = 0
+
+
+class Bucket:
+    """Topics whose oldest message reaches its time quota at about the same time."""
+
+    __slots__ = ("dead", "number", "topics")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        """The time of the log in units of the scheduler's ``BUCKET_MS``."""
+        self.topics: list[int] = []
+        """Their numbers, not the objects: a time quota of a month must not keep a deleted topic."""
+        self.dead = 0
+        """How many of them no longer wait in this bucket."""

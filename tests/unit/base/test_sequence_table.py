@@ -278,3 +278,25 @@ def test_a_topic_with_very_many_in_all_partitions_makes_others_forget_nobody() -
     assert total.held_bytes == ROW_BYTES + 3
     other.forget_inactive(3, 10)
     assert total.held_bytes == 0
+
+
+def test_names_do_not_stay_staged_on_a_topic_to_which_somebody_always_sends() -> None:
+    """Something is staged at the end of each commit there, by one steady producer. Each other name,
+    200 bytes of commands, stayed for ever, and was counted nowhere."""
+    table = SequenceTable()
+    table.names_max = 10
+    for ordinal in range(0, 2_000, 2):
+        name = f"name {ordinal}"
+        table.connected(name)
+        table.entry_staged(ordinal, name, 0)
+        table.disconnected(name, ordinal)
+        table.entry_staged(ordinal + 1, "steady", ordinal)
+        table.entries_durable(ordinal + 1)
+        assert not table.has_staged(name)
+        assert table.has_staged("steady")
+    assert len(table.staged) == 1
+    assert not table._leaving
+    assert len(table) == 10
+    assert table.seen("steady", 1_998) is Seen.STAGED
+    assert table.seen("steady", 1_996) is Seen.STORED
+    assert table.seen("name 1998", 0) is Seen.STORED

@@ -310,7 +310,7 @@ class Story:
         if not size.policy.stops_producers:
             return backlog < size.limit or backlog == 0
         parking = self.rig.topic.publishing.parking
-        parked = parking.quota_queue[0].parked if parking and parking.quota_queue else None
+        parked = parking.quota_queue.first.parked if parking and parking.quota_queue else None
         return size_released(backlog, size.limit, len(parked[0].body) if parked else 0)
 
     @property

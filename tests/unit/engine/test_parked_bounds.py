@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parked_send import ParkedAt, ParkedSend
@@ -404,3 +405,63 @@ def test_many_connections_that_park_one_send_each_are_bounded_too() -> None:
         assert rig.engine.parked.bytes <= 300
     assert sum(bool(port.closed) for port in ports) > 50
     assert sum(port.is_paused for port in ports) > 0
+
+
+class Unlisted(dict[object, object]):
+    """A table that nobody may go through."""
+
+    def __iter__(self) -> Iterator[object]:
+        raise AssertionError("somebody goes through all of them")
+
+
+def test_a_newcomer_does_not_go_through_all_that_others_parked() -> None:
+    """A PRODUCER of 60 bytes took 12 ms while 60,000 producers waited on connections that are not
+    read, also on a topic of another tenant."""
+    rig = held_rig(connection=50)
+    rig.send(6, body=TEN)
+    assert rig.port.is_paused
+    other = rig.engine.load_topic(parse_topic("persistent://others/ns/t"), FakeLog(2))
+    rig.quotas = size_quota(1_000_000)
+    for topic in (rig.topic, other):
+        rig.engine.reload_quotas(topic)
+        topic.publishing.ensure_parking()
+    parked = rig.engine.parked
+    parked._producers = {port: Unlisted(held) for port, held in parked._producers.items()}  # type: ignore[misc]
+    parked._on_paused = {topic: Unlisted(held) for topic, held in parked._on_paused.items()}  # type: ignore[misc]
+    for topic in (rig.topic, other):
+        topic.publishing.check_newcomer(FakePort())
+
+
+def test_who_waits_on_connections_that_are_not_read_is_known_by_topic() -> None:
+    rig = held_rig(connection=50)
+    rig.send(6, body=TEN)
+    late = producer_on(rig, rig.port)
+    send(rig, late, 1)
+    held = rig.engine.parked._on_paused
+    assert [*held[rig.topic.publishing]] == [rig.producer, late]
+    rig.topic.remove_producer(late)
+    assert [*held[rig.topic.publishing]] == [rig.producer]
+    let_go(rig, 4)
+    assert not rig.port.is_paused
+    assert held == {}
+
+
+def test_thousands_that_a_quota_holds_are_not_all_asked_for_each_one_that_is_closed() -> None:
+    """5,000 that began to wait one after the other took 3 ms for each of them."""
+    rig = QuotaRig(size_quota(10))
+    rig.subscribe()
+    producers = [producer_on(rig, FakePort(), number) for number in range(2, 502)]
+    rig.publish(2, body=TEN)
+    for producer in producers:
+        rig.advance(1)
+        send(rig, producer, 1)
+    rig.advance(rig.engine.limits.hold_park_ns // NS_PER_MS - len(producers) - 1)
+    assert not any(producer.closed for producer in producers)
+    looks = 0
+    engine = rig.engine
+    while not all(producer.closed for producer in producers):
+        wake_ns = engine.next_wake_ns()
+        assert wake_ns is not None
+        rig.advance(-(-(wake_ns - engine.now_ns) // NS_PER_MS))
+        looks += 1
+    assert looks <= 4

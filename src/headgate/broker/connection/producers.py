@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from headgate.base.errors import StorageError
 from headgate.base.identity import Identity
 from headgate.base.park_cause import ParkCause
@@ -18,7 +16,7 @@ from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.work.scheduler import Steps
 from headgate.engine.engine import Engine
-from headgate.engine.producer import Producer
+from headgate.engine.producer import Producer, ProducerTurns
 from headgate.engine.topic import Topic
 from headgate.policy.settings import Settings
 from headgate.wire import encode
@@ -73,7 +71,7 @@ class ConnectionProducers:
         self.pending_count = 0
         """SENDs that are staged and not answered yet."""
         self.parked_bytes = 0
-        self.waiting: deque[Producer] = deque()
+        self.waiting = ProducerTurns()
         self._closed_ns: dict[int, int] = {}
         """When the broker closed each producer, by id, oldest first."""
 

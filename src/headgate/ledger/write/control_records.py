@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from headgate.base.ack_changes import RUN_BYTES
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import invariant
+from headgate.base.partial_acks import PARTIAL_BYTES_MIN
 from headgate.base.sequence_table import SequenceTable, encode_rows
 from headgate.ledger.format.records import (
     ACCEPT,
@@ -158,6 +160,9 @@ class ControlRecords:
         """Stage deferred records as far as prepared segments have room."""
         while self._deferred:
             control = self._deferred.take()
+            if not self._staging.has_room(self._bytes_min(control)):
+                self._deferred.add(control)  # without making a record of megabytes in vain
+                return
             payload = self._payload(control)
             if payload is None:
                 continue
@@ -174,6 +179,18 @@ class ControlRecords:
             self._deferred.add(control)
         else:
             self._staging.append_control(control, payload)
+
+    def _bytes_min(self, control: Control) -> int:
+        """At least so many bytes has a record, which is known before it is made."""
+        kind, key, _ = control
+        cursor = self._state.cursors.get(key)
+        if cursor is None or kind not in (KIND_CREATE, KIND_ACKS, RESTATED):
+            return 0
+        acks = cursor.ack_set
+        if kind == KIND_ACKS:
+            partials_count = 0 if acks.partials is None else len(acks.partials)
+            return RUN_BYTES * acks.ranges_count + PARTIAL_BYTES_MIN * partials_count
+        return PARTIAL_BYTES_MIN * acks.stored_parts_count  # a block takes more
 
     def _payload(self, control: Control) -> bytes | None:
         """The record with the present state of its subject; None if that is deleted."""
