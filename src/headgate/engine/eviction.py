@@ -124,8 +124,8 @@ class EvictionPass:
     pass's beginning: messages that arrive meanwhile do not prolong it.
     """
 
-    __slots__ = ("_left", "_log", "_log_ms", "awaits_index", "left_bytes", "losses", "moved_count",
-                 "quota", "staged_bytes")  # fmt: skip
+    __slots__ = ("_end", "_left", "_log", "_log_ms", "awaits_index", "is_outdated", "left_bytes",
+                 "losses", "moved_count", "quota", "staged_bytes")  # fmt: skip
 
     def __init__(
         self,
@@ -152,6 +152,16 @@ class EvictionPass:
         """Whether a part of the index is being read for it."""
         self.moved_count = 0
         """Subscriptions that it passed so far."""
+        self._end = log.end
+        self.is_outdated = False
+        """Whether subscriptions came, or moved back, since it began."""
+
+    def satisfied(self, staged_bytes: int, log_ms: int) -> Quota | None:
+        """The quota, if another pass for it, now that this one is over, would move nobody: what was
+        staged and durable, or too old, when it began is all that is."""
+        is_all = (staged_bytes, self._log.end) == (self.staged_bytes, self._end)
+        is_all &= self.quota.type is QuotaType.SIZE or log_ms == self._log_ms
+        return self.quota if is_all and not self.is_outdated else None
 
     def run(self, look_ups: LookUps, again: Callable[[], None]) -> bool:
         """Go on for up to :data:`EVICTED_IN_STEP` subscriptions; True at the end of the pass, False

@@ -146,6 +146,7 @@ class TopicQuota:
         "_evictions",
         "_heaps",
         "_heaps_in_making",
+        "_rests",
         "awaits_acks",
         "awaits_durable",
         "due",
@@ -170,13 +171,13 @@ class TopicQuota:
         self.is_dirty = False
         """Whether the scheduler evaluates it in this turn."""
         self.is_active = False
-        """Whether the scheduler samples how fast it fills; not while there is no backlog."""
+        """Whether the scheduler samples how fast it fills: while there is a backlog."""
         self.due: Bucket | None = None
         """When the scheduler checks whether the oldest message is too old."""
         self.safe_below = ADMIT_NONE
         """While fewer bytes are staged, no quota can be exceeded."""
         self.awaits_acks = False
-        """Whether acknowledgements may change its state: it is exceeded, or producers wait."""
+        """Whether acknowledgements may change its state: exceeded, or producers wait."""
         self.awaits_durable = False
         """Set by the scheduler: staged entries are too old; evaluate when they are durable."""
         self.stops: ProducerStops | None = None
@@ -187,6 +188,8 @@ class TopicQuota:
         """What it evicted; None while it never did."""
         self._evicting: tuple[EvictionPass, int, int] | None = None
         """The eviction that waits for the index, with the backlog in bytes and the age before."""
+        self._rests: Quota | None = None
+        """The next evaluation begins no eviction for it: one has ended that left nothing."""
         self.moved_count = 0
         """Subscriptions that evictions passed: work of evaluations."""
         self._approaches: list[Approach | None] | None = None
@@ -318,6 +321,8 @@ class TopicQuota:
 
     def reevaluate(self) -> None:
         """Evaluate before the next append and before the turn ends: earlier results are void."""
+        if self._evicting is not None:
+            self._evicting[0].is_outdated = True
         self.topic.engine.quotas.disarm(self)
         self._set_safe_below(ADMIT_NONE)
         self.topic.engine.quotas.touch(self)
@@ -334,8 +339,7 @@ class TopicQuota:
         self.reevaluate()
 
     def index_in_steps(self) -> Iterator[int]:
-        """Make the heaps before the first quota, if there are many subscriptions: 10,000 of them
-        take 30 ms. Yields how many were looked at since the last time."""
+        """Make the heaps of many subscriptions before the first quota; yields how many it saw."""
         if self._heaps is not None or len(self.topic.subscriptions) <= INDEXED_IN_STEP:
             return
         if self._heaps_in_making is None:
@@ -369,7 +373,7 @@ class TopicQuota:
             full = self._enforce(size, before.size)
             late = self._enforce_time(time, before.time)
         self.exceeded = full or late
-        self.awaits_durable = False
+        self.awaits_durable, self._rests = False, None
         if (full, late) != before:
             self.exceeded_by_type = Quotas(full, late) if self.exceeded is not None else NO_QUOTAS
             self._report(before)
@@ -402,8 +406,7 @@ class TopicQuota:
         return oldest is None or oldest.is_oldest_known(self._evaluate_later)
 
     def evaluate_when_due(self) -> None:
-        """Evaluate because the oldest message may be too old by now. Without a backlog, the next
-        append evaluates."""
+        """Evaluate: the oldest message may be too old. Without a backlog, the next append does."""
         topic = self.topic
         is_quiet = self.exceeded is None and not self.queue and not topic.publishing.pending_count
         if is_quiet and self.oldest() is None:
@@ -445,7 +448,7 @@ class TopicQuota:
         return age_exceeded(age, quota.limit) or (holds_on and not age_released(age, quota.limit))
 
     def _evict(self, quota: Quota) -> None:
-        if self._evicting is not None:
+        if self._evicting is not None or quota == self._rests:
             return  # it evaluates when it is done
         topic = self.topic
         bounds = topic.publishing.staged_bytes, topic.engine.log_ms
@@ -469,14 +472,14 @@ class TopicQuota:
         return self._evicting is not None and not self._evicting[0].awaits_index
 
     def _evict_on(self) -> None:
-        """Continue an eviction: the index of its next subscription is in memory, or was not
-        readable a moment ago; or many subscriptions are left."""
+        """Continue an eviction: its next subscription's index was read, or many are left."""
         topic, evicting = self.topic, self._evicting
         if evicting is None:
             return
         is_wanted = topic.is_live and evicting[0].quota in self.quotas
         if is_wanted and not self._is_evicted(evicting[0]):
             return
+        self._rests = evicting[0].satisfied(topic.publishing.staged_bytes, topic.engine.log_ms)
         self._evicted()
         self._evaluate_later()
 

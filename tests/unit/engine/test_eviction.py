@@ -7,7 +7,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate.base.ack_set import AckSet
+from headgate.base.units import NS_PER_S
 from headgate.engine.eviction import (
+    EVICTED_IN_STEP,
     NOTHING_EVICTED,
     Eviction,
     EvictionPass,
@@ -18,7 +20,9 @@ from headgate.engine.eviction import (
 from headgate.engine.subscription import Subscription
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import Rig
+from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota, time_quota
 
+TEN = b"0123456789"
 QUOTA = Quota(QuotaType.SIZE, 1, QuotaPolicy.EVICTION, "topic policy")
 
 
@@ -122,3 +126,48 @@ def test_evictions_of_a_topic_are_counted_by_type() -> None:
         evictions.add(Eviction(QUOTA, 100, -1, losses, 70, -1), now_ns)
     assert evictions.amounts == [(2, 6, 60), NOTHING_EVICTED]
     assert evictions.last_ns == [7, None]
+
+
+def test_an_eviction_of_very_many_subscriptions_takes_turns() -> None:
+    """A message to each of 200 topics with 100 subscriptions held the event loop for 0.1 s."""
+    rig = QuotaRig(time_quota(1_000, EVICT))
+    count = 5 * EVICTED_IN_STEP
+    subscriptions = [rig.subscribe(f"s{number}") for number in range(count)]
+    rig.publish(body=TEN)
+    engine = rig.engine
+    engine.begin_turn(engine.now_ns + 2 * NS_PER_S, engine.now_ms + 2_000, engine.log_ms + 2_000)
+    moved = [0]
+    while engine.flush():
+        moved.append(sum(s.evicted_messages for s in subscriptions))
+        assert moved[-1] - moved[-2] <= 3 * EVICTED_IN_STEP
+    assert sum(s.evicted_messages for s in subscriptions) == count
+    assert rig.told.evictions == [("time", count, 10 * count, 0)]
+
+
+def test_who_sends_amid_an_eviction_goes_on_when_it_is_over() -> None:
+    rig = QuotaRig(size_quota(40, EVICT))
+    count = 3 * EVICTED_IN_STEP
+    subscriptions = [rig.subscribe(f"s{number}") for number in range(count)]
+    rig.publish(3, body=TEN)
+    rig.send(2, body=TEN)
+    assert rig.stored == 4, "one waits"
+    assert sum(s.evicted_messages > 0 for s in subscriptions) == EVICTED_IN_STEP
+    rig.flush()
+    assert rig.stored == 5
+    assert all(s.evicted_messages for s in subscriptions)
+    assert rig.told.evictions[0][:2] == ("size", count)
+
+
+def test_an_eviction_that_can_take_nothing_more_does_not_begin_again_and_again() -> None:
+    """What is staged cannot be evicted: its producer waits for the commit, and the engine rests."""
+    rig = QuotaRig(size_quota(40, EVICT))
+    for number in range(3 * EVICTED_IN_STEP):
+        rig.subscribe(f"s{number}")
+    rig.send(6, body=TEN)
+    flushes = 0
+    while rig.engine.flush():
+        flushes += 1
+        assert flushes < 50
+    assert rig.stored == 4
+    rig.commit()
+    assert rig.stored == 6

@@ -16,7 +16,6 @@ from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.engine.engine import FLUSH_ENTRIES_MAX, WAITING_ENTRIES_MIN
-from headgate.engine.eviction import EVICTED_IN_STEP
 from headgate.engine.producer import Producer
 from headgate.engine.quota_check import is_consistent
 from headgate.engine.quota_scheduler import SAMPLES_MAX
@@ -555,33 +554,3 @@ def test_changes_of_the_longest_hold_leave_one_timer() -> None:
     assert len(rig.engine._timers) == 1
     rig.advance(1_010)
     assert rig.port.closed == [1]
-
-
-def test_an_eviction_of_very_many_subscriptions_takes_turns() -> None:
-    """A message to each of 200 topics with 100 subscriptions held the event loop for 0.1 s."""
-    rig = QuotaRig(time_quota(1_000, EVICT))
-    count = 5 * EVICTED_IN_STEP
-    subscriptions = [rig.subscribe(f"s{number}") for number in range(count)]
-    rig.publish(body=TEN)
-    engine = rig.engine
-    engine.begin_turn(engine.now_ns + 2 * NS_PER_S, engine.now_ms + 2_000, engine.log_ms + 2_000)
-    moved = [0]
-    while engine.flush():
-        moved.append(sum(s.evicted_messages for s in subscriptions))
-        assert moved[-1] - moved[-2] <= 3 * EVICTED_IN_STEP
-    assert sum(s.evicted_messages for s in subscriptions) == count
-    assert rig.told.evictions == [("time", count, 10 * count, 0)]
-
-
-def test_who_sends_amid_an_eviction_goes_on_when_it_is_over() -> None:
-    rig = QuotaRig(size_quota(40, EVICT))
-    count = 3 * EVICTED_IN_STEP
-    subscriptions = [rig.subscribe(f"s{number}") for number in range(count)]
-    rig.publish(3, body=TEN)
-    rig.send(2, body=TEN)
-    assert rig.stored == 4, "one waits"
-    assert sum(s.evicted_messages > 0 for s in subscriptions) == EVICTED_IN_STEP
-    rig.flush()
-    assert rig.stored == 5
-    assert all(s.evicted_messages for s in subscriptions)
-    assert rig.told.evictions[0][:2] == ("size", count)
