@@ -30,9 +30,8 @@ from headgate.app.http_old import PlainAnswer
 from headgate.app.http_turns import HttpTurns, KeptBytes
 from headgate.app.served_requests import ServedRequests
 from headgate.base.web_hosts import OWN_HEADERS
-from headgate.broker.connection.address_counts import address_of, host_of
+from headgate.broker.connection.address_counts import address_of, peer_network_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
-from headgate.security.failed_attempts import network_of
 from headgate.wire.frame import TLS_RECORD
 
 if TYPE_CHECKING:
@@ -401,7 +400,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             super(BoundedHttpProtocol, self)._start_asgi_task(cycle, self._served.watched(app))
             return True
 
-        self._turns.start(begin, network_of(host_of(self._address)))
+        self._turns.start(begin, peer_network_of(self._address))
 
     def _receive(self, data: bytes) -> None:
         self._just_begun = False

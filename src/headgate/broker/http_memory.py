@@ -18,10 +18,13 @@ from typing import Final, Protocol
 from headgate.base.owner_shares import OwnerShares
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import KIB, MIB
-from headgate.broker.connection.address_counts import AddressCounts, CountBounds
+from headgate.broker.connection.address_counts import (
+    AddressCounts,
+    CountBounds,
+    peer_network_of,
+)
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
-from headgate.security.failed_attempts import network_of
 
 logger = logging.getLogger("headgate.web")
 
@@ -129,11 +132,11 @@ class HttpMemory:
     # -- what connections hold ---------------------------------------------------------------
 
     def hold(self, holder: HttpHolder, size_bytes: int, address: str) -> None:
-        """A connection from ``address`` holds so many bytes of requests and unread answers now; 0:
-        none."""
+        """A connection from ``address``, which is ``/host:port``, holds so many bytes of requests
+        and unread answers now; 0: none."""
         before = self._forget(holder)
         if size_bytes:
-            network = network_of(address)
+            network = peer_network_of(address)
             self._by_holder[holder] = size_bytes, network
             self._shares.count(network, size_bytes)
         self.held_bytes += size_bytes

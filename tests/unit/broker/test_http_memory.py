@@ -33,24 +33,24 @@ def memory_of(bytes_max: int = 1_000, requests_max: int = 2) -> HttpMemory:
 
 def test_many_small_connections_of_an_address_end_before_the_large_one_of_another() -> None:
     memory, crowd, large = memory_of(), [Connection() for _ in range(10)], Connection()
-    memory.hold(large, 300, "10.0.0.2")
-    for each in crowd:
-        memory.hold(each, 80, "10.0.0.1")
+    memory.hold(large, 300, "/10.0.0.2:5000")
+    for number, each in enumerate(crowd):
+        memory.hold(each, 80, f"/10.0.0.1:{5_000 + number}")
     assert large.reason == ""
     assert sum(bool(each.reason) for each in crowd) == 2
     assert memory.held_bytes == 940
-    memory.hold(large, 900, "10.0.0.2")
+    memory.hold(large, 900, "/10.0.0.2:5000")
     assert large.reason.startswith("This connection holds 900 bytes")
 
 
 def test_an_address_that_holds_more_than_many_tiny_ones_pays_for_no_crowd_of_another() -> None:
     """Above the average stood each address with more than a head, beside thirty with one byte."""
     memory, crowd, large = memory_of(), [Connection() for _ in range(10)], Connection()
-    memory.hold(large, 150, "10.0.0.2")
+    memory.hold(large, 150, "/10.0.0.2:5000")
     for number in range(30):
-        memory.hold(Connection(), 1, f"10.0.1.{number}")
-    for each in crowd:
-        memory.hold(each, 85, "10.0.0.1")
+        memory.hold(Connection(), 1, f"/10.0.1.{number}:5000")
+    for number, each in enumerate(crowd):
+        memory.hold(each, 85, f"/10.0.0.1:{5_000 + number}")
     assert large.reason == ""
     assert sum(bool(each.reason) for each in crowd) == 1
 
@@ -58,12 +58,12 @@ def test_an_address_that_holds_more_than_many_tiny_ones_pays_for_no_crowd_of_ano
 def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
     settings, one = Settings(), Connection()
     memory = HttpMemory.of(settings)
-    memory.hold(one, 64 * MIB, "10.0.0.1")
+    memory.hold(one, 64 * MIB, "/10.0.0.1:5000")
     settings.set("headgateHttpMemoryMB", "8")
     settings.set("maxConcurrentHttpRequests", "1")
     assert [memory.begin(""), bool(memory.begin(""))] == ["", True]
     assert not one.reason
-    memory.hold(one, 64 * MIB + 1, "10.0.0.1")
+    memory.hold(one, 64 * MIB + 1, "/10.0.0.1:5000")
     assert one.reason
 
 
@@ -92,24 +92,24 @@ def test_more_requests_than_allowed_are_refused_until_others_end() -> None:
 def test_the_connection_that_holds_most_ends() -> None:
     memory = memory_of()
     small, large, growing = Connection(), Connection(), Connection()
-    memory.hold(small, 100, "10.0.0.1")
-    memory.hold(large, 600, "10.0.0.1")
-    memory.hold(growing, 300, "10.0.0.1")
+    memory.hold(small, 100, "/10.0.0.1:5000")
+    memory.hold(large, 600, "/10.0.0.1:5000")
+    memory.hold(growing, 300, "/10.0.0.1:5000")
     assert memory.held_bytes == 1_000
-    memory.hold(growing, 301, "10.0.0.1")
+    memory.hold(growing, 301, "/10.0.0.1:5000")
     assert "holds 600 bytes" in large.reason
     assert "more than 1000 (headgateHttpMemoryMB)" in large.reason
     assert small.reason == growing.reason == ""
     assert (memory.held_bytes, memory.ended_count) == (401, 1)
-    memory.hold(large, 0, "10.0.0.1")  # its connection is lost later
-    memory.hold(small, 0, "10.0.0.1")
-    memory.hold(growing, 0, "10.0.0.1")
+    memory.hold(large, 0, "/10.0.0.1:5000")  # its connection is lost later
+    memory.hold(small, 0, "/10.0.0.1:5000")
+    memory.hold(growing, 0, "/10.0.0.1:5000")
     assert memory.held_bytes == 0
 
 
 def test_a_connection_that_alone_holds_too_much_ends_itself() -> None:
     memory, one = memory_of(), Connection()
-    memory.hold(one, 1_001, "10.0.0.1")
+    memory.hold(one, 1_001, "/10.0.0.1:5000")
     assert one.reason
     assert memory.held_bytes == 0
 
@@ -117,11 +117,11 @@ def test_a_connection_that_alone_holds_too_much_ends_itself() -> None:
 def test_a_lower_bound_ends_connections_when_one_grows_not_before() -> None:
     bound = 1_000
     memory, one = HttpMemory(lambda: bound, lambda: 1), Connection()
-    memory.hold(one, 900, "10.0.0.1")
+    memory.hold(one, 900, "/10.0.0.1:5000")
     bound = 500
-    memory.hold(one, 800, "10.0.0.1")
+    memory.hold(one, 800, "/10.0.0.1:5000")
     assert not one.reason
-    memory.hold(one, 801, "10.0.0.1")
+    memory.hold(one, 801, "/10.0.0.1:5000")
     assert one.reason
 
 
@@ -160,7 +160,7 @@ def test_an_answer_that_waits_too_long_is_refused_and_leaves_the_others_their_pl
         gone = asyncio.ensure_future(memory.reserve(50))
         await asyncio.sleep(0)
         gone.cancel()
-        memory.hold(other, 10, "10.0.0.1")
+        memory.hold(other, 10, "/10.0.0.1:5000")
         with pytest.raises(RefusalError, match="needs about 900 bytes") as refusal:
             await first
         assert refusal.value.status == 503
@@ -168,7 +168,7 @@ def test_an_answer_that_waits_too_long_is_refused_and_leaves_the_others_their_pl
         assert memory.held_bytes == 960
         memory.release(50)
         memory.release(900)
-        memory.hold(other, 0, "10.0.0.1")
+        memory.hold(other, 0, "/10.0.0.1:5000")
         assert (memory.held_bytes, memory.refused_count) == (0, 1)
 
     run(story())
@@ -177,12 +177,12 @@ def test_an_answer_that_waits_too_long_is_refused_and_leaves_the_others_their_pl
 def test_an_answer_waits_also_for_what_connections_hold() -> None:
     async def story() -> None:
         memory, reader = memory_of(), Connection()
-        memory.hold(reader, 500, "10.0.0.1")
+        memory.hold(reader, 500, "/10.0.0.1:5000")
         await memory.reserve(300)
         waiting = asyncio.ensure_future(memory.reserve(300))
         await asyncio.sleep(1)
         assert not waiting.done()
-        memory.hold(reader, 400, "10.0.0.1")
+        memory.hold(reader, 400, "/10.0.0.1:5000")
         await asyncio.sleep(0)
         await waiting
         assert memory.held_bytes == 1_000
@@ -193,11 +193,11 @@ def test_an_answer_waits_also_for_what_connections_hold() -> None:
 def test_an_answer_larger_than_the_bound_ends_no_connection_that_holds_little() -> None:
     async def story() -> None:
         memory, asking, other = memory_of(), Connection(), Connection()
-        memory.hold(asking, 10, "10.0.0.1")
+        memory.hold(asking, 10, "/10.0.0.1:5000")
         await memory.reserve(5_000)
-        memory.hold(other, 490, "10.0.0.1")
+        memory.hold(other, 490, "/10.0.0.1:5000")
         assert asking.reason == other.reason == ""
-        memory.hold(other, 491, "10.0.0.1")
+        memory.hold(other, 491, "/10.0.0.1:5000")
         assert "holds 491 bytes" in other.reason
         assert asking.reason == ""
         memory.release(5_000)
@@ -269,7 +269,7 @@ def test_only_the_first_ended_connections_are_logged(caplog: pytest.LogCaptureFi
     memory = memory_of()
     with caplog.at_level(logging.WARNING, logger="headgate.web"):
         for _ in range(2 * ENDED_LINES_MAX):
-            memory.hold(Connection(), 2_000, "10.0.0.1")
+            memory.hold(Connection(), 2_000, "/10.0.0.1:5000")
     assert len(caplog.records) == ENDED_LINES_MAX
     assert memory.ended_count == 2 * ENDED_LINES_MAX
 
@@ -305,5 +305,5 @@ def test_refusals_name_what_sets_the_bound() -> None:
     memory = HttpMemory(lambda: 1_000, lambda: 0, bytes_key="one bound", requests_key="another")
     assert "another allows 0 in all" in memory.begin("")
     one = Connection()
-    memory.hold(one, 1_001, "10.0.0.1")
+    memory.hold(one, 1_001, "/10.0.0.1:5000")
     assert "(one bound)" in one.reason

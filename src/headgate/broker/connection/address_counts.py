@@ -48,7 +48,7 @@ class AddressCounts:
         addresses to keep all others from a thousand places, and not two."""
         self.total = 0
         self._leaves_room = leaves_room
-        self._name = _network_of if by_network else host_of
+        self._name = peer_network_of if by_network else host_of
         self._by_host: SparseCounter[str] = SparseCounter()
 
     def of(self, address: str) -> int:
@@ -89,5 +89,6 @@ def host_of(address: str) -> str:
     return address.rpartition(":")[0].removeprefix("/")
 
 
-def _network_of(address: str) -> str:
+def peer_network_of(address: str) -> str:
+    """What counts as one address of ``/host:port``: of IPv6 the first 64 bits."""
     return network_of(host_of(address))
