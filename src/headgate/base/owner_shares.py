@@ -17,7 +17,6 @@ OWNERS_BOUNDS: Final = 2
 """So many times a bound is what small objects may take, and what those of owners may that take less
 than the others on average: many small objects of one owner do not stop those of others."""
 
-
 KEPT_PART: Final = 2 / 3
 """Room is made by owners that would have to give something back if so much of all stayed."""
 
@@ -51,7 +50,7 @@ class OwnerShares:
     def takes_most(self, owner: str) -> bool:
         """Whether an owner takes at least as much as those that take anything do on average. One
         that is alone does."""
-        return self._by_owner.get(owner, 0) * len(self._by_owner) >= self.total
+        return self.of(owner) * len(self._by_owner) >= self.total
 
     def makes_room(self, owner: str) -> bool:
         """Whether an owner is one of the largest: those that would have to give something back, all

@@ -72,10 +72,13 @@ class ParkedBounds:
         """For each connection that is not read, the total of parked bytes that ends its pause."""
         self._on_paused: dict[TopicPublishing, dict[Producer, None]] = {}
         """The producers with parked SENDs on these connections, by topic."""
-        self.bytes = 0
-        """Memory that all parked SENDs take."""
 
     # -- bytes -----------------------------------------------------------------------------
+
+    @property
+    def bytes(self) -> int:
+        """Memory that all parked SENDs take."""
+        return self._shares.total
 
     def added(self, producer: Producer, size_bytes: int) -> None:
         """One more SEND is parked; enforce the bounds."""
@@ -145,7 +148,6 @@ class ParkedBounds:
 
     def _count(self, port: ProducerPort, tenant: str, count: int, size_bytes: int) -> None:
         size_bytes += count * self._engine.limits.parked_send_bytes
-        self.bytes += size_bytes
         self._shares.count(tenant, size_bytes)
         port.parked_bytes += size_bytes
 

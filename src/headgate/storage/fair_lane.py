@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from headgate.base.fair_queue import FairQueue
-from headgate.storage.lanes import Done, Lane, Work, settle
+from headgate.storage.lanes import Done, Lane, Work, result_of
 
 T = TypeVar("T")
 
@@ -32,12 +31,8 @@ class FairLane:
 
     async def run(self, owner: str, work: Callable[[], T]) -> T:
         """Run ``work`` when it is the turn of ``owner``, and wait for its result."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self.submit(owner, work, partial(settle, future))
-        try:
-            return await future
-        finally:
-            del future  # an error's traceback leads to this frame: they would be a cycle
+        result: T = await result_of(partial(self.submit, owner, work))
+        return result
 
     def _begin_some(self) -> None:
         while self._waiting and self._running < IN_LANE_MAX:

@@ -92,15 +92,21 @@ class ThreadLane:
 
 async def run_on(lane: Lane, work: Callable[[], T]) -> T:
     """Run ``work`` on ``lane`` and wait for its result."""
-    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    lane.submit(work, partial(settle, future))
+    result: T = await result_of(partial(lane.submit, work))
+    return result
+
+
+async def result_of(submit: Callable[[Done], None]) -> Any:
+    """Wait for the result of work, which ``submit`` begins or puts into a line."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    submit(partial(_settle, future))
     try:
         return await future
     finally:
         del future  # an error's traceback leads to this frame: they would be a cycle
 
 
-def settle(future: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+def _settle(future: asyncio.Future[T], result: T, error: BaseException | None) -> None:
     """End ``future`` as a job of a lane ended."""
     if future.cancelled():
         if isinstance(error, InvariantError):
