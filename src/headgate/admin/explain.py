@@ -125,8 +125,8 @@ def hide_others(call: Call, topic: TopicName, report: dict[str, Any]) -> None:
         for waiter in limit["longestWaiting"]:
             name = waiter["topic"]
             if not call.may(Operation.EXPLAIN, name):
-                tenant = parse_topic(name).namespace.tenant
-                is_near = tenant == topic.namespace.tenant
+                tenant = parse_topic(name).tenant
+                is_near = tenant == topic.tenant
                 waiter["topic"] = ANOTHER if is_near else ANOTHER_TENANTS
                 waiter["subscription"] = ""
 

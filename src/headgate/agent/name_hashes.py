@@ -44,7 +44,7 @@ class NameHashes:
             name = parse_topic(topic)
         except InvalidNameError:
             return self.name("topic", topic)
-        tenant = self.name("tenant", name.namespace.tenant)
+        tenant = self.name("tenant", name.tenant)
         namespace = self.name("namespace", str(name.namespace))
         part = "" if name.partition < 0 else f"{PARTITION_SUFFIX}{name.partition}"
         return f"{name.domain}://{tenant}/{namespace}/{self.name('topic', name.base.full)}{part}"

@@ -119,7 +119,7 @@ class CountLimits:
 
 def _too_many_of_tenant(topic: TopicName, count_max: int) -> str:
     return (
-        f"Tenant {topic.namespace.tenant} may have {count_max} subscriptions on all of its topics "
+        f"Tenant {topic.tenant} may have {count_max} subscriptions on all of its topics "
         "together, where each partition has its own (headgateMaxSubscriptionsPerTenant)"
     )
 

@@ -31,7 +31,7 @@ class ExpectedReaders:
 
     def expect(self, subscription: Subscription) -> None:
         """The reader of a subscription seeks, and is disconnected."""
-        tenant = subscription.topic.name.namespace.tenant
+        tenant = subscription.topic.name.tenant
         waiting = self._until_ns.setdefault(tenant, {})
         waiting.pop(subscription, None)
         waiting[subscription] = self._engine.now_ns + RETURN_NS

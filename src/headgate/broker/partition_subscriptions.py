@@ -97,7 +97,7 @@ class PartitionSubscriptions:
         for name, of_others in self._subscriptions_of_others(topic.name.base).items():
             if name in topic.subscriptions:
                 continue
-            of_tenant = self._properties_of_tenant.get(topic.name.namespace.tenant, 0)
+            of_tenant = self._properties_of_tenant.get(topic.name.tenant, 0)
             properties = copied_properties(of_others, count, of_tenant)
             acks = AckSet(topic.log.first - 1)
             try:
@@ -122,7 +122,7 @@ class PartitionSubscriptions:
                 subscriptions = len(self._subscriptions_of_others(base))
             return subscriptions
 
-        tenant = base.namespace.tenant
+        tenant = base.tenant
         try:
             try:
                 more = self._check_partitions(base, added, count, self._with_promised(tenant))
@@ -146,11 +146,11 @@ class PartitionSubscriptions:
             self._forget_if_kept(base)
 
     def _forget_if_kept(self, base: TopicName) -> None:
-        promised = self._promised.get(base.namespace.tenant, {})
+        promised = self._promised.get(base.tenant, {})
         if base in promised and self._catalog.are_partitions_settled(base):
             del promised[base]
             if not promised:
-                del self._promised[base.namespace.tenant]
+                del self._promised[base.tenant]
 
     def applied(self, change: Change) -> None:
         """A change is durable: complete the new partitions that it created."""

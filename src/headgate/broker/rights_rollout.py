@@ -137,7 +137,7 @@ class RightsRollout:
             return
         for topics in engine.loaded.walk():
             if kind is Kind.TENANT:
-                yield [topic for topic in topics if topic.name.namespace.tenant == key]
+                yield [topic for topic in topics if topic.name.tenant == key]
             else:
                 yield [topic for topic in topics if topic in members]
 

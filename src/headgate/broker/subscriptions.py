@@ -119,7 +119,7 @@ class Subscriptions:
             held = await managed.index.load(log, (at_ordinal,))
             self._begin_turn()
             _check_usable(topic)
-            tenant = topic.name.namespace.tenant
+            tenant = topic.name.tenant
             of_tenant = self._engine.durable_by_tenant[tenant] + self._creating_of_tenant[tenant]
             self._count_limits.check_subscription(topic, self._creating[log.number], of_tenant)
             self._check_properties(topic, properties, replaced_bytes=0)  # others may have come
@@ -332,7 +332,7 @@ class Subscriptions:
         self, topic: Topic, properties: Mapping[str, str], *, replaced_bytes: int
     ) -> None:
         if properties:
-            tenant = topic.name.namespace.tenant
+            tenant = topic.name.tenant
             of_tenant = self._engine.properties.by_tenant[tenant] + self._creating_bytes[tenant]
             partitions = self._partitions(topic.name.base)
             check_properties(properties, partitions, of_tenant, replaced_bytes)

@@ -409,7 +409,7 @@ class Engine:
             subscription.acks.reset(subscription.acks.mark_delete)
 
     def _count_durable(self, topic: Topic, more: int) -> None:
-        self.durable_by_tenant[topic.name.namespace.tenant] += more
+        self.durable_by_tenant[topic.name.tenant] += more
 
     def may_release(self, topic: Topic) -> None:
         """Look soon whether entries of a topic can be trimmed."""

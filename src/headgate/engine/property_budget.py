@@ -59,7 +59,7 @@ class PropertyBudget:
         if subscription.properties and not subscription.removed:
             size_bytes = properties_bytes(subscription.properties)
             self._by_holder[subscription] = size_bytes
-            self.by_tenant[subscription.topic.name.namespace.tenant] += size_bytes
+            self.by_tenant[subscription.topic.name.tenant] += size_bytes
 
     def of(self, subscription: PropertyHolder) -> int:
         """What a subscription counts."""
@@ -68,7 +68,7 @@ class PropertyBudget:
     def forget(self, subscription: PropertyHolder) -> None:
         """A subscription was removed."""
         size_bytes = self._by_holder.pop(subscription, 0)
-        self.by_tenant[subscription.topic.name.namespace.tenant] -= size_bytes
+        self.by_tenant[subscription.topic.name.tenant] -= size_bytes
 
     def unloaded(self, subscription: PropertyHolder) -> None:
         """A durable subscription has ended with its topic, which stays in the log."""
@@ -78,4 +78,4 @@ class PropertyBudget:
 
     def loaded_or_deleted(self, name: TopicName, number: int) -> None:
         """A topic is being loaded, so that its subscriptions are measured again, or is gone."""
-        self.by_tenant[name.namespace.tenant] -= self._by_unloaded.pop(number, 0)
+        self.by_tenant[name.tenant] -= self._by_unloaded.pop(number, 0)

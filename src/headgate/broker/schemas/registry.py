@@ -331,7 +331,7 @@ class SchemaRegistry:
         catalog = self._catalog
         use = SchemaUse(
             of_topic=catalog.topic_schema_bytes[catalog.own_name(name)] if count else 0,
-            of_tenant=catalog.tenant_schema_bytes[name.namespace.tenant],
+            of_tenant=catalog.tenant_schema_bytes[name.tenant],
             of_all=catalog.schema_bytes,
             tenants_count=len(catalog.tenant_schema_bytes),
         )

@@ -206,7 +206,7 @@ def _of_topic(topic: Topic, labels: PropertyLabels) -> Attributes:
     name = topic.name
     named: dict[str, str | int] = {
         "pulsar.domain": name.domain,
-        "pulsar.tenant": name.namespace.tenant,
+        "pulsar.tenant": name.tenant,
         "pulsar.namespace": str(name.namespace),
         "pulsar.topic": name.base.full,
     }

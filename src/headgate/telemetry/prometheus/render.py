@@ -326,7 +326,7 @@ class _Renderer:
             self._age_lines.append(BACKLOG_AGE_SERIES.name + end + number(age_s))
         subscription.count_throttling()
         events = subscription.gate.throttled_events
-        tenant = f',tenant="{label_value(subscription.topic.name.namespace.tenant)}"}} '
+        tenant = f',tenant="{label_value(subscription.topic.name.tenant)}"}} '
         held_back = subscription.throttled_dispatch.counts
         for dimension, (series, lines) in enumerate(self._held_back_lines):
             amount = safe_sum(*(level[dimension] for level in held_back))
