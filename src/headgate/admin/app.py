@@ -29,7 +29,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.base.identity import Identity, identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
-from headgate.base.work_owner import NOBODY, WORK_OWNER
+from headgate.base.work_owner import NO_TENANT, WORK_OWNER
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError, UnauthorizedError
 
@@ -137,7 +137,7 @@ class AdminApp:
         resource = query.get(route.resource_in, "") if route.resource_in else asked.resource
         demand = identity, route.operation, resource, params.get("subscription", "")
         self._facade.check_allowed(*demand)
-        WORK_OWNER.set(params.get("tenant", NOBODY))
+        WORK_OWNER.set(params.get("tenant", NO_TENANT))
         # Nobody reads the body of a read. Else a client without credentials could hold requests to
         # paths that need none, as long as a body may take.
         if request.method not in READS:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Final
 
-NOBODY: Final = ""
+NO_TENANT: Final = ""
 """The owner of work that is not for one tenant: all wait for it, or nobody does."""
 
-WORK_OWNER: Final[ContextVar[str]] = ContextVar("work owner", default=NOBODY)
+WORK_OWNER: Final[ContextVar[str]] = ContextVar("work owner", default=NO_TENANT)
 """The tenant for which a task works. Tasks that it starts inherit that."""

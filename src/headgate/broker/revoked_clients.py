@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeVar
 
 from headgate.base.identity import Identity
 from headgate.base.units import MS_PER_S
-from headgate.base.work_owner import NOBODY
+from headgate.base.work_owner import NO_TENANT
 from headgate.base.work_units import (
     CONNECTION_ENDED,
     JOB_STEP_UNITS_MAX,
@@ -106,7 +106,7 @@ class RevokedClients:
         if in_force[0] is self._swept[0] and in_force[1] is self._swept[1]:
             return
         if any(revocations.count for revocations in in_force):
-            await self._work.run("ending revoked clients", JobClass.ADMIN, self._walk(), NOBODY)
+            await self._work.run("ending revoked clients", JobClass.ADMIN, self._walk(), NO_TENANT)
         # What changed during the walk is not ``in_force``: the next sweep walks again.
         self._swept = in_force
 

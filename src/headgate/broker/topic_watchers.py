@@ -20,7 +20,7 @@ from typing import Final, Protocol
 from headgate.base.errors import HeadgateError
 from headgate.base.names import PERSISTENT, NamespaceName
 from headgate.base.units import KIB
-from headgate.base.work_owner import NOBODY
+from headgate.base.work_owner import NO_TENANT
 from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
 from headgate.broker.authorization import Authorizer
 from headgate.broker.client_memory import ClientMemory
@@ -187,7 +187,7 @@ class TopicWatchers:
             return
         if self._asked or self._next_due() is not None:
             self._is_running = True
-            self._work.run("watching topics", JobClass.ADMIN, self._steps(), NOBODY)
+            self._work.run("watching topics", JobClass.ADMIN, self._steps(), NO_TENANT)
             return
         wake_s = min(watched.rests_until_s for watched in self._due)
         # A namespace that rests for long keeps no other one resting.

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from headgate.base.errors import InvariantError, StorageError
-from headgate.base.work_owner import NOBODY
+from headgate.base.work_owner import NO_TENANT
 from headgate.engine.engine import Engine
 from headgate.engine.ports import IndexedEntries, IndexPart
 from headgate.ledger import (
@@ -117,7 +117,7 @@ class IndexLoader:
     def _owner_of(self, keys: Sequence[BlockKey]) -> str:
         """The tenant of the topic that is looked up."""
         topic = self._engine.by_number.get(keys[0].topic_number) if keys else None
-        return NOBODY if topic is None else topic.name.tenant
+        return NO_TENANT if topic is None else topic.name.tenant
 
     def _fetched(
         self,

@@ -208,18 +208,6 @@ def test_bounds_of_tenants_are_not_kept_for_ever(
     assert len(audit._done_limits) <= TENANTS_MAX
 
 
-def test_what_may_have_been_carried_out_always_has_its_line_and_is_told_to_nobody(
-    audit: AuditLog, caplog: pytest.LogCaptureFixture
-) -> None:
-    told: list[AuditEntry] = []
-    audit.listeners.append(lambda entry, _: told.append(entry))
-    with caplog.at_level(logging.INFO, logger.name):
-        for _ in range(100):
-            audit.note(entry(result=AuditResult.FAILED, status=503), is_bounded=False)
-    assert len(lines(caplog)) == 100
-    assert not told
-
-
 def test_clients_that_connect_are_lines_at_debug(
     audit: AuditLog, caplog: pytest.LogCaptureFixture
 ) -> None:

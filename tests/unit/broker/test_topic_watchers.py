@@ -426,15 +426,21 @@ async def test_a_view_that_missed_very_many_changes_tells_what_differs(world: Wo
     assert list(peer.updates()[-1].new_topics) == [f"{BASE}/d"]
 
 
-@at_rest
-async def test_a_namespace_with_many_patterns_keeps_no_other_one_waiting(world: World) -> None:
+async def watched_twice(world: World, patterns_count: int) -> tuple[Peer, Peer]:
+    """Who watches very many patterns in one namespace, and who watches all of another one."""
     namespace = NamespaceName("public", "other")
     changed(world, world.broker.catalog.plan_create_namespace(namespace))
     many, other = Peer(), Peer()
-    for number in range(10 * VIEWS_AT_ONCE):
+    for number in range(patterns_count):
         watch(world, many, number, f".*/(a|{number})")
     watch(world, other, 1, ".*", namespace)
     await asyncio.sleep(5)
+    return many, other
+
+
+@at_rest
+async def test_a_namespace_with_many_patterns_keeps_no_other_one_waiting(world: World) -> None:
+    many, other = await watched_twice(world, 10 * VIEWS_AT_ONCE)
     create(world, f"{BASE}/a")
     create(world, "persistent://public/other/b")
     while not other.updates():
@@ -449,13 +455,7 @@ async def test_a_namespace_with_many_patterns_keeps_no_other_one_waiting(world: 
 
 @at_rest
 async def test_a_namespace_that_rests_for_long_keeps_no_other_one_resting(world: World) -> None:
-    namespace = NamespaceName("public", "other")
-    changed(world, world.broker.catalog.plan_create_namespace(namespace))
-    many, other = Peer(), Peer()
-    for number in range(100 * VIEWS_AT_ONCE):
-        watch(world, many, number, f".*/(a|{number})")
-    watch(world, other, 1, ".*", namespace)
-    await asyncio.sleep(5)
+    many, other = await watched_twice(world, 100 * VIEWS_AT_ONCE)
     create(world, "persistent://public/other/b")
     create(world, f"{BASE}/a")
     while len(many.updates()) < 100 * VIEWS_AT_ONCE:

@@ -14,7 +14,6 @@ from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.producer import Producer
-from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from tests.unit.engine.harness import FakeLog, FakePort, Rig
@@ -135,16 +134,20 @@ def test_beyond_the_bound_of_all_who_parks_most_is_paused_and_nobody_else() -> N
     assert not some.is_paused
 
 
-def other_tenant(rig: Rig, tenant: str = "globex") -> Topic:
-    """A topic of another tenant, whose limit of one message a second is used up."""
+def parked_by(rig: Rig, tenant: str, count: int) -> FakePort:
+    """The connection of a producer of another tenant with so many SENDs, which are parked: on its
+    topic the limit of one message a second is used up."""
     log = FakeLog(len(rig.engine.topics) + 1)
     topic = rig.engine.load_topic(parse_topic(f"persistent://{tenant}/ns/t"), log)
     topic.publishing.limit = RateLimit(messages=1, bytes=None)
     rig.engine.admission.put_in_force(topic)
-    producer = Producer(1, "first", FakePort())
-    topic.add_producer(producer)
-    topic.publishing.publish(producer, 0, 0, 1, TEN)
-    return topic
+    mine = FakePort()
+    first, second = Producer(1, "first", FakePort()), Producer(2, "second", mine)
+    for producer, sends_count in ((first, 1), (second, count)):
+        topic.add_producer(producer)
+        for _ in range(sends_count):
+            topic.publishing.publish(producer, 0, 0, 1, TEN)
+    return mine
 
 
 def test_a_tenant_that_takes_the_room_of_all_pauses_nobody_else() -> None:
@@ -154,11 +157,7 @@ def test_a_tenant_that_takes_the_room_of_all_pauses_nobody_else() -> None:
     for number, port in enumerate(others, 3):
         send(rig, producer_on(rig, port, number), 1)
     assert rig.engine.parked.bytes == 200
-    topic, mine = other_tenant(rig), FakePort()
-    producer = Producer(2, "mine", mine)
-    topic.add_producer(producer)
-    for _ in range(3):
-        topic.publishing.publish(producer, 0, 0, 1, TEN)
+    mine = parked_by(rig, "globex", 3)
     assert not mine.is_paused
     assert mine.closed == []
     assert mine.parked_bytes == 30
@@ -171,17 +170,10 @@ def test_nor_one_that_parks_more_than_very_many_that_park_next_to_nothing() -> N
     """Rule 3.1: above the average stood each tenant with a few SENDs, beside thirty with one."""
     rig = held_rig(total=1_000)
     for number in range(30):
-        topic = other_tenant(rig, f"tiny{number}")
-        producer = Producer(2, "tiny", FakePort())
-        topic.add_producer(producer)
-        topic.publishing.publish(producer, 0, 0, 1, TEN)
+        parked_by(rig, f"tiny{number}", 1)
     for number in range(3, 103):
         send(rig, producer_on(rig, FakePort(), number), 1)
-    topic, mine = other_tenant(rig), FakePort()
-    producer = Producer(2, "mine", mine)
-    topic.add_producer(producer)
-    for _ in range(8):
-        topic.publishing.publish(producer, 0, 0, 1, TEN)
+    mine = parked_by(rig, "globex", 8)
     assert rig.engine.parked.bytes > 1_000
     assert (mine.is_paused, mine.parked_bytes) == (False, 80)
 
@@ -191,11 +183,7 @@ def test_one_of_a_tenant_that_parks_little_is_paused_by_its_own_bound_alone() ->
     rig = held_rig(total=1_000, connection=20)
     for number in range(3, 113):
         send(rig, producer_on(rig, FakePort(), number), 1)
-    topic, mine = other_tenant(rig), FakePort()
-    producer = Producer(2, "mine", mine)
-    topic.add_producer(producer)
-    for _ in range(3):
-        topic.publishing.publish(producer, 0, 0, 1, TEN)
+    mine = parked_by(rig, "globex", 3)
     assert mine.is_paused
     let_go(rig, 2)
     assert rig.engine.parked.bytes > 1_000

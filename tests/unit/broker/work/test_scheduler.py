@@ -123,27 +123,6 @@ def test_the_end_of_a_commit_does_not_wait_for_the_jobs_of_clients() -> None:
     bench.loop.close()
 
 
-def test_a_walk_has_the_tenant_of_its_task() -> None:
-    bench = Bench()
-
-    async def about(tenant: str, walks: int) -> int:
-        WORK_OWNER.set(tenant)
-        for _ in range(walks):
-            await bench.scheduler.give_way(PIECE_UNITS, JobClass.ADMIN)
-        return bench.slices
-
-    async def both() -> int:
-        many = [asyncio.create_task(about("acme", 10)) for _ in range(500)]
-        await asyncio.sleep(0)
-        slices = await asyncio.create_task(about("globex", 10))
-        await asyncio.gather(*many)
-        return slices
-
-    bench.count_slices()
-    assert bench.loop.run_until_complete(both()) <= 25
-    bench.loop.close()
-
-
 def test_an_error_of_a_job_is_a_bug_and_does_not_stop_others() -> None:
     bench = Bench()
 
