@@ -158,10 +158,16 @@ class TopicName:
         return make_topic(self.domain, self.namespace, f"{self.local}{PARTITION_SUFFIX}{index}")
 
 
-def tenant_of_scope(scope: str) -> str:
-    """The tenant of a topic, a namespace or a tenant, by its valid full name; empty for the
-    broker's own scope, which has no name."""
-    return scope.removeprefix(f"{PERSISTENT}://").partition("/")[0]
+def tenant_of(name: str) -> str:
+    """The tenant of a topic, a namespace or a tenant, by its full name; empty for the broker, which
+    has none."""
+    return without_domain(name).partition("/")[0]
+
+
+def without_domain(name: str) -> str:
+    """A full name without the domain of a topic. A local name may have another ``://``."""
+    domain, separator, rest = name.partition("://")
+    return rest if separator else domain
 
 
 def make_topic(domain: str, namespace: NamespaceName, local: str) -> TopicName:

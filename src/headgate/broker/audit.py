@@ -24,10 +24,10 @@ from typing import Any, Final
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
 from headgate.base.instants import iso_time
+from headgate.base.names import tenant_of
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.audit_limit import WINDOW_NS, LineLimit, Source
 from headgate.broker.connection.address_counts import host_of
-from headgate.policy.access_rules import tenant_of
 
 logger = logging.getLogger("headgate.audit")
 

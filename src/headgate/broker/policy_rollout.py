@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Flag, auto
 from typing import Final
 
-from headgate.base.names import tenant_of_scope
+from headgate.base.names import tenant_of
 from headgate.base.work_units import (
     CLIENT_CLOSED,
     PRODUCER_RESOLVED,
@@ -88,7 +88,7 @@ class PolicyRollout:
             walk = self._walks[scope] = _Walk(find, self._loop.create_future())
             # Beside the turns of the tenant: else a role could hold up a limit of its own, by
             # hundreds of requests about the tenant.
-            steps, owner = self._steps(scope), f"{tenant_of_scope(scope)} policies"
+            steps, owner = self._steps(scope), f"{tenant_of(scope)} policies"
             self._scheduler.run("putting policies in force", JobClass.ADMIN, steps, owner)
         elif walk.next is None:
             walk.next = self._loop.create_future()

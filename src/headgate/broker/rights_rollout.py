@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
-from headgate.base.names import tenant_of_scope
+from headgate.base.names import tenant_of
 from headgate.base.work_units import CLIENT_CLOSED, SUBSCRIPTION_LOOKED_AT
 from headgate.broker.authorization import CONSUME, PRODUCE, AllowAll, Authorizer
 from headgate.broker.connection.consumers import ConnectionConsumers
@@ -89,7 +89,7 @@ class RightsRollout:
                 self._walks[scope] = _Walk(self._loop.create_future())
                 # Beside requests, and the turns of the tenant: else a role could hold up the end of
                 # its right, by hundreds of requests about the tenant.
-                steps, owner = self._steps(scope), f"{tenant_of_scope(scope[1])} permissions"
+                steps, owner = self._steps(scope), f"{tenant_of(scope[1])} permissions"
                 run = self._scheduler.run
                 run("putting permissions in force", JobClass.COMMAND, steps, owner)
             elif walk.next is None:

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
+from headgate.base.names import tenant_of
 from headgate.base.units import MS_PER_S, S_PER_HOUR
 
 HOUR_MS: Final = S_PER_HOUR * MS_PER_S
@@ -83,7 +84,7 @@ class ChangeLog(Generic[T]):
         now_ms = change.at_ms
         if abs(now_ms - self._swept_ms) >= SWEEP_MS:
             self._sweep(now_ms)
-        tenant = self._tenants.setdefault(_tenant_of(subject), _Tenant())
+        tenant = self._tenants.setdefault(tenant_of(subject), _Tenant())
         self._forget_old(tenant, now_ms)
         found = self._subjects.get(subject)
         if found is None:
@@ -142,13 +143,8 @@ class ChangeLog(Generic[T]):
 
     def complete_since_ms(self, subject: str, now_ms: int) -> int:
         """Since when no change of the subject is missing: at most an hour ago."""
-        found, tenant = self._subjects.get(subject), self._tenants.get(_tenant_of(subject))
+        found, tenant = self._subjects.get(subject), self._tenants.get(tenant_of(subject))
         lost_ms = 0 if tenant is None else tenant.lost_ms
         if found is not None:
             lost_ms = max(lost_ms, found.lost_ms)
         return max(now_ms - HOUR_MS, lost_ms)
-
-
-def _tenant_of(subject: str) -> str:
-    domain, _, rest = subject.partition("://")
-    return (rest or domain).partition("/")[0]

@@ -10,10 +10,16 @@ from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from headgate.base.identity import Identity
-from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
+from headgate.base.names import (
+    InvalidNameError,
+    NamespaceName,
+    TopicName,
+    parse_topic,
+    tenant_of,
+)
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.grants import Action
-from headgate.policy.access_rules import RULES, Access, Rule, Scope, tenant_of
+from headgate.policy.access_rules import RULES, Access, Rule, Scope
 from headgate.policy.authorization_settings import EVERYBODY, AuthorizationSettings
 from headgate.policy.setting_info import names_of
 from headgate.policy.wildcard_grants import GrantsRow, WildcardGrants

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from headgate.base.names import without_domain
+
 
 class Access(Enum):
     """Which roles may perform an operation, beside the super users; the value is for people."""
@@ -205,17 +207,6 @@ def refusal_of(operation: str, resource: str) -> tuple[int, str]:
     return status, (f"Unauthorized to {family.value} for operation [{rule.pulsar_name}] on {where}")
 
 
-def tenant_of(resource: str) -> str:
-    """The tenant of a resource; empty for the broker."""
-    return _after_domain(resource).partition("/")[0]
-
-
-def _after_domain(resource: str) -> str:
-    """A resource without the domain of a topic. A local name may have another ``://``."""
-    domain, separator, rest = resource.partition("://")
-    return rest if separator else domain
-
-
 def _wide(resource: str, what: str) -> str:
-    parts = _after_domain(resource).split("/")
+    parts = without_domain(resource).split("/")
     return "/".join(parts[: 2 if what == "namespace" else 1])

@@ -16,6 +16,7 @@ from headgate.base.names import (
     check_subscription,
     make_topic,
     parse_topic,
+    tenant_of,
 )
 
 ENTITIES = st.text(st.sampled_from("-=:._aZ09"), min_size=1, max_size=20)
@@ -161,3 +162,10 @@ def test_long_names_are_not_remembered() -> None:
     assert parse_topic(short) is parse_topic(short)
     assert parse_topic(long) == parse_topic(long)
     assert parse_topic(long) is not parse_topic(long)
+
+
+def test_the_tenant_of_a_full_name_is_behind_its_first_domain() -> None:
+    assert tenant_of("persistent://acme/ns/a://mine/b") == "acme"
+    assert tenant_of("acme/ns") == "acme"
+    assert tenant_of("acme") == "acme"
+    assert tenant_of("") == ""

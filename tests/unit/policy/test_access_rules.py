@@ -7,7 +7,7 @@ import pytest
 from headgate.admin.operations import Operation
 from headgate.admin.table import ROUTES
 from headgate.app.sign_in.routes import OPERATION as SIGN_IN
-from headgate.policy.access_rules import RULES, Access, Scope, refusal_of, tenant_of
+from headgate.policy.access_rules import RULES, Access, Scope, refusal_of
 from headgate.telemetry.prometheus.route import OPERATION as METRICS
 from headgate.wire.commands import COMMANDS
 
@@ -62,10 +62,3 @@ def test_refusals_have_pulsars_statuses_and_texts(
     operation: str, resource: str, status: int, text: str
 ) -> None:
     assert refusal_of(operation, resource) == (status, text)
-
-
-def test_the_tenant_of_a_resource_is_behind_its_first_domain() -> None:
-    assert tenant_of("persistent://acme/ns/a://mine/b") == "acme"
-    assert tenant_of("acme/ns") == "acme"
-    assert tenant_of("acme") == "acme"
-    assert tenant_of("") == ""
