@@ -39,6 +39,7 @@ def storage_report(
         "started": None,
         "logs": None,
         "forecast": None,
+        "tenants": None,
         "topicsTotal": total,
         "topics": [_holder(topic) for topic in largest.items()],
         "evidence": INFERRED,

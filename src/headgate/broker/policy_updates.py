@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
+from headgate.base.stored_total import STORED_BYTES_MAX
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.broker.policy_rollout import PolicyKinds, PolicyRollout
 from headgate.broker.rights_rollout import RightsRollout
@@ -52,6 +53,11 @@ def engine_limits(settings: Settings) -> EngineLimits:
     )
 
 
+def _tenant_storage_bytes_max(settings: Settings) -> int:
+    size_mb = settings.headgateMaxStoragePerTenantMB
+    return size_mb * MIB if size_mb > 0 else STORED_BYTES_MAX
+
+
 class PolicyUpdates:
     """Applies changes of the metadata that are durable."""
 
@@ -83,6 +89,7 @@ class PolicyUpdates:
             engine.limits.hold_park_ns = hold_park_ns
             engine.parked.recheck_hold_timeouts()
         engine.parked.bounds_changed()
+        engine.tenant_storage.set_max(_tenant_storage_bytes_max(settings))
         engine.delays.memory_bytes_max = settings.headgateDelayedIndexMemoryMB * MIB
         engine.admission.recheck_pending_limits()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled

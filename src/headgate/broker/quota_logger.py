@@ -7,11 +7,14 @@ ones together, at the end of each minute.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.base.stored_total import StoredTotal
 from headgate.base.units import NS_PER_MINUTE
 from headgate.engine.eviction import Eviction
+from headgate.engine.tenant_storage import full_text
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy
 
@@ -85,6 +88,8 @@ class QuotaLogger:
     def __init__(self) -> None:
         self._stops: dict[str, _Stops] = {}
         self._evictions: dict[str, _Evictions] = {}
+        self._tenants: dict[str, int] = {}
+        """When it was logged that a tenant stores all that it may."""
 
     def quota_state_changed(self, topic: Topic, quota: Quota, *, exceeded: bool) -> None:
         """A topic reached a quota that stops producers, or fell below it again."""
@@ -114,6 +119,20 @@ class QuotaLogger:
         evictions.bytes += eviction.bytes
         if is_first:
             evictions.log()
+
+    def tenants_full(self, full: Iterable[StoredTotal], now_ns: int) -> None:
+        """Log which tenants store all that they may, and which have room again: at most one line
+        of each kind a minute for each. Call about once a second."""
+        still_full = set()
+        for stored in full:
+            still_full.add(stored.owner)
+            if stored.owner not in self._tenants:
+                self._tenants[stored.owner] = now_ns
+                logger.warning("%s: its producers are closed and refused", full_text(stored))
+        for tenant, logged_ns in list(self._tenants.items()):
+            if tenant not in still_full and now_ns - logged_ns >= QUIET_NS:
+                del self._tenants[tenant]
+                logger.warning("tenant %s has room again: its producers are accepted", tenant)
 
     def flush(self, now_ns: int) -> None:
         """Log what happened since the last line of each topic, if that is a minute ago. A topic

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.chunk import Chunk
-from headgate.engine.publishing import EntryAppender
+from headgate.engine.entry_appender import EntryAppender
 
 if TYPE_CHECKING:
     from headgate.engine.eviction import Eviction

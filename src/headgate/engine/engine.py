@@ -39,6 +39,7 @@ from headgate.engine.quota_scheduler import QuotaScheduler
 from headgate.engine.relative import RelativeLimits
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.subscription import Subscription
+from headgate.engine.tenant_storage import TenantStorage
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.flow.limits.gate import BrokerGate, TopicGate
@@ -130,7 +131,7 @@ class Engine:
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)
-        self.disk_full_hold = DiskFullHold(self)
+        self.disk_full_hold, self.tenant_storage = DiskFullHold(self), TenantStorage()
         self.published: dict[Topic, None] | None = None
         """Users' topics that published since the last adaptive cycle; None without one."""
         self.written_ns = now_ns
@@ -273,6 +274,8 @@ class Engine:
         terminated: bool = False,
     ) -> Topic:
         """Load a stored topic. The caller adds its subscriptions."""
+        if not is_system:
+            self.tenant_storage.join(log, name)
         kept = self._unloaded.pop(log.number, _Unloaded())
         topic = Topic(
             self,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from headgate.base.positions import Position
 from headgate.base.sequence_table import SequenceTable
+from headgate.base.stored_total import StoredTotal
 
 
 class LedgerRange(Protocol):
@@ -96,6 +97,8 @@ class EntryLog(Protocol):
     """Where and what the topic lost on the disk; empty if nothing or if that was accepted."""
     sequences: SequenceTable | None
     """The producers that deduplication knows; None while the topic has no deduplication."""
+    stored_total: StoredTotal
+    """What the topic, or all of its tenant, stores. The log counts it."""
 
     @property
     def current_ledger_entries(self) -> int:

@@ -11,7 +11,7 @@ control (:mod:`headgate.engine.admission`) decides whether the SEND is staged or
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,10 +20,12 @@ from headgate.base.names import TopicName
 from headgate.engine.cache import EntryCache, TopicCache
 from headgate.engine.deduplication import UNTRACKED, Deduplication
 from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.entry_appender import EntryAppender
 from headgate.engine.parked_send import ParkedSend
 from headgate.engine.parking import Parking
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer, ProducerPort
+from headgate.engine.tenant_storage import TenantStorage, full_text
 from headgate.engine.write_histograms import (
     NO_WRITES,
     RecentWrites,
@@ -52,23 +54,6 @@ PendingEntry = tuple[Producer, int, int, int, int, bytes]
 It is a plain tuple, which is always unpacked under these names, because it is made and read once
 for each message: a slotted class costs 0.12 us more than the 0.06 us of a tuple, a NamedTuple 0.23.
 """
-
-
-class EntryAppender(Protocol):
-    """The log, as far as publishing needs it."""
-
-    def append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes, /) -> int:
-        """Stage an entry for the next group commit and return its ordinal."""
-
-    def sequence_of(self, body: bytes, /) -> tuple[str, int, int] | None:
-        """The producer's name and the first and last sequence id in an entry's metadata; None if
-        deduplication ignores the entry."""
-
-    def name_test(self, name: str, /) -> Callable[[bytes], object]:
-        """A quick test of entries: true only for those that name this producer."""
-
-    def track_sequences(self, log: EntryLog, is_on: bool, /) -> None:
-        """Begin or end to keep ``log.sequences``, from the next entry on."""
 
 
 class Admission(Protocol):
@@ -139,6 +124,10 @@ class PublishingEngine(Protocol):
     @property
     def disk_full_hold(self) -> DiskFullParking:
         """What parks SENDs while the disk is full."""
+
+    @property
+    def tenant_storage(self) -> TenantStorage:
+        """What tenants store."""
 
     def work_pending(self) -> None:
         """Ask for a flush before the loop rests."""
@@ -262,6 +251,12 @@ class TopicPublishing:
         """Whether every SEND is parked because the disk is full."""
         return self._engine.disk_full_hold.is_full and not self.topic.is_system
 
+    @property
+    def tenant_full_text(self) -> str:
+        """How much the tenant stores, if its producers are refused for it; else empty."""
+        stored = self._log.stored_total
+        return full_text(stored) if self._engine.tenant_storage.is_full(stored) else ""
+
     def limit_statistics(self) -> GateStatistics:
         """The figures of the topic's publish limit."""
         return NO_STATISTICS if self.gate is None else self.gate.statistics(self._engine.now_ns)
@@ -276,12 +271,13 @@ class TopicPublishing:
 
         Raises:
             ProducersHeldError: a quota holds producers.
-            ProducersRefusedError: a quota refuses producers.
+            ProducersRefusedError: a quota refuses producers, or the tenant stores all that it may.
             DiskFullError: the connection has parked too much for the full disk.
         """
         if self.topic.quota is not None and not self.topic.fenced:
             self.topic.quota.check_newcomer()
         self._engine.disk_full_hold.check_newcomer(port)
+        self._engine.tenant_storage.check_newcomer(self._log.stored_total)
 
     # -- one SEND --------------------------------------------------------------------------
 
@@ -298,7 +294,8 @@ class TopicPublishing:
 
         False: the SEND is parked, because of a backlog quota, a full disk or a publish limit. It is
         staged later (:meth:`ProducerPort.send_staged`), or dropped if its producer is closed first.
-        Or deduplication answered it: it was stored before, or its producer is closed.
+        Or deduplication answered it: it was stored before. Or its producer is closed, because its
+        tenant stores all that it may.
         ``charged``: messages that were already charged for a SEND that was parked.
 
         Raises:
@@ -319,6 +316,12 @@ class TopicPublishing:
                 send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
                 engine.admission.park(self, producer, ParkedSend(*send))
                 return False
+        stored = self._log.stored_total
+        if stored.bytes + len(body) > stored.body_end:
+            self._refund(charged, len(body))
+            engine.tenant_storage.refuse(stored, len(body))
+            self.end_producer(producer)
+            return False
         try:
             ordinal = engine.effects.append(self._log, message_count, engine.log_ms, body)
         except StorageError as error:

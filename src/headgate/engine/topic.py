@@ -10,13 +10,14 @@ from headgate.base.ack_set import AckSet
 from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.base.work_units import CLIENT_CLOSED, WOKEN_AT_ONCE_MAX
-from headgate.engine.cache import EntryCache, TopicCache
+from headgate.engine.cache import TopicCache
 from headgate.engine.client_observer import ClientObserver
 from headgate.engine.cursor_order import CursorOrder
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.delayed_delivery import DEFAULT_DELAYED_DELIVERY
 from headgate.engine.delayed_entries import DueTimeOf
-from headgate.engine.engine_limits import EngineLimits, UnackedLimits
+from headgate.engine.engine_limits import UnackedLimits
+from headgate.engine.entry_appender import EntryAppender
 from headgate.engine.errors import (
     DamagedError,
     ProducerBusyError,
@@ -31,13 +32,7 @@ from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.property_budget import PropertyBudget
-from headgate.engine.publishing import (
-    ALL_ENTRIES,
-    Admission,
-    DiskFullParking,
-    EntryAppender,
-    TopicPublishing,
-)
+from headgate.engine.publishing import ALL_ENTRIES, PublishingEngine, TopicPublishing
 from headgate.engine.rate_meter import RateMeter
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.send_rules import SendRules
@@ -74,16 +69,10 @@ _UNAVAILABLE: Final = "Topic is temporarily unavailable"
 """Pulsar's text."""
 
 
-class TopicEngine(Protocol):
+class TopicEngine(PublishingEngine, Protocol):
     """The engine, as far as its topics and their subscriptions need it."""
 
-    now_ns: int
-    now_ms: int
-    log_ms: int
     written_ns: int
-    duplicates_dropped: int
-    limits: EngineLimits
-    cache: EntryCache
     partials: PartialBudget
     properties: PropertyBudget
     gate: BrokerGate
@@ -102,14 +91,6 @@ class TopicEngine(Protocol):
         """Where entries are appended, and what knows their content."""
 
     @property
-    def admission(self) -> Admission:
-        """What decides whether a SEND is staged or parked."""
-
-    @property
-    def disk_full_hold(self) -> DiskFullParking:
-        """What parks SENDs while the disk is full."""
-
-    @property
     def parked(self) -> ParkedSendBounds:
         """The bounds on parked SENDs."""
 
@@ -123,9 +104,6 @@ class TopicEngine(Protocol):
     @property
     def relative(self) -> RelativeLimitListener:
         """The limits that are relative to a publish rate."""
-
-    def work_pending(self) -> None:
-        """Ask for a flush before the loop rests."""
 
     def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
         """Run ``action`` in the first flush at or after ``when_ns``."""

@@ -487,6 +487,18 @@ class FillingReport(Struct, frozen=True, kw_only=True, rename="camel"):
     sentence: str
 
 
+class TenantStored(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What all topics of a tenant store."""
+
+    tenant: str
+    bytes: int
+    """Retained messages, with the head of each entry."""
+    bytes_max: int | None
+    """``headgateMaxStoragePerTenantMB``; null without a limit."""
+    is_full: bool
+    """Whether its producers are refused, because it stores all that it may."""
+
+
 class StorageReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """``explain --storage``: what takes the disk."""
 
@@ -496,6 +508,8 @@ class StorageReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """The start of the broker: earlier publishing and acknowledging is not known."""
     logs: list[SpaceReport]
     forecast: FillingReport
+    tenants: list[TenantStored]
+    """Those that store most, the most first; at most ``count``."""
     topics_total: int
     """Topics with retained messages."""
     topics: list[StorageHolder]

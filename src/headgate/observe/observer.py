@@ -153,6 +153,7 @@ class Observer:
         return storage_state(
             broker.disk,
             growths,
+            () if growths is None else broker.engine.tenant_storage.full_tenants(),
             broker.committer.latency,
             broker.connection_admission,
             broker.engine.now_ns,

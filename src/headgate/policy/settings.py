@@ -169,6 +169,11 @@ class Settings(SubscriptionSettings):
         "Durable subscriptions of all topics of each tenant together, where each partition has its "
         "own. One takes 5 to 15 KiB of memory. 0 and -1 are no limit.",
     )
+    headgateMaxStoragePerTenantMB: int = count_setting(
+        "What all topics of each tenant store together, in MB: retained messages with 44 bytes for "
+        "each entry. Beyond it the tenant's producers are closed, and refused until it is down to "
+        "95 %. No policy raises it. 0 and -1 are no limit.",
+    )
     maxProducersPerTopic: int = count_setting(
         "Connected producers of each topic or partition without a policy; 0 and -1 are no limit.",
     )

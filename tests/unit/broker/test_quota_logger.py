@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from headgate.base.stored_total import StoredTotal
 from headgate.base.units import NS_PER_S
 from headgate.broker import quota_logger
 from headgate.broker.quota_logger import QuotaLogger
@@ -98,3 +99,22 @@ def test_no_more_topics_are_remembered_than_a_minute_can_tell_of(
     log.evicted(rig.topic, rig.effects.evictions[0])
     log.quota_state_changed(rig.topic, rig.effects.evictions[0].quota, exceeded=True)
     assert caplog.messages == []
+
+
+def test_a_full_tenant_is_logged_when_that_begins_and_ends(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log, total = QuotaLogger(), StoredTotal(owner="acme")
+    total.bytes = 100
+    total.set_max(100)
+    for at_s in range(3):
+        log.tenants_full([total], at_s * NS_PER_S)
+    log.tenants_full([], 59 * NS_PER_S)
+    log.tenants_full([total], 59 * NS_PER_S)
+    assert caplog.messages == [
+        "tenant acme stores 100 bytes of 100, and has to come down to 95 % of it "
+        "(headgateMaxStoragePerTenantMB): its producers are closed and refused"
+    ]
+    log.tenants_full([], 60 * NS_PER_S)
+    log.tenants_full([], 61 * NS_PER_S)
+    assert caplog.messages[1:] == ["tenant acme has room again: its producers are accepted"]

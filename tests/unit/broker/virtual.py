@@ -14,6 +14,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.positions import Position
 from headgate.base.sliced import at_once
+from headgate.base.stored_total import StoredTotal
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
@@ -53,6 +54,7 @@ class FakeLog(IndexedLog):
     def __init__(self, number: int) -> None:
         self.number = number
         self.sequences = None
+        self.stored_total = StoredTotal()
         self.first = self.end = self.staged_end = 0
         self._received_ms: list[int] = []
 

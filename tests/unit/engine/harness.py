@@ -12,6 +12,7 @@ from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.sequence_table import SequenceTable
+from headgate.base.stored_total import StoredTotal
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
@@ -48,6 +49,7 @@ class FakeLog(IndexedLog):
     def __init__(self, number: int) -> None:
         self.number = number
         self.sequences: SequenceTable | None = None
+        self.stored_total = StoredTotal()
         self.first = 0
         self.end = 0
         self.bodies: list[bytes] = []

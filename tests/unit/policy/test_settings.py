@@ -84,6 +84,7 @@ DYNAMIC = {
     "maxPublishRatePerTopicInBytes",
     "maxPublishRatePerTopicInMessages",
     "maxSubscriptionsPerTopic",
+    "headgateMaxStoragePerTenantMB",
     "headgateMaxSubscriptionsPerTenant",
     "maxTopicsPerNamespace",
     "subscriptionTypesEnabled",

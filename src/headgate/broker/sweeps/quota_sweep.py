@@ -73,4 +73,6 @@ class QuotaSweep:
             await self._turns.give_way(SLICE_SAMPLES)
             self._engine.quotas.sample(min(left, SLICE_SAMPLES))
             left -= SLICE_SAMPLES
-        self._quota_logger.flush(self._engine.now_ns)
+        now_ns, full = self._engine.now_ns, self._engine.tenant_storage.full_tenants()
+        self._quota_logger.tenants_full(full, now_ns)
+        self._quota_logger.flush(now_ns)

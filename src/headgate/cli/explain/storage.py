@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from headgate.base.texts import size_text
@@ -51,6 +52,7 @@ def add_storage(page: Page, answer: Report) -> None:
                 rest=INDENT,
             )
     _add_forecast(page, answer.get("forecast"))
+    _add_tenants(page, answer.get("tenants") or ())
     topics = answer["topics"]
     page.blank()
     if not topics:
@@ -72,6 +74,22 @@ def add_storage(page: Page, answer: Report) -> None:
         page.blank()
         page.add(f"{left_out:,} more, which keep less; --count shows more.")
     add_not_seen(page, answer)
+
+
+def _add_tenants(page: Page, tenants: Sequence[Report]) -> None:
+    """Add what tenants store, if there are several or one has a limit. Absent in answers of earlier
+    releases, null in an agent's."""
+    if len(tenants) < 2 and not any(each["bytesMax"] is not None for each in tenants):
+        return
+    page.blank()
+    page.add("Tenants that store most:", bold=True)
+    for each in tenants:
+        text = f"{each['tenant']}: {size_text(each['bytes'])}"
+        if each["bytesMax"] is not None:
+            text += f" of {size_text(each['bytesMax'])}"
+        if each["isFull"]:
+            text += "; its producers are refused (headgateMaxStoragePerTenantMB)"
+        page.add(text, first=INDENT, rest=INDENT)
 
 
 def _add_forecast(page: Page, forecast: Report | None) -> None:

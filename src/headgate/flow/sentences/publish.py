@@ -68,12 +68,14 @@ def publish_sentence(
     partitions: int = 1,
     stopped: bool = False,
     disk_full: bool = False,
+    tenant_full: str = "",
 ) -> str:
     """What holds publishing, without line break and full stop.
 
     The topic has ``partitions``, each with the topic's limit for itself. If ``stopped``, a backlog
     quota is exceeded and no message is accepted; nothing may wait, because the quota may have
-    disconnected the producers. If ``disk_full``, no message is accepted either.
+    disconnected the producers. If ``disk_full``, no message is accepted either. ``tenant_full``
+    says how much the tenant stores if that is too much, so that producers are refused.
     """
     now = sorted(
         (park for park in causes if park.producers),
@@ -85,6 +87,8 @@ def publish_sentence(
     head = "nothing waits now"
     if stopped:
         head = "the backlog quota stops all publishing now"
+    elif tenant_full:
+        head = f"{tenant_full}: its producers are refused"
     elif disk_full:
         head = "the disk is full: messages published now wait for room"
     for name, lately in (
@@ -98,7 +102,7 @@ def publish_sentence(
         ]
         if shown:
             return f"{head}; {' and '.join(shown)} of the last {name}"
-    return head if stopped or disk_full else NOTHING_HOLDS
+    return head if stopped or disk_full or tenant_full else NOTHING_HOLDS
 
 
 def _now(park: ParkSummary, partitions: int) -> str:

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from headgate.base.stored_total import StoredTotal
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
 from headgate.ledger.index.block_cache import BlockCache, NoFiles
 from headgate.ledger.index.cursors import CursorState
@@ -285,9 +286,13 @@ class LogState:
 
     def release_topic(self, topic: TopicLog) -> None:
         """Count all entries of a deleted topic as dead. Its staged entries never live."""
-        self.release(Released(run.segment, run.live_bytes, True) for run in topic.live_runs())
+        runs = topic.live_runs()
+        self.release(Released(run.segment, run.live_bytes, True) for run in runs)
+        topic.stored_total.bytes -= sum(run.live_bytes for run in runs)
         if topic.staged_end > topic.end:
+            topic.stored_total.bytes -= topic.live_bytes(topic.end, topic.staged_end)
             self.dropped[topic] = None
+        topic.stored_total = StoredTotal()  # what a commit still stores or trims counts for nobody
 
     def count_live(self, topic: TopicLog) -> None:
         """Count what a topic retains, once at the start."""
@@ -295,6 +300,7 @@ class LogState:
             info = self.segments[segment]
             info.live_runs += 1
             info.topics[topic.number] = None
+            topic.stored_total.bytes += live_bytes
             self.born(info, live_bytes)
             self.worn[segment] = None
             self.dead.pop(segment, None)

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.sequence_table import SequenceTable
+from headgate.base.stored_total import StoredTotal
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
 from headgate.ledger.index.block_cache import BlockCache
 from headgate.ledger.index.columns import Columns, TopicTotals
@@ -75,7 +76,8 @@ class TopicLog(EntryIndex):
 
     __slots__ = (
         "_ledger_created", "_ledger_first", "_ledger_ids", "_ledger_totals", "_run_first",
-        "_run_segment", "damage", "ledger_limit", "lost", "mark", "sequences", "trim_end",
+        "_run_segment", "damage", "ledger_limit", "lost", "mark", "sequences", "stored_total",
+        "trim_end",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
@@ -93,6 +95,8 @@ class TopicLog(EntryIndex):
         range: what belonged before that entry, other than an entry, is lost."""
         self.sequences: SequenceTable | None = None
         """The producers that deduplication knows; None while the topic has no deduplication."""
+        self.stored_total = StoredTotal(ENTRY_HEAD_BYTES)
+        """What the topic, or all of its tenant, stores."""
         self._run_first = array("q")
         self._run_segment = array("q")
         self._ledger_ids: list[int] = []

@@ -91,9 +91,10 @@ def space_errors(state: LogState) -> list[str]:
     topics at once."""
     live: dict[int, int] = {}
     runs: dict[int, int] = {}
-    held_bytes = 0
+    held_bytes = staged_bytes = 0
     for topic in state.topics.values():
         held_bytes += topic.live_bytes(topic.first, topic.end)
+        staged_bytes += topic.live_bytes(topic.end, topic.staged_end)
         for segment, live_bytes in topic.live_runs():
             live[segment] = live.get(segment, 0) + live_bytes
             runs[segment] = runs.get(segment, 0) + 1
@@ -109,6 +110,9 @@ def space_errors(state: LogState) -> list[str]:
         )
     ]
     errors += _sum_errors(state, held_bytes)
+    counted = sum(total.bytes for total in {topic.stored_total for topic in state.topics.values()})
+    if counted != held_bytes + staged_bytes:
+        errors.append(f"stored by all owners: counted {counted}, found {held_bytes + staged_bytes}")
     errors += [f"dead segment {s} is gone" for s in state.dead if s not in state.segments]
     return errors
 

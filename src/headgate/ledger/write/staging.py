@@ -123,6 +123,7 @@ class Staging:
         parts.append(_pack_crc(crc32c_extend(crc32c(rest), body)) + rest)
         parts.append(body)
         topic.append(message_count, size, received_ms, lag_ms, offset)
+        topic.stored_total.bytes += ENTRY_HEAD_BYTES + size
         self._offset = offset + ENTRY_HEAD_BYTES + size
         self._chunk.records += 1
         return ordinal
@@ -231,6 +232,7 @@ class Staging:
             self.entry_bytes += entry_bytes
         for topic, first in batch.trims:
             released = topic.trim(first)
+            topic.stored_total.bytes -= sum(each.live_bytes for each in released)
             if topic.number in state.topics:
                 state.release(released)
         self.batches += 1
@@ -251,6 +253,7 @@ class Staging:
         state = self._state
         touched = list(dict.fromkeys(chain.from_iterable(chunk.touched for chunk in lost)))
         for topic in touched:
+            topic.stored_total.bytes -= topic.live_bytes(topic.end, topic.staged_end)
             segments = topic.rewind()
             state.dropped.pop(topic, None)
             if topic.number in state.topics:

@@ -146,7 +146,11 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
     stopped = any(topic.quota is not None and topic.quota.exceeded is not None for topic in topics)
     disk_full = any(topic.publishing.is_disk_full for topic in topics)
     sentence = publish_sentence(
-        causes, partitions=max(1, len(topics)), stopped=stopped, disk_full=disk_full
+        causes,
+        partitions=max(1, len(topics)),
+        stopped=stopped,
+        disk_full=disk_full,
+        tenant_full=topics[0].publishing.tenant_full_text if topics else "",
     )
     access = _access_sentence(topics)
     if not access:

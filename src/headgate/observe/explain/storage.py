@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from heapq import nlargest
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from headgate.base.errors import StorageError
@@ -22,6 +24,7 @@ from headgate.explain.reports import (
     SpaceReport,
     StorageHolder,
     StorageReport,
+    TenantStored,
 )
 from headgate.flow.sentences.disk_forecast import FillingFacts, filling_sentence
 from headgate.flow.topic_growth import TopicGrowth
@@ -95,10 +98,24 @@ class StorageReports:
             started=iso_time(self._started_ms),
             logs=[_space(name, log) for name, log in self._logs.by_name().items()],
             forecast=await self._forecast(count, pace),
+            tenants=self._tenants(count),
             topics_total=topics_total,
             topics=holders,
         )
         return plain(report)
+
+    def _tenants(self, count: int) -> list[TenantStored]:
+        known = self._engine.tenant_storage
+        most = nlargest(count, known.tenants(), key=attrgetter("bytes"))
+        return [
+            TenantStored(
+                tenant=stored.owner,
+                bytes=stored.bytes,
+                bytes_max=stored.bytes_max if stored.is_limited else None,
+                is_full=known.is_full(stored),
+            )
+            for stored in most
+        ]
 
     async def _forecast(self, count: int, pace: Pace) -> FillingReport:
         facts = self._filling_of(count)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from headgate.base.stored_total import StoredTotal
 from headgate.base.units import NS_PER_S
 from headgate.broker.connection_admission import ConnectionAdmission
+from headgate.engine.tenant_storage import full_text
 from headgate.explain.states import StorageState
 from headgate.flow.sentences.disk import (
     MAKE_ROOM,
@@ -21,6 +25,7 @@ from headgate.storage.disk_monitor import DiskMonitor
 def storage_state(
     disk: DiskMonitor,
     growths: TopicGrowths | None,
+    full_tenants: Iterable[StoredTotal],
     latency: CommitLatency,
     admission: ConnectionAdmission,
     now_ns: int,
@@ -28,7 +33,7 @@ def storage_state(
     """The state of the disk, the commits and the room for connections, now.
 
     Its sentence names the topics of ``growths`` that grow most, and without them no topic: for
-    readers who may see one topic alone.
+    readers who may see one topic alone. ``full_tenants`` store all that they may.
     """
     space, commits = disk.facts(), latency.facts()
     will_be_full = space.full_s is None and disk.growth.is_soon(now_ns)
@@ -39,6 +44,7 @@ def storage_state(
     sentences = (
         *room,
         MAKE_ROOM if any(room) else "",
+        *(f"{full_text(stored)}: its producers are refused" for stored in full_tenants),
         commit_latency_sentence(commits),
         admission.sentence,
     )

@@ -179,6 +179,8 @@ ENGINE_INSTRUMENTS: Final = (
     _ours(broker.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda engine: damage_counts(engine)[0]),
     _ours(broker.DAMAGE_SERIES[1], GAUGE, "{subscription}",
           lambda engine: damage_counts(engine)[1]),
+    _ours(storage.TENANT_STORED_SERIES, GAUGE, "By", readings.tenant_stored_bytes),
+    _ours(storage.TENANT_FULL_SERIES, GAUGE, "1", readings.tenant_storage_full),
 )  # fmt: skip
 """Their subject: the engine."""
 

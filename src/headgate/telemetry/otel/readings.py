@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headgate.broker.connection_admission import ConnectionAdmission
     from headgate.broker.info import BrokerCounts
     from headgate.broker.sweeps.trimming import Trimming
+    from headgate.engine.engine import Engine
     from headgate.engine.parking import Parking
     from headgate.engine.producer_stops import ProducerStops
     from headgate.engine.subscription import Subscription
@@ -127,6 +128,19 @@ def connections_limited(of: Connections) -> Values:
         ({RATE_LIMIT_OPERATION: "throttled"}, counts.pending_limits_reached),
         ({RATE_LIMIT_OPERATION: "unthrottled"}, counts.pending_limits_left),
     )
+
+
+def tenant_stored_bytes(engine: Engine) -> Values:
+    """What all topics of each tenant store."""
+    for stored in engine.tenant_storage.tenants():
+        yield {"tenant": stored.owner}, stored.bytes
+
+
+def tenant_storage_full(engine: Engine) -> Values:
+    """Whether the producers of each tenant are refused."""
+    known = engine.tenant_storage
+    for stored in known.tenants():
+        yield {"tenant": stored.owner}, int(known.is_full(stored))
 
 
 def disk_free_bytes(storage: Storage) -> int | None:

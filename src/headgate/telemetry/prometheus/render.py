@@ -244,6 +244,7 @@ class _Renderer:
             self._page.lines_of,
         )
         storage.add_broker(cluster, engine.now_ns)
+        storage.add_tenants(cluster, engine.tenant_storage)
         TlsLines(broker.tls, self._page.lines_of).add_broker(cluster)
         SchemaLines(broker.schemas.figures, self._page.lines_of).add(self._namespace_labels)
         for kind, size_bytes in broker.client_memory.by_kind().items():

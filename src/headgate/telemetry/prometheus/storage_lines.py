@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from headgate.base.texts import label_value
 from headgate.base.units import NS_PER_S
 from headgate.telemetry.prometheus.series.definition import LinesOf, Series
 from headgate.telemetry.prometheus.series.storage import (
@@ -24,12 +25,15 @@ from headgate.telemetry.prometheus.series.storage import (
     STORAGE_BYTES_SERIES,
     STORAGE_SEGMENTS_SERIES,
     STORAGE_WRITTEN_SERIES,
+    TENANT_FULL_SERIES,
+    TENANT_STORED_SERIES,
     TRIMS_FOUND_SERIES,
 )
 
 if TYPE_CHECKING:
     from headgate.broker.connection_admission import ConnectionAdmission
     from headgate.broker.sweeps.trimming import Trimming
+    from headgate.engine.tenant_storage import TenantStorage
     from headgate.ledger import CommitLog, SpaceUse
     from headgate.storage.commit_latency import CommitLatency
     from headgate.storage.disk_monitor import DiskMonitor
@@ -77,6 +81,13 @@ class StorageLines:
             for content, size_bytes in log.written_bytes()._asdict().items():
                 of_content = f'{labels},log="{name}",content="{content}"'
                 self._add(STORAGE_WRITTEN_SERIES, of_content, size_bytes)
+
+    def add_tenants(self, labels: str, known: TenantStorage) -> None:
+        """Add what each tenant stores."""
+        for stored in known.tenants():
+            of_tenant = f'{labels},tenant="{label_value(stored.owner)}"'
+            self._add(TENANT_STORED_SERIES, of_tenant, stored.bytes)
+            self._add(TENANT_FULL_SERIES, of_tenant, int(known.is_full(stored)))
 
     def _add_forecast(self, labels: str) -> None:
         disk = self._disk

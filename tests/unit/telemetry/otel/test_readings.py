@@ -151,6 +151,8 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
             "headgate.storage.bytes",
             "headgate.storage.segments",
             "headgate.storage.written.bytes",
+            "headgate.tenant.storage.full",
+            "headgate.tenant.stored.bytes",
             "headgate.trims.found.by.walk",
             "headgate.turn.longest.seconds",
             "headgate.turns.long",

@@ -158,6 +158,21 @@ TRIMS_FOUND_SERIES: Final = own_broker_series(
     "Topics in which a walk of all topics found messages to remove that no event had announced,"
     " since the start: an internal error if it grows.",
 )
+TENANT_STORED_SERIES: Final = Series(
+    "headgate_tenant_stored_bytes",
+    "gauge",
+    (*BROKER_LABELS, "tenant"),
+    "bytes",
+    "What all topics of a tenant store: retained messages, with 44 bytes for each entry.",
+)
+TENANT_FULL_SERIES: Final = Series(
+    "headgate_tenant_storage_full",
+    "gauge",
+    (*BROKER_LABELS, "tenant"),
+    "1",
+    "1 while a tenant's producers are refused because it stores all that it may"
+    " (headgateMaxStoragePerTenantMB), else 0.",
+)
 STORAGE_SERIES: Final = (
     DISK_FREE_SERIES,
     DISK_SIZE_SERIES,
@@ -175,4 +190,6 @@ STORAGE_SERIES: Final = (
     STORAGE_WRITTEN_SERIES,
     *INDEX_SERIES,
     TRIMS_FOUND_SERIES,
+    TENANT_STORED_SERIES,
+    TENANT_FULL_SERIES,
 )

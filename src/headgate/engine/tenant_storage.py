@@ -1,0 +1,107 @@
+"""The bound on what all topics of a tenant store (``headgateMaxStoragePerTenantMB``).
+
+Backlog quotas and retention are set by the administrator of a tenant. This bound is the operator's:
+one tenant cannot fill the disk, on which the messages of all others would wait.
+
+The log counts what each tenant stores, so a SEND costs one comparison. One without room is not
+stored. Its producer is closed as soon as its staged entries are answered, so nothing that has a
+receipt is lost, and new producers of the tenant are refused until it is down to 95 % of the bound.
+Nothing waits in memory. Consumers go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from headgate.base.names import TopicName
+from headgate.base.stored_total import STORED_BYTES_MAX, StoredTotal
+from headgate.engine.errors import ProducersRefusedError
+from headgate.flow.quota.backlog_quota import RELEASE_PERCENT, size_released
+
+SETTING_NAME = "headgateMaxStoragePerTenantMB"
+"""The setting of the bound, as refusals name it."""
+
+
+class StoredTopic(Protocol):
+    """What the log keeps of a topic, as far as its tenant is charged with it."""
+
+    stored_total: StoredTotal
+
+
+class TenantStorage:
+    """What each tenant with topics stores, and which tenants store all that they may."""
+
+    def __init__(self, bytes_max: int = STORED_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._by_tenant: WeakValueDictionary[str, StoredTotal] = WeakValueDictionary()
+        """The logs of topics hold them, also of topics that are not loaded."""
+        self._full: dict[str, tuple[StoredTotal, int]] = {}
+        """The tenants of which an entry had no room, each with the bytes of the largest one."""
+        self.refused_count = 0
+        """Entries without room and new producers that were refused, of all tenants."""
+
+    def join(self, log: StoredTopic, name: TopicName) -> None:
+        """Count a topic for its tenant until it is deleted. No change if it is counted already."""
+        if log.stored_total.owner:
+            return
+        tenant = self._by_tenant.get(name.tenant)
+        if tenant is None:
+            tenant = StoredTotal(log.stored_total.entry_head_bytes, name.tenant)
+            tenant.set_max(self._bytes_max)
+            self._by_tenant[name.tenant] = tenant
+        tenant.take_over(log.stored_total)
+        log.stored_total = tenant
+
+    def set_max(self, bytes_max: int) -> None:
+        """Allow each tenant so many bytes from now on. What is stored beyond them stays."""
+        if bytes_max == self._bytes_max:
+            return
+        self._bytes_max = bytes_max
+        for stored in self.tenants():
+            stored.set_max(bytes_max)
+
+    def tenants(self) -> list[StoredTotal]:
+        """What each tenant with topics stores."""
+        return list(self._by_tenant.values())
+
+    def refuse(self, stored: StoredTotal, body_bytes: int) -> None:
+        """Note that an entry of a tenant has no room: its producer is to be closed."""
+        self.refused_count += 1
+        largest = self._full.get(stored.owner, (stored, 0))[1]
+        entry_bytes = body_bytes + stored.entry_head_bytes
+        self._full[stored.owner] = (stored, max(largest, entry_bytes))
+
+    def is_full(self, stored: StoredTotal) -> bool:
+        """Whether new producers of a tenant are refused: an entry had no room, and since then the
+        tenant was never down to 95 % of the bound with room for that entry."""
+        found = self._full.get(stored.owner)
+        if found is None:
+            return False
+        if stored is found[0] and not size_released(stored.bytes, stored.bytes_max, found[1]):
+            return True
+        del self._full[stored.owner]
+        return False
+
+    def full_tenants(self) -> Iterator[StoredTotal]:
+        """Those whose new producers are refused."""
+        return (stored for stored, _ in list(self._full.values()) if self.is_full(stored))
+
+    def check_newcomer(self, stored: StoredTotal) -> None:
+        """Refuse a new producer of a tenant that stores all that it may.
+
+        Raises:
+            ProducersRefusedError: it does.
+        """
+        if self._full and self.is_full(stored):
+            self.refused_count += 1
+            raise ProducersRefusedError(f"Cannot create producer: {full_text(stored)}")
+
+
+def full_text(stored: StoredTotal) -> str:
+    """A clause that says how much a tenant stores, which is too much."""
+    return (
+        f"tenant {stored.owner} stores {stored.bytes:,} bytes of {stored.bytes_max:,}, and has to "
+        f"come down to {RELEASE_PERCENT} % of it ({SETTING_NAME})"
+    )
