@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.agent import web
+from headgate.agent import web, web_turns
 from headgate.agent.metrics import PortCertificate
 from tests.unit.agent.looks import TOPIC, backlog, look
 from tests.unit.agent.watched import Watch, ask
@@ -84,7 +84,7 @@ def test_other_paths_and_methods_have_a_reason() -> None:
 
 
 def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "WAITING_MAX", 0)
+    monkeypatch.setattr(web_turns, "WAITING_MAX", 0)
     status, body, _ = ask("/metrics")
     assert (status, body["reason"]) == (503, "0 requests wait already: try again later")
 
