@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Final
 
 from headgate.agent import series
@@ -14,14 +15,15 @@ from headgate.agent.figures import SubjectFigures
 from headgate.agent.quota_forecast import Level
 from headgate.agent.series import AgentSeries
 from headgate.base.largest import Largest
-from headgate.base.names import parse_topic
+from headgate.base.names import parse_topic, tenant_of
 from headgate.base.texts import label_value
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.account import LABELS, State
 from headgate.record.fields import STATE_FIELD_NAMES
 
 SUBSCRIPTIONS_MAX: Final = 10_000
-"""Subscriptions of one cluster with series: about 10 MB of text."""
+"""Subscriptions of one cluster with series: about 10 MB of text. Beyond it the tenants with most
+leave room to the others: a client may have very many on one topic."""
 
 QUOTAS_MAX: Final = 10_000
 """Quotas of one cluster with series, those that will be reached soonest."""
@@ -145,25 +147,61 @@ def _add_states(
     lines: dict[str, list[str]], cluster: str, figures: Iterable[SubjectFigures]
 ) -> int:
     """The number of subscriptions that are left out."""
-    shown = left_out = 0
+    shown = _FairLines(SUBSCRIPTIONS_MAX)
     for each in figures:
-        if each.subscription is None or not _is_shown(each):
-            continue
-        if shown >= SUBSCRIPTIONS_MAX:
-            left_out += 1
-            continue
-        shown += 1
-        of_subscription = (
-            *_topic_labels(cluster, each.topic), label_value(each.subscription),
-        )  # fmt: skip
-        for name, labels in zip(STATE_FIELD_NAMES, LABELS, strict=True):
-            spent_ns = each.values.get(name)
-            if isinstance(spent_ns, int) and spent_ns:
-                _add(
-                    lines, series.STATE_SECONDS, spent_ns / NS_PER_S, *of_subscription,
-                    labels.state.value, labels.dimension, labels.consumer,
-                )  # fmt: skip
-    return left_out
+        if each.subscription is not None and _is_shown(each):
+            shown.add(tenant_of(each.topic), _state_lines(cluster, each, each.subscription))
+    lines[series.STATE_SECONDS.name] += shown.all()
+    return shown.left_out
+
+
+def _state_lines(cluster: str, figures: SubjectFigures, subscription: str) -> str:
+    of_subscription = (*_topic_labels(cluster, figures.topic), label_value(subscription))
+    found: list[str] = []
+    for name, labels in zip(STATE_FIELD_NAMES, LABELS, strict=True):
+        spent_ns = figures.values.get(name)
+        if isinstance(spent_ns, int) and spent_ns:
+            told = labels.state.value, labels.dimension, labels.consumer
+            found.append(_line(series.STATE_SECONDS, spent_ns / NS_PER_S, *of_subscription, *told))
+    return "".join(found)
+
+
+class _FairLines:
+    """The lines of a bounded number of subscriptions, of which no tenant takes the place of
+    another one that has fewer."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._by_tenant: dict[str, list[str]] = {}
+        self._sizes: list[tuple[int, str]] = []
+        """A heap with the largest first. Those that a tenant had before are passed over."""
+        self._count = 0
+        self.left_out = 0
+
+    def add(self, tenant: str, text: str) -> None:
+        """Add the lines of one subscription, if there is room or another tenant has more."""
+        own = self._by_tenant.setdefault(tenant, [])
+        if self._count < self._most:
+            self._count += 1
+        else:
+            self.left_out += 1
+            largest = self._largest()
+            others = self._by_tenant[largest]
+            if len(others) <= len(own) + 1:
+                return
+            others.pop()
+            heappush(self._sizes, (-len(others), largest))
+        own.append(text)
+        heappush(self._sizes, (-len(own), tenant))
+
+    def all(self) -> list[str]:
+        """All lines, by tenant."""
+        return [text for found in self._by_tenant.values() for text in found]
+
+    def _largest(self) -> str:
+        while len(self._by_tenant[self._sizes[0][1]]) != -self._sizes[0][0]:
+            heappop(self._sizes)
+        return self._sizes[0][1]
 
 
 def _is_shown(figures: SubjectFigures) -> bool:
@@ -179,6 +217,10 @@ def _topic_labels(cluster: str, topic: str) -> tuple[str, str, str]:
 
 
 def _add(lines: dict[str, list[str]], of: AgentSeries, value: float, *labels: str) -> None:
+    lines[of.name].append(_line(of, value, *labels))
+
+
+def _line(of: AgentSeries, value: float, *labels: str) -> str:
     pairs = ",".join(f'{name}="{text}"' for name, text in zip(of.labels, labels, strict=True))
     number = f"{value:.3f}" if isinstance(value, float) else str(value)
-    lines[of.name].append(f"{of.name}{f'{{{pairs}}}' if pairs else ''} {number}\n")
+    return f"{of.name}{f'{{{pairs}}}' if pairs else ''} {number}\n"
