@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import Final
 
 from headgate.agent import series
+from headgate.agent.configuration import CLUSTERS_MAX
+from headgate.agent.fair_lines import FairLines, Owner
 from headgate.agent.figures import SubjectFigures
 from headgate.agent.quota_forecast import Level
 from headgate.agent.series import AgentSeries
 from headgate.base.largest import Largest
 from headgate.base.names import parse_topic, tenant_of
 from headgate.base.texts import label_value
-from headgate.base.units import NS_PER_S
+from headgate.base.units import MIB, NS_PER_S
 from headgate.flow.account.account import LABELS, State
 from headgate.record.fields import STATE_FIELD_NAMES
 
@@ -27,6 +28,11 @@ leave room to the others: a client may have very many on one topic."""
 
 QUOTAS_MAX: Final = 10_000
 """Quotas of one cluster with series, those that will be reached soonest."""
+
+STATES_BYTES_MAX: Final = 16 * MIB
+"""All series of subscriptions of all clusters, which clients give long names."""
+QUOTAS_BYTES_MAX: Final = 8 * MIB
+"""The same of quotas. Both together must be less than the port lets an answer be."""
 
 _QUIET: Final = frozenset({State.CAUGHT_UP, State.NOT_DUE, State.TRANSITION})
 """States that need no attention; a subscription that was only in these has no series."""
@@ -91,20 +97,28 @@ def metrics_text(
     if certificate is not None:
         _add(lines, series.CERTIFICATE_EXPIRES, certificate.expires_at_s)
         _add(lines, series.RELOAD_FAILURES, certificate.reload_failures)
+    states = FairLines(SUBSCRIPTIONS_MAX * CLUSTERS_MAX, STATES_BYTES_MAX)
+    quotas = FairLines(QUOTAS_MAX * CLUSTERS_MAX, QUOTAS_BYTES_MAX)
+    clusters = []
     for page in pages:
         cluster = label_value(page.counts.name)
-        left_out = _add_states(lines, cluster, page.figures)
-        _add_counts(lines, cluster, page.counts, left_out)
-        _add_quotas(lines, cluster, page.levels)
+        clusters.append(cluster)
+        _add_counts(lines, cluster, page.counts)
+        _add_states(states, cluster, page.figures)
+        _add_quotas(quotas, cluster, page.levels)
+    for cluster in clusters:
+        _add(lines, series.LEFT_OUT, states.left_out[cluster], cluster)
+    lines[series.STATE_SECONDS.name] += (text for _, text in states)
+    for _, text in quotas:
+        for line in text.split("\n")[:-1]:  # names may have other ends of lines
+            lines[line.partition("{")[0]].append(f"{line}\n")
     for each in series.AGENT_SERIES:
         if lines[each.name]:
             yield f"# TYPE {each.name} {each.type}\n"
             yield "".join(lines[each.name])
 
 
-def _add_counts(
-    lines: dict[str, list[str]], cluster: str, counts: ClusterCounts, left_out: int
-) -> None:
+def _add_counts(lines: dict[str, list[str]], cluster: str, counts: ClusterCounts) -> None:
     def add(of: AgentSeries, value: float, *labels: str) -> None:
         _add(lines, of, value, cluster, *labels)
 
@@ -115,7 +129,6 @@ def _add_counts(
     add(series.REQUESTS, counts.requests)
     add(series.BUDGET, counts.budget_per_s)
     add(series.TOPICS, counts.topics)
-    add(series.LEFT_OUT, left_out)
     add(series.FAILURES, counts.failures)
     for sink, stored in counts.sinks.items():
         add(series.RECORDS, stored.records, sink)
@@ -128,31 +141,31 @@ def _add_counts(
         add(series.FOLDER_BYTES, counts.folder_bytes)
 
 
-def _add_quotas(lines: dict[str, list[str]], cluster: str, levels: Sequence[Level]) -> None:
+def _add_quotas(lines: FairLines, cluster: str, levels: Sequence[Level]) -> None:
     soonest = Largest[tuple[float, Level]](QUOTAS_MAX)
     for level in levels:
         if (seconds := level.seconds_to_breach) is not None:
             soonest.add(-seconds, (seconds, level))
     for seconds, level in soonest.items():
         of_topic = (*_topic_labels(cluster, level.topic), level.type.label)
-        _add(lines, series.SECONDS_TO_BREACH, seconds, *of_topic)
+        text = _line(series.SECONDS_TO_BREACH, seconds, *of_topic)
         if level.period_s is not None:
-            _add(lines, series.QUOTA_PERIOD, level.period_s, *of_topic)
+            text += _line(series.QUOTA_PERIOD, level.period_s, *of_topic)
         if level.subscription is not None:
             name = label_value(level.subscription)
-            _add(lines, series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
+            text += _line(series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
+        lines.add(Owner(cluster, tenant_of(level.topic)), text)
 
 
-def _add_states(
-    lines: dict[str, list[str]], cluster: str, figures: Iterable[SubjectFigures]
-) -> int:
-    """The number of subscriptions that are left out."""
-    shown = _FairLines(SUBSCRIPTIONS_MAX)
+def _add_states(lines: FairLines, cluster: str, figures: Iterable[SubjectFigures]) -> None:
+    own = FairLines(SUBSCRIPTIONS_MAX, STATES_BYTES_MAX)
     for each in figures:
         if each.subscription is not None and _is_shown(each):
-            shown.add(tenant_of(each.topic), _state_lines(cluster, each, each.subscription))
-    lines[series.STATE_SECONDS.name] += shown.all()
-    return shown.left_out
+            owner = Owner(cluster, tenant_of(each.topic))
+            own.add(owner, _state_lines(cluster, each, each.subscription))
+    lines.left_out += own.left_out
+    for owner, text in own:
+        lines.add(owner, text)
 
 
 def _state_lines(cluster: str, figures: SubjectFigures, subscription: str) -> str:
@@ -164,44 +177,6 @@ def _state_lines(cluster: str, figures: SubjectFigures, subscription: str) -> st
             told = labels.state.value, labels.dimension, labels.consumer
             found.append(_line(series.STATE_SECONDS, spent_ns / NS_PER_S, *of_subscription, *told))
     return "".join(found)
-
-
-class _FairLines:
-    """The lines of a bounded number of subscriptions, of which no tenant takes the place of
-    another one that has fewer."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._by_tenant: dict[str, list[str]] = {}
-        self._sizes: list[tuple[int, str]] = []
-        """A heap with the largest first. Those that a tenant had before are passed over."""
-        self._count = 0
-        self.left_out = 0
-
-    def add(self, tenant: str, text: str) -> None:
-        """Add the lines of one subscription, if there is room or another tenant has more."""
-        own = self._by_tenant.setdefault(tenant, [])
-        if self._count < self._most:
-            self._count += 1
-        else:
-            self.left_out += 1
-            largest = self._largest()
-            others = self._by_tenant[largest]
-            if len(others) <= len(own) + 1:
-                return
-            others.pop()
-            heappush(self._sizes, (-len(others), largest))
-        own.append(text)
-        heappush(self._sizes, (-len(own), tenant))
-
-    def all(self) -> list[str]:
-        """All lines, by tenant."""
-        return [text for found in self._by_tenant.values() for text in found]
-
-    def _largest(self) -> str:
-        while len(self._by_tenant[self._sizes[0][1]]) != -self._sizes[0][0]:
-            heappop(self._sizes)
-        return self._sizes[0][1]
 
 
 def _is_shown(figures: SubjectFigures) -> bool:

@@ -37,6 +37,10 @@ from headgate.explain.reports import EXPLAIN_PATH
 
 HEALTH_PATH: Final = "/health"
 
+SUBSCRIPTIONS_OF_PARTITIONS_MAX: Final = 2_000
+"""Subscriptions in the reports on single partitions of a topic, about 2 KB each; further partitions
+are left out."""
+
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _T = TypeVar("_T")
@@ -188,5 +192,13 @@ def _topic_report(
     report = history.topic(name, instant, with_timeline=with_timeline)
     if per_partition:
         parts = history.partitions(name)
-        report["perPartition"] = [history.topic(each, instant) for each in parts] or None
+        found: list[dict[str, Any]] = []
+        told = 0
+        for each in parts:
+            if told >= SUBSCRIPTIONS_OF_PARTITIONS_MAX:
+                report["notSeen"].append(f"{len(parts) - len(found):,} more partitions one by one")
+                break
+            found.append(history.topic(each, instant))
+            told += len(found[-1]["subscriptions"])
+        report["perPartition"] = found or None
     return report

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headgate.agent import web, web_turns
+from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.metrics import PortCertificate
+from headgate.agent.shared_history import SharedHistory
 from tests.unit.agent.looks import TOPIC, backlog, look
 from tests.unit.agent.watched import Watch, ask
 
@@ -37,6 +39,17 @@ def test_a_topic_and_its_partitions() -> None:
     parts = ask(f"{path}?perPartition=true", watch)[1]["perPartition"]
     assert [part["topic"] for part in parts] == [f"{TOPIC}-partition-{n}" for n in (2, 10)]
     assert ask(f"{path}?perPartition=yes", watch)[0] == 400
+
+
+def test_reports_on_partitions_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "SUBSCRIPTIONS_OF_PARTITIONS_MAX", 2)
+    watch = Watch("prod", SharedHistory(ClusterHistory("prod")))
+    for partition in range(5):
+        watch.history.note_look(look(1, backlog(), topic=f"{TOPIC}-partition-{partition}"))
+    path = "/admin/v2/headgate/explain/persistent/acme/orders/paid?perPartition=true"
+    report = ask(path, watch)[1]
+    assert len(report["perPartition"]) == 2
+    assert report["notSeen"][-1] == "3 more partitions one by one"
 
 
 def test_a_topic_that_was_not_seen_is_404_and_a_wrong_name_is_refused() -> None:
