@@ -44,7 +44,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "__messageId": "Message id, serialized as in all Pulsar clients.",
     "__publishTime": "Time at which the producer sent it; null beyond the year 294247.",
     "__eventTime": "Event time that the producer set, or null; also null beyond the year 294247.",
-    "__messageProperties": "Properties that the producer set.",
+    "__messageProperties": "Properties that the producer set; null if one of them is no UTF-8.",
 }
 """The meaning of each column."""
 
@@ -193,10 +193,21 @@ def _cells(
         case "__eventTime":
             return [each.event_timestamp() or None for each in messages]
         case _:
-            return [
-                list(found.items()) if (found := each.properties()) else _NO_PROPERTIES
-                for each in messages
-            ]
+            try:
+                return [
+                    list(found.items()) if (found := each.properties()) else _NO_PROPERTIES
+                    for each in messages
+                ]
+            except UnicodeDecodeError:
+                return [_properties(each) for each in messages]
+
+
+def _properties(message: Message) -> list[tuple[str, str]] | None:
+    """None if one is no UTF-8, which a client in C++ may send: then the client gives none."""
+    try:
+        return list(message.properties().items())
+    except UnicodeDecodeError:
+        return None
 
 
 def _with_nulls(messages: Sequence[Message], values: Sequence[bytes]) -> list[bytes | None]:

@@ -56,6 +56,9 @@ class KeyKind(NamedTuple):
 KeyKindQuery = Callable[[Collection[MessageRef]], Mapping[MessageRef, KeyKind | None]]
 """Returns the kind of each message's key; None if unknown. Raises AdminError."""
 
+_NO_TEXT = "\N{REPLACEMENT CHARACTER}"
+"""Stands for a key that is no text. It is no base64, so nobody is asked about it."""
+
 TEXT = KeyKind(is_there=False, is_encoded=False)
 """The kind of a key if the admin API does not know it."""
 
@@ -71,18 +74,20 @@ class KeyDecoder:
 
     def cells(self, messages: Sequence[Message], ids: Sequence[MessageId]) -> list[bytes | None]:
         """The keys of ``messages``, which have these ``ids``; None for a message without one."""
-        texts = [message.partition_key() for message in messages]
+        texts, raw = _texts(messages)
+        cells: list[bytes | None] = [text.encode() for text in texts]
+        for index, key in raw.items():
+            cells[index] = key
         ambiguous = [index for index, text in enumerate(texts) if not text or is_base64(text)]
         if not ambiguous:
-            return [text.encode() for text in texts]
-        producers = [(messages[index].producer_name(), bool(texts[index])) for index in ambiguous]
+            return cells
+        producers = [(_producer(messages[index]), bool(texts[index])) for index in ambiguous]
         firsts: dict[tuple[str, bool], MessageId] = {}
         for index, producer in zip(ambiguous, producers, strict=True):
             if producer not in self._kinds:
                 firsts.setdefault(producer, ids[index])
         if firsts:
             self._learn(firsts)
-        cells: list[bytes | None] = [text.encode() for text in texts]
         for index, producer in zip(ambiguous, producers, strict=True):
             kind = self._kinds[producer]
             if not texts[index]:
@@ -114,6 +119,30 @@ class KeyDecoder:
                     producer[0],
                     problem,
                 )
+
+
+def _texts(messages: Sequence[Message]) -> tuple[list[str], dict[int, bytes]]:
+    """The keys as the client gives them, and by index those that are no UTF-8, which a client in
+    C++ may send. The client fails on each of these; its error has the bytes."""
+    try:
+        return [message.partition_key() for message in messages], {}
+    except UnicodeDecodeError:
+        pass
+    texts, raw = [], {}
+    for index, message in enumerate(messages):
+        try:
+            texts.append(message.partition_key())
+        except UnicodeDecodeError as error:
+            texts.append(_NO_TEXT)
+            raw[index] = error.object
+    return texts, raw
+
+
+def _producer(message: Message) -> str:
+    try:
+        return message.producer_name()
+    except UnicodeDecodeError as error:
+        return error.object.decode(errors="replace")
 
 
 def is_base64(text: str) -> bool:

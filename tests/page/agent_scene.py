@@ -11,7 +11,8 @@ from random import Random
 from typing import Any, Final
 from urllib.parse import unquote
 
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as Asked
 
 from headgate.access.client_config import ClientConfig
 from headgate.agent.cluster_client import ClusterClient
@@ -126,12 +127,16 @@ class AgentScene:
         """Paths of requests that got no answer, with the status."""
         self.is_reachable = True
         self._executor = ThreadPoolExecutor(2)
-        routes = AgentRoutes(self._watches, self.clock, self._executor).app()
-        self._app = PageApp(agent_files(), guard(routes))
+        self._app = PageApp(agent_files(), guard(self._routes))
         self.play(PLAYED_S)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    async def _routes(self, scope: Asked, receive: Receive, send: Send) -> None:
+        # Each request has an event loop of its own here.
+        routes = AgentRoutes(self._watches, self.clock, self._executor).app()
+        await routes(scope, receive, send)
 
     def _watch(self, name: str) -> ClusterWatch:
         cluster = self._clusters[name] = production() if name == PRODUCTION else staging()

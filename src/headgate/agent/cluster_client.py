@@ -28,9 +28,11 @@ from headgate.access.authentication import Say, authentication
 from headgate.access.client_config import ClientConfig
 from headgate.access.refusals import REFUSALS, advice, scrubbed
 from headgate.agent.http_transport import HttpTransport, origin
+from headgate.agent.questions import topic_path
 from headgate.agent.transport import RawReply, Transport
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError
+from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_S
 from headgate.base.web_hosts import names_user
 
@@ -303,7 +305,7 @@ class ClusterClient:
         list brokers."""
         if not topic or self._brokers or _is_tls(server) != _is_tls(self._home):
             return False
-        path = f"{LOOKUP_PATH}{topic.replace('://', '/', 1)}"
+        path = f"{LOOKUP_PATH}{topic_path(parse_topic(topic))}"
         raw = self._send(self._url("", path), "", TIMEOUT_S, ANSWER_BYTES_MAX)
         try:
             found = msgspec.json.decode(raw.body, type=dict[str, str | None])

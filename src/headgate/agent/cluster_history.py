@@ -15,7 +15,7 @@ from headgate.agent.inferred_topic import InferredTopic
 from headgate.agent.look_changes import LookChanges
 from headgate.agent.looks import LimitsLook, ProofLook, SubscriptionLook, TopicLook
 from headgate.base.largest import Largest
-from headgate.base.names import PARTITION_SUFFIX
+from headgate.base.names import PARTITION_SUFFIX, parse_topic
 from headgate.base.units import NS_PER_MINUTE, NS_PER_S
 from headgate.explain.delivery import Instant
 from headgate.explain.points import Point
@@ -29,6 +29,9 @@ DOUBTED_LIMITS_NS: Final = 15 * NS_PER_S
 """The same where a limiter throttles below the limit that was read."""
 PROOF_NS: Final = 15 * NS_PER_S
 """A proof of this age is worth another."""
+OUTLIVED_NS: Final = 5 * NS_PER_MINUTE
+"""A topic that was seen so much later than the one of its name without a number has taken its place
+as a partition. Until then it is a topic of its own: whoever may create topics chooses its name."""
 
 
 class SubscriptionTotals(NamedTuple):
@@ -66,9 +69,9 @@ class ClusterHistory:
         topic = self.topics.get(look.topic)
         if topic is None:
             topic = self.topics[look.topic] = InferredTopic(look.topic, look.owner)
-            base, _, number = look.topic.rpartition(PARTITION_SUFFIX)
-            if base and number.isdecimal():
-                self._partitioned.setdefault(base, set()).add(look.topic)
+            name = parse_topic(look.topic)
+            if name.partition >= 0:
+                self._partitioned.setdefault(name.base.full, set()).add(look.topic)
         before = topic.look
         topic.note_look(look)
         if before is not None and topic.look is look:
@@ -162,16 +165,24 @@ class ClusterHistory:
 
     def parts(self, topic: str) -> list[InferredTopic]:
         """The topic of a name, or its partitions in order; empty if none is known."""
-        names = self._partitioned.get(topic)
-        if names:
-            names_in_order = sorted(names, key=lambda name: int(name.rpartition("-")[2]))
-            return [self.topics[name] for name in names_in_order]
+        if names := self.partitions(topic):
+            return [self.topics[name] for name in names]
         return [self.topics[topic]] if topic in self.topics else []
+
+    def partitions(self, topic: str) -> list[str]:
+        """The names of a partitioned topic's partitions that are known, in order."""
+        names = [n for n in self._partitioned.get(topic, ()) if self.base_of(n) == topic]
+        return sorted(names, key=lambda name: int(name.rpartition("-")[2]))
 
     def base_of(self, topic: str) -> str:
         """The partitioned topic of a partition; any other name itself."""
         base = topic.rpartition(PARTITION_SUFFIX)[0]
-        return base if topic in self._partitioned.get(base, ()) else topic
+        if topic not in self._partitioned.get(base, ()):
+            return topic
+        whole = self.topics.get(base)
+        if whole is None or whole.gone_ns is not None:
+            return base
+        return base if self.topics[topic].at_ns - whole.at_ns >= OUTLIVED_NS else topic
 
     def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """``explain`` without a topic: the ``count`` largest backlogs, in the broker's JSON."""

@@ -23,6 +23,7 @@ from headgate.agent.limit_reports import (
 )
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
+from headgate.base.names import NAME_CHARACTERS_MAX
 from headgate.base.park_cause import ParkCause
 from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_S
@@ -48,6 +49,9 @@ PERIODS_MIN: Final = 4
 STALE_PERIODS: Final = 3
 """A topic without a look for so many of its periods is unknown, not healthy."""
 
+SUBSCRIPTIONS_MAX: Final = 200
+"""Subscriptions of a topic, largest backlog first, that a report on it has: each takes a
+millisecond, in which no look is told and no other report is made. Pulsar has no limit."""
 UNKNOWN_SHOWN_MAX: Final = 5
 """Subscriptions without a known figure that are named."""
 
@@ -55,6 +59,7 @@ NO_EVENTS: Final = (
     "throttled events (Pulsar 4.0.4 and later tell them, and only in a topic's stats)"
 )
 NO_LIMITS: Final = "the limits in force"
+NAMELESS: Final = f"subscriptions with names of more than {NAME_CHARACTERS_MAX} characters"
 NO_STUCK_PROOF: Final = "what the dispatcher waits for (internalStats tells)"
 NO_PROOF: Final = "whether the consumer has the whole backlog (internalStats tells)"
 
@@ -71,7 +76,7 @@ class ClusterReports:
         total = with_backlog = 0
         for (topic, _), parts in self._subscriptions(instant.now_ns).items():
             total += 1
-            backlog = sum(part.sample.backlog for _, part in parts)
+            backlog = _backlog_of(parts)
             if backlog > 0:
                 with_backlog += 1
                 worst.add(backlog, (topic, parts))
@@ -103,14 +108,14 @@ class ClusterReports:
         for topic in topics:
             for subscription in topic.subscriptions.values():
                 by_name.setdefault(subscription.name, []).append((topic, subscription))
+        largest = sorted(by_name.values(), key=_backlog_of, reverse=True)[:SUBSCRIPTIONS_MAX]
         reports = [
-            self._account(name, parts, instant, with_timeline=with_timeline)
-            for parts in by_name.values()
+            self._account(name, parts, instant, with_timeline=with_timeline) for parts in largest
         ]
         reports.sort(key=lambda report: -report["backlogMessages"])
         none = (
             "the state of its subscriptions is not known."
-            if any(topic.unknown for topic in topics)
+            if any(topic.unknown or _nameless(topic) for topic in topics)
             else "this topic has no subscription."
         )
         first = f"{reports[0]['subscription']}: {reports[0]['sentence']}" if reports else none
@@ -135,6 +140,7 @@ class ClusterReports:
             "notSeen": [
                 *self._unreachable(instant),
                 *self._unknown(topics),
+                *_left_out(len(by_name)),
                 *(
                     f"{each.name}: no broker has it now"
                     for each in topics
@@ -299,13 +305,19 @@ class ClusterReports:
         ]
 
     def _unknown(self, topics: Iterable[InferredTopic]) -> list[str]:
-        """Figures that are no numbers."""
+        """Figures that are no numbers, and subscriptions that are left out."""
         names: dict[str, list[str]] = {}
+        nameless = []
         for topic in topics:
             for name, missing in topic.unknown.items():
                 names.setdefault(missing, []).append(f"{topic.name} {name}")
-        return [f"{missing} of {_shown(found)}: the broker tells no number"
+            if count := _nameless(topic):
+                nameless.append(f"{count:,} of {topic.name}")
+        told = [f"{missing} of {_shown(found)}: the broker tells no number"
                 for missing, found in sorted(names.items())]  # fmt: skip
+        if nameless:
+            told.append(f"{NAMELESS}: {_shown(nameless)}")
+        return told
 
     def _unreachable(self, instant: Instant) -> list[str]:
         return [
@@ -376,6 +388,20 @@ def _window_report(
     unknown = unknown_counters([part for _, part in parts], seen.length_ns)
     report: dict[str, Any] = _plain(window_report(seen))
     return report | {name: None for counter in unknown for name in _AMOUNTS[counter]}
+
+
+def _backlog_of(parts: Sequence[tuple[InferredTopic, InferredSubscription]]) -> float:
+    return sum(part.sample.backlog for _, part in parts)
+
+
+def _left_out(subscriptions: int) -> list[str]:
+    """That a report has not all subscriptions of its topic; empty if it has."""
+    more = subscriptions - SUBSCRIPTIONS_MAX
+    return [f"{more:,} more subscriptions, with smaller backlogs"] if more > 0 else []
+
+
+def _nameless(topic: InferredTopic) -> int:
+    return 0 if topic.look is None else topic.look.nameless
 
 
 def _shown(names: Sequence[str]) -> str:

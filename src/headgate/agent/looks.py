@@ -90,6 +90,8 @@ class TopicLook:
     size_evictions: int | None
     age_evictions: int | None
     subscriptions: tuple[SubscriptionLook, ...]
+    nameless: int = 0
+    """Subscriptions that are left out, because their names are too long."""
     is_survey: bool = False
     """Whether it comes from ``broker-stats/topics``: then its figures may be a minute old."""
 

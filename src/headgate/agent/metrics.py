@@ -10,21 +10,29 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.agent import series
+from headgate.agent.configuration import CLUSTERS_MAX
+from headgate.agent.fair_lines import FairLines, Owner
 from headgate.agent.figures import SubjectFigures
 from headgate.agent.quota_forecast import Level
 from headgate.agent.series import AgentSeries
 from headgate.base.largest import Largest
-from headgate.base.names import parse_topic
+from headgate.base.names import parse_topic, tenant_of
 from headgate.base.texts import label_value
-from headgate.base.units import NS_PER_S
+from headgate.base.units import MIB, NS_PER_S
 from headgate.flow.account.account import LABELS, State
 from headgate.record.fields import STATE_FIELD_NAMES
 
 SUBSCRIPTIONS_MAX: Final = 10_000
-"""Subscriptions of one cluster with series: about 10 MB of text."""
+"""Subscriptions of one cluster with series: about 10 MB of text. Beyond it the tenants with most
+leave room to the others: a client may have very many on one topic."""
 
 QUOTAS_MAX: Final = 10_000
 """Quotas of one cluster with series, those that will be reached soonest."""
+
+STATES_BYTES_MAX: Final = 16 * MIB
+"""All series of subscriptions of all clusters, which clients give long names."""
+QUOTAS_BYTES_MAX: Final = 8 * MIB
+"""The same of quotas. Both together must be less than the port lets an answer be."""
 
 _QUIET: Final = frozenset({State.CAUGHT_UP, State.NOT_DUE, State.TRANSITION})
 """States that need no attention; a subscription that was only in these has no series."""
@@ -89,20 +97,28 @@ def metrics_text(
     if certificate is not None:
         _add(lines, series.CERTIFICATE_EXPIRES, certificate.expires_at_s)
         _add(lines, series.RELOAD_FAILURES, certificate.reload_failures)
+    states = FairLines(SUBSCRIPTIONS_MAX * CLUSTERS_MAX, STATES_BYTES_MAX)
+    quotas = FairLines(QUOTAS_MAX * CLUSTERS_MAX, QUOTAS_BYTES_MAX)
+    clusters = []
     for page in pages:
         cluster = label_value(page.counts.name)
-        left_out = _add_states(lines, cluster, page.figures)
-        _add_counts(lines, cluster, page.counts, left_out)
-        _add_quotas(lines, cluster, page.levels)
+        clusters.append(cluster)
+        _add_counts(lines, cluster, page.counts)
+        _add_states(states, cluster, page.figures)
+        _add_quotas(quotas, cluster, page.levels)
+    for cluster in clusters:
+        _add(lines, series.LEFT_OUT, states.left_out[cluster], cluster)
+    lines[series.STATE_SECONDS.name] += (text for _, text in states)
+    for _, text in quotas:
+        for line in text.split("\n")[:-1]:  # names may have other ends of lines
+            lines[line.partition("{")[0]].append(f"{line}\n")
     for each in series.AGENT_SERIES:
         if lines[each.name]:
             yield f"# TYPE {each.name} {each.type}\n"
             yield "".join(lines[each.name])
 
 
-def _add_counts(
-    lines: dict[str, list[str]], cluster: str, counts: ClusterCounts, left_out: int
-) -> None:
+def _add_counts(lines: dict[str, list[str]], cluster: str, counts: ClusterCounts) -> None:
     def add(of: AgentSeries, value: float, *labels: str) -> None:
         _add(lines, of, value, cluster, *labels)
 
@@ -113,7 +129,6 @@ def _add_counts(
     add(series.REQUESTS, counts.requests)
     add(series.BUDGET, counts.budget_per_s)
     add(series.TOPICS, counts.topics)
-    add(series.LEFT_OUT, left_out)
     add(series.FAILURES, counts.failures)
     for sink, stored in counts.sinks.items():
         add(series.RECORDS, stored.records, sink)
@@ -126,44 +141,42 @@ def _add_counts(
         add(series.FOLDER_BYTES, counts.folder_bytes)
 
 
-def _add_quotas(lines: dict[str, list[str]], cluster: str, levels: Sequence[Level]) -> None:
+def _add_quotas(lines: FairLines, cluster: str, levels: Sequence[Level]) -> None:
     soonest = Largest[tuple[float, Level]](QUOTAS_MAX)
     for level in levels:
         if (seconds := level.seconds_to_breach) is not None:
             soonest.add(-seconds, (seconds, level))
     for seconds, level in soonest.items():
         of_topic = (*_topic_labels(cluster, level.topic), level.type.label)
-        _add(lines, series.SECONDS_TO_BREACH, seconds, *of_topic)
+        text = _line(series.SECONDS_TO_BREACH, seconds, *of_topic)
         if level.period_s is not None:
-            _add(lines, series.QUOTA_PERIOD, level.period_s, *of_topic)
+            text += _line(series.QUOTA_PERIOD, level.period_s, *of_topic)
         if level.subscription is not None:
             name = label_value(level.subscription)
-            _add(lines, series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
+            text += _line(series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
+        lines.add(Owner(cluster, tenant_of(level.topic)), text)
 
 
-def _add_states(
-    lines: dict[str, list[str]], cluster: str, figures: Iterable[SubjectFigures]
-) -> int:
-    """The number of subscriptions that are left out."""
-    shown = left_out = 0
+def _add_states(lines: FairLines, cluster: str, figures: Iterable[SubjectFigures]) -> None:
+    own = FairLines(SUBSCRIPTIONS_MAX, STATES_BYTES_MAX)
     for each in figures:
-        if each.subscription is None or not _is_shown(each):
-            continue
-        if shown >= SUBSCRIPTIONS_MAX:
-            left_out += 1
-            continue
-        shown += 1
-        of_subscription = (
-            *_topic_labels(cluster, each.topic), label_value(each.subscription),
-        )  # fmt: skip
-        for name, labels in zip(STATE_FIELD_NAMES, LABELS, strict=True):
-            spent_ns = each.values.get(name)
-            if isinstance(spent_ns, int) and spent_ns:
-                _add(
-                    lines, series.STATE_SECONDS, spent_ns / NS_PER_S, *of_subscription,
-                    labels.state.value, labels.dimension, labels.consumer,
-                )  # fmt: skip
-    return left_out
+        if each.subscription is not None and _is_shown(each):
+            owner = Owner(cluster, tenant_of(each.topic))
+            own.add(owner, _state_lines(cluster, each, each.subscription))
+    lines.left_out += own.left_out
+    for owner, text in own:
+        lines.add(owner, text)
+
+
+def _state_lines(cluster: str, figures: SubjectFigures, subscription: str) -> str:
+    of_subscription = (*_topic_labels(cluster, figures.topic), label_value(subscription))
+    found: list[str] = []
+    for name, labels in zip(STATE_FIELD_NAMES, LABELS, strict=True):
+        spent_ns = figures.values.get(name)
+        if isinstance(spent_ns, int) and spent_ns:
+            told = labels.state.value, labels.dimension, labels.consumer
+            found.append(_line(series.STATE_SECONDS, spent_ns / NS_PER_S, *of_subscription, *told))
+    return "".join(found)
 
 
 def _is_shown(figures: SubjectFigures) -> bool:
@@ -179,6 +192,10 @@ def _topic_labels(cluster: str, topic: str) -> tuple[str, str, str]:
 
 
 def _add(lines: dict[str, list[str]], of: AgentSeries, value: float, *labels: str) -> None:
+    lines[of.name].append(_line(of, value, *labels))
+
+
+def _line(of: AgentSeries, value: float, *labels: str) -> str:
     pairs = ",".join(f'{name}="{text}"' for name, text in zip(of.labels, labels, strict=True))
     number = f"{value:.3f}" if isinstance(value, float) else str(value)
-    lines[of.name].append(f"{of.name}{f'{{{pairs}}}' if pairs else ''} {number}\n")
+    return f"{of.name}{f'{{{pairs}}}' if pairs else ''} {number}\n"

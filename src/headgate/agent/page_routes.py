@@ -42,8 +42,8 @@ class Asked(Protocol):
         """The cluster that a request names."""
         ...
 
-    async def computed(self, work: Callable[[], _T]) -> _T:
-        """The result of ``work``, which runs in a thread."""
+    async def computed(self, request: Request, work: Callable[[], _T]) -> _T:
+        """The result of ``work`` for a request, which runs in a thread."""
         ...
 
     def instant(self) -> Instant:
@@ -82,25 +82,25 @@ class PageRoutes:
                 for watch in watches
             ]
 
-        return as_json(await self._asked.computed(reports))
+        return as_json(await self._asked.computed(request, reports))
 
     async def limits(self, request: Request) -> Response:
         """The limits in force that are known."""
         watch, count = self._asked.watch_of(request), count_of(request)
         work = partial(watch.history.limits, watch.name, count, self._asked.instant())
-        return as_json(await self._asked.computed(work))
+        return as_json(await self._asked.computed(request, work))
 
     async def storage(self, request: Request) -> Response:
         """The topics that store most."""
         watch, count = self._asked.watch_of(request), count_of(request)
         work = partial(watch.history.storage, watch.name, count, self._asked.instant())
-        return as_json(await self._asked.computed(work))
+        return as_json(await self._asked.computed(request, work))
 
     async def stats(self, request: Request) -> Response:
         """Subscriptions and consumers of a topic, by the last look."""
         watch, name = self._asked.watch_of(request), topic_of(request)
         try:
-            found = await self._asked.computed(partial(watch.history.stats, name))
+            found = await self._asked.computed(request, partial(watch.history.stats, name))
         except UnknownTopicError as error:
             raise RefusedError(404, str(error)) from error
         return as_json(found)

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from headgate.agent.looks import SubscriptionLook, TopicLook
-from headgate.base.names import PARTITION_SUFFIX
 from headgate.base.texts import size_text, time_text
 from headgate.base.units import NS_PER_S
 from headgate.explain.states import QuotaState
@@ -150,16 +149,6 @@ class QuotaForecast:
             )
             for kind, each in sorted(self._topics.get(topic, {}).items())
         ]  # fmt: skip
-
-    def of_partitions(self, topic: str) -> list[Level]:
-        """The quotas of the partitions of a partitioned topic."""
-        prefix = f"{topic}{PARTITION_SUFFIX}"
-        return [
-            level
-            for each in self._topics
-            if each.startswith(prefix)
-            for level in self.of_topic(each)
-        ]
 
     def all(self) -> Iterator[Level]:
         """The quotas of all topics."""

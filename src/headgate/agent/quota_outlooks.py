@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headgate.agent.quota_forecast import Level
-from headgate.base.names import PARTITION_SUFFIX
+from headgate.base.names import parse_topic
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.flow.quota.outlook import outlook
 
@@ -22,9 +22,9 @@ def with_outlooks(
         if level.seconds_to_breach is None:
             continue
         _note(ahead, level.topic, level)
-        base, is_partition, _ = level.topic.rpartition(PARTITION_SUFFIX)
-        if is_partition:
-            _note(of_partitions, base, level)
+        name = parse_topic(level.topic)
+        if name.partition >= 0:
+            _note(of_partitions, name.base.full, level)
     found = []
     for report in reports:
         known = of_partitions if report["partitions"] else ahead

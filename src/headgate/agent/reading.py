@@ -24,6 +24,7 @@ from headgate.agent.looks import (
     TopicLook,
 )
 from headgate.base.errors import InputError
+from headgate.base.names import NAME_CHARACTERS_MAX
 from headgate.base.units import INT64_MAX
 
 T = TypeVar("T")
@@ -231,6 +232,13 @@ def _topic_look(
     published = found.msg_in_count if found.msg_in_counter is None else found.msg_in_counter
     in_bytes = found.bytes_in_count if found.bytes_in_counter is None else found.bytes_in_counter
     addresses = (_text(publisher.address) for publisher in found.publishers or ())
+    # Pulsar has no limit, and a client may give a name of megabytes: it would stand in each report,
+    # series and record about the subscription.
+    named = [
+        _subscription_look(name, subscription)
+        for name, subscription in (found.subscriptions or {}).items()
+        if len(name) <= NAME_CHARACTERS_MAX
+    ]
     return TopicLook(
         topic=topic,
         at_ns=at_ns,
@@ -247,10 +255,8 @@ def _topic_look(
         oldest_subscription=_text(found.oldest_backlog_message_subscription_name),
         size_evictions=None,  # these two are on /metrics alone
         age_evictions=None,
-        subscriptions=tuple(
-            _subscription_look(name, subscription)
-            for name, subscription in (found.subscriptions or {}).items()
-        ),
+        subscriptions=tuple(named),
+        nameless=len(found.subscriptions or {}) - len(named),
         is_survey=is_survey,
     )
 
@@ -337,7 +343,7 @@ def _flag(value: Any) -> bool | None:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return value[:NAME_CHARACTERS_MAX] if isinstance(value, str) else ""
 
 
 def _position(value: Any) -> tuple[int, int] | None:

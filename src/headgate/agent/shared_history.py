@@ -23,7 +23,6 @@ from headgate.agent.quota_outlooks import with_outlooks
 from headgate.agent.stats_reports import stats_report
 from headgate.agent.storage_reports import storage_report
 from headgate.base.errors import HeadgateError
-from headgate.base.names import PARTITION_SUFFIX
 from headgate.base.units import NS_PER_S
 from headgate.explain.delivery import Instant
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -74,6 +73,10 @@ class JudgedHistory(Protocol):
 
     def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         """Raises :class:`LookupError` for one that no look has shown."""
+        ...
+
+    def partitions(self, topic: str) -> list[str]:
+        """The partitions that it knows of a partitioned topic, by full name, in order."""
         ...
 
     @property
@@ -204,21 +207,21 @@ class SharedHistory:
             except LookupError as error:
                 raise _unknown_topic(name) from error
             known = self._forecast.of_topic(name)
-            levels = known or self._forecast.of_partitions(name)
+            levels = known or self._levels_of_partitions(name)
             if not known:
-                known = self._fullest_partitions(name)
+                known = _fullest(levels)
         subscriptions = with_outlooks(report["subscriptions"], levels)
         quotas = [_quota_report(each) for each in known]
         return report | {"quotas": quotas, "subscriptions": subscriptions}
 
-    def _fullest_partitions(self, name: str) -> list[Level]:
-        """Of each type the quota on the fullest partition of a partitioned topic."""
-        found: dict[QuotaType, Level] = {}
-        for level in self._forecast.of_partitions(name):
-            before = found.get(level.type)
-            if before is None or level.used * before.limit > before.used * level.limit:
-                found[level.type] = level
-        return [found[kind] for kind in sorted(found)]
+    def _levels_of_partitions(self, name: str) -> list[Level]:
+        parts = self._history.partitions(name)
+        return [level for part in parts for level in self._forecast.of_topic(part)]
+
+    def partitions(self, name: str) -> list[str]:
+        """The full names of a partitioned topic's partitions that are known, in order."""
+        with self._lock:
+            return self._history.partitions(name)
 
     def topics(self) -> list[str]:
         """The full names of the topics and partitions that are known."""
@@ -243,10 +246,9 @@ class SharedHistory:
         """
         with self._lock:
             known = self._history.topics
-            prefix = f"{name}{PARTITION_SUFFIX}"
-            found = [known[name]] if name in known else [
-                topic for each, topic in known.items() if each.startswith(prefix)
-            ]  # fmt: skip
+            found = [known[each] for each in self._history.partitions(name)]
+            if not found and name in known:
+                found = [known[name]]
             if not found:
                 raise _unknown_topic(name)
             return stats_report(found)
@@ -297,6 +299,16 @@ class SharedHistory:
                     yield replace(each, values={**each.values, **_quota_values(levels)})
                 else:
                     yield each
+
+
+def _fullest(levels: list[Level]) -> list[Level]:
+    """Of each type the quota on the fullest of a topic's partitions."""
+    found: dict[QuotaType, Level] = {}
+    for level in levels:
+        before = found.get(level.type)
+        if before is None or level.used * before.limit > before.used * level.limit:
+            found[level.type] = level
+    return [found[kind] for kind in sorted(found)]
 
 
 def _unknown_topic(name: str) -> UnknownTopicError:

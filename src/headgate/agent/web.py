@@ -6,7 +6,6 @@ Answers are computed in threads, so that the event loop only sends. Every refusa
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -20,7 +19,7 @@ from starlette.routing import Route
 
 from headgate.agent.cluster_states import WatchedCluster
 from headgate.agent.metrics import ClusterPage, PortCertificate, metrics_text
-from headgate.agent.page_routes import STRANGER_KEY, PageRoutes
+from headgate.agent.page_routes import ROLE_KEY, STRANGER_KEY, PageRoutes
 from headgate.agent.shared_history import SharedHistory, UnknownTopicError
 from headgate.agent.web_requests import (
     RefusedError,
@@ -30,16 +29,17 @@ from headgate.agent.web_requests import (
     refuse,
     topic_of,
 )
+from headgate.agent.web_turns import WebTurns
 from headgate.base.clock import Clock
-from headgate.base.names import PARTITION_SUFFIX, parse_topic
 from headgate.base.units import NS_PER_MS
 from headgate.explain.delivery import Instant
 from headgate.explain.reports import EXPLAIN_PATH
 
 HEALTH_PATH: Final = "/health"
 
-WAITING_MAX: Final = 32
-"""Requests that are computed or wait for that; further ones are refused."""
+SUBSCRIPTIONS_OF_PARTITIONS_MAX: Final = 2_000
+"""Subscriptions in the reports on single partitions of a topic, about 2 KB each; further partitions
+are left out."""
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -55,13 +55,15 @@ class AgentRoutes:
         clock: Clock,
         executor: Executor,
         certificate: Callable[[], PortCertificate | None] = lambda: None,
+        network_of: Callable[[str], str] = str,
     ) -> None:
-        """``certificate`` tells that of the port; None without TLS."""
+        """``certificate`` tells that of the port; None without TLS. ``network_of`` gives what
+        counts as one client of an IP address, where clients have no roles."""
         self._certificate = certificate
         self.watches: Mapping[str, WatchedCluster] = {watch.name: watch for watch in watches}
         self._clock = clock
-        self._executor = executor
-        self._waiting = 0
+        self._turns = WebTurns(executor)
+        self._network_of = network_of
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -83,7 +85,7 @@ class AgentRoutes:
         asked = partial(
             watch.history.top, count, self.instant(), with_timeline=flag_of(request, "timeline")
         )
-        report = await self.computed(asked)
+        report = await self.computed(request, asked)
         # Why looks fail: without it the answer says only that there were none.
         told = [*report.get("notSeen", ()), *watch.not_seen()]
         return as_json(report | {"notSeen": list(dict.fromkeys(told))})
@@ -93,6 +95,7 @@ class AgentRoutes:
         watch, name = self.watch_of(request), topic_of(request)
         try:
             report = await self.computed(
+                request,
                 partial(
                     _topic_report,
                     watch.history,
@@ -100,15 +103,15 @@ class AgentRoutes:
                     self.instant(),
                     flag_of(request, "perPartition"),
                     flag_of(request, "timeline"),
-                )
+                ),
             )
         except UnknownTopicError as error:
             raise RefusedError(404, str(error)) from error
         return as_json(report)
 
-    async def metrics(self, _request: Request) -> Response:
+    async def metrics(self, request: Request) -> Response:
         """What is inferred, and the agent's own figures, for Prometheus."""
-        pieces = await self.computed(self._metrics_pieces)
+        pieces = await self.computed(request, self._metrics_pieces)
 
         async def sent() -> AsyncIterator[bytes]:
             for piece in pieces:
@@ -167,19 +170,16 @@ class AgentRoutes:
             raise RefusedError(404, f"Cluster {name[:80]} is not watched; {names} is")
         return self.watches[name]
 
-    async def computed(self, work: Callable[[], _T]) -> _T:
-        """The result of ``work``, which runs in a thread.
+    async def computed(self, request: Request, work: Callable[[], _T]) -> _T:
+        """The result of ``work`` for a request, which runs in a thread.
 
         Raises:
             RefusedError: too many requests wait.
         """
-        if self._waiting >= WAITING_MAX:
-            raise RefusedError(503, f"{WAITING_MAX} requests wait already: try again later")
-        self._waiting += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-        finally:
-            self._waiting -= 1
+        role = request.scope.get(ROLE_KEY)
+        if role is None:
+            role = self._network_of(request.client.host) if request.client else ""
+        return await self._turns.computed(role, work)
 
     def instant(self) -> Instant:
         """The present."""
@@ -191,8 +191,14 @@ def _topic_report(
 ) -> dict[str, Any]:
     report = history.topic(name, instant, with_timeline=with_timeline)
     if per_partition:
-        prefix = f"{name}{PARTITION_SUFFIX}"
-        parts = [each for each in history.topics() if each.startswith(prefix)]
-        parts.sort(key=lambda each: parse_topic(each).partition)
-        report["perPartition"] = [history.topic(each, instant) for each in parts] or None
+        parts = history.partitions(name)
+        found: list[dict[str, Any]] = []
+        told = 0
+        for each in parts:
+            if told >= SUBSCRIPTIONS_OF_PARTITIONS_MAX:
+                report["notSeen"].append(f"{len(parts) - len(found):,} more partitions one by one")
+                break
+            found.append(history.topic(each, instant))
+            told += len(found[-1]["subscriptions"])
+        report["perPartition"] = found or None
     return report

@@ -39,6 +39,7 @@ from headgate.agent.request_budget import RequestBudget
 from headgate.agent.scout import Scope, Scout
 from headgate.agent.shared_history import SharedHistory
 from headgate.agent.web import AgentRoutes
+from headgate.agent.web_turns import AT_ONCE
 from headgate.app.agent_access import TokenGate, check_agent_address, token_verifier
 from headgate.app.agent_port import AgentPort
 from headgate.app.listeners import listen, port_of
@@ -53,6 +54,7 @@ from headgate.base.web_hosts import HostNames
 from headgate.fs.os_fs import OsFs
 from headgate.page.app import PageApp
 from headgate.page.files import agent_files
+from headgate.security.failed_attempts import network_of
 from headgate.storage.lanes import ThreadLane
 
 logger = logging.getLogger("headgate.agent")
@@ -62,8 +64,6 @@ COLLECTIONS: Final = (50_000, 20, 20)
 cycles: at Python's own thresholds a third of its time goes into looking for them."""
 THREADS_OF_CLUSTER: Final = 16
 """Requests to one cluster at the same time; its budget allows four for each broker."""
-THREADS_OF_WEB: Final = 2
-"""Answers that are computed at the same time."""
 STOP_S: Final = 20.0
 """How long a stop waits for the watches: for requests that run, and the last telemetry."""
 
@@ -115,9 +115,10 @@ async def _serve(
             ]
             # From here on the threads close what they use.
             stack.push(opened.pop_all())
-        executor = stack.enter_context(ThreadPoolExecutor(THREADS_OF_WEB, "web"))
+        executor = stack.enter_context(ThreadPoolExecutor(AT_ONCE, "web"))
         _watch_keys(settings.port, loop, stack)
-        app = _app(settings, AgentRoutes(watches, clock, executor, port.certificate), clock)
+        routes = AgentRoutes(watches, clock, executor, port.certificate, network_of)
+        app = _app(settings, routes, clock)
         await port.serve(app, listener, stack)
         stop = threading.Event()
         threads = [_started(watch, stop) for watch in watches]

@@ -165,7 +165,7 @@ def properties_and_keys(body: bytes) -> PropertiesAndKeys:
                     raise RemoteProtocolError("a field of the metadata is longer than the metadata")
                 if tag == _PROPERTIES:
                     found = KeyValue.FromString(body[start:at])
-                    properties.append((found.key, found.value))
+                    properties.append((_text(found.key), _text(found.value)))
                 elif tag == _ENCRYPTION_KEYS:
                     keys.append(body[start:at])
             elif kind in _FIXED_BYTES:
@@ -175,6 +175,11 @@ def properties_and_keys(body: bytes) -> PropertiesAndKeys:
     except (DecodeError, IndexError) as error:
         raise RemoteProtocolError(f"entry holds no valid message metadata: {error}") from error
     return PropertiesAndKeys(tuple(properties), tuple(keys))
+
+
+def _text(value: str | bytes) -> str:
+    """The parser gives bytes for a text that is no UTF-8, which some clients send."""
+    return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.agent.looks import LimitsLook, ProofLook, SubscriptionLook, TopicLook
+from headgate.base.names import parse_topic
 from headgate.explain.delivery import Instant
 from headgate.explain.points import Point
 from headgate.flow.account.account import CELL_COUNT, Cell
@@ -110,6 +111,11 @@ class FakeHistory:
     def top(self, count: int, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         told = {"at": instant.now_ms, "subscriptions": [], "quotas": [], "count": count}
         return told | {"timeline": with_timeline}
+
+    def partitions(self, topic: str) -> list[str]:
+        names = [parse_topic(each) for each in self.topics]
+        parts = [each for each in names if each.partition >= 0 and each.base.full == topic]
+        return [each.full for each in sorted(parts, key=lambda each: each.partition)]
 
     def topic(self, name: str, instant: Instant, *, with_timeline: bool = False) -> dict[str, Any]:
         if not [each for each in self.topics if each.startswith(name)]:

@@ -146,6 +146,16 @@ def test_without_the_right_to_list_brokers_a_lookup_names_the_owner() -> None:
     assert len(setting.transport.urls) == asked + 2  # the broker is known from then on
 
 
+def test_a_lookup_is_about_its_topic_whatever_the_name() -> None:
+    """Clients choose the names of topics."""
+    transport = Elsewhere("http://broker-9:8080/x")
+    client = ClusterClient(ClientConfig(URL), {}, ManualClock(), transport=transport)
+    topic = "persistent://acme/shop/a?b#c d"
+    with pytest.raises(RedirectError, match="no broker that the cluster lists"):
+        client.get(path_of(LookKind.STATS, topic), topic=topic)
+    assert transport.asked[-1][0] == f"{URL}/lookup/v2/topic/persistent/acme/shop/a%3Fb%23c%20d"
+
+
 def test_a_single_broker_is_asked_at_the_admin_url() -> None:
     setting = Setting(FakeCluster(["localhost:8080"]))
     setting.client.note_brokers(["localhost:8080"])

@@ -105,6 +105,31 @@ def test_partitions_are_one_topic() -> None:
     assert (history.parts(_name("t")), history.topics) == ([], {})
 
 
+def test_a_name_like_that_of_a_partition_does_not_hide_the_topic_itself() -> None:
+    """Whoever may create topics in a namespace chooses the name."""
+    history = ClusterHistory("c")
+    _note(history, "t", 1, backlog=900)
+    for name in ("t-partition-0", "t-partition-01", "t-partition-\u0663"):
+        _note(history, name, 2)
+    assert [part.name for part in history.parts(_name("t"))] == [_name("t")]
+    assert history.base_of(_name("t-partition-0")) == _name("t-partition-0")
+    assert history.topic(_name("t"), Instant(NS_PER_S, 0))["subscriptions"][0]["backlogMessages"]
+    assert history.top(9, Instant(NS_PER_S, 0))["subscriptionsTotal"] == 4
+
+
+def test_a_topic_that_became_a_partitioned_one_gives_way_to_its_partitions() -> None:
+    history = ClusterHistory("c")
+    _note(history, "t", 1)
+    _note(history, "t-partition-0", 300)
+    assert [part.name for part in history.parts(_name("t"))] == [_name("t")]
+    _note(history, "t-partition-0", 301)
+    _note(history, "t-partition-1", 301)
+    assert len(history.parts(_name("t"))) == 2
+    history.note_gone(_name("t"), 302 * NS_PER_S)
+    _note(history, "t-partition-2", 2)
+    assert len(history.parts(_name("t"))) == 3
+
+
 def test_a_broker_that_answers_again_is_reachable() -> None:
     history = ClusterHistory("c")
     history.note_unreachable("b1", NS_PER_S, "it does not answer")

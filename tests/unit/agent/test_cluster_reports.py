@@ -10,7 +10,12 @@ import msgspec
 import pytest
 
 from headgate.agent.cluster_history import ClusterHistory
-from headgate.agent.cluster_reports import NO_EVENTS, NO_LIMITS, NO_STUCK_PROOF
+from headgate.agent.cluster_reports import (
+    NO_EVENTS,
+    NO_LIMITS,
+    NO_STUCK_PROOF,
+    SUBSCRIPTIONS_MAX,
+)
 from headgate.agent.looks import ConsumerLook, CursorLook, LimitsLook, ProofLook
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.cli.explain.inferred import evidence_text
@@ -106,6 +111,34 @@ def test_a_figure_that_looks_do_not_tell_is_null() -> None:
     assert found["verdict"] == "CONSUMER"
     assert "msg/s" not in found["sentence"]
     assert topic["storageBytes"] is topic["publishing"]["messagesPerS"] is topic["storage"] is None
+
+
+def test_a_topic_with_very_many_subscriptions_is_reported_by_the_largest() -> None:
+    """All of 10,000 took ten seconds, in which no look was told and nobody else had an answer."""
+    history = ClusterHistory("c")
+    count = SUBSCRIPTIONS_MAX + 3
+    many = tuple(
+        replace(EMPTY, name=f"s{number}", backlog=number * 10 % count) for number in range(count)
+    )
+    history.note_look(replace(topic_look(NS_PER_S, EMPTY), subscriptions=many))
+    report = history.topic(TOPIC, _instant(2))
+    backlogs = [each["backlogMessages"] for each in report["subscriptions"]]
+    assert backlogs == sorted(range(3, count), reverse=True)
+    assert "3 more subscriptions, with smaller backlogs" in report["notSeen"]
+
+
+def test_subscriptions_that_are_left_out_are_told() -> None:
+    history = ClusterHistory("c")
+    history.note_look(replace(topic_look(NS_PER_S, replace(EMPTY, backlog=5)), nameless=2))
+    told = f"subscriptions with names of more than 512 characters: 2 of {TOPIC}"
+    for report in (history.top(5, _instant(2)), history.topic(TOPIC, _instant(2))):
+        assert told in report["notSeen"]
+    alone = replace(topic_look(NS_PER_S, EMPTY), nameless=1, subscriptions=())
+    history = ClusterHistory("c")
+    history.note_look(alone)
+    assert history.topic(TOPIC, _instant(2))["sentence"] == (
+        "the state of its subscriptions is not known."
+    )
 
 
 def test_permits_that_are_no_number_are_not_known_and_never_none() -> None:

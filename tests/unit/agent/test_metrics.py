@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headgate.agent import metrics, series
@@ -105,6 +107,45 @@ def test_subscriptions_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPa
     lines = page(ClusterPage(counts(), (), figures))
     assert 'headgate_agent_left_out_subscriptions{cluster="prod"} 3' in lines
     assert len([line for line in lines if line.startswith(series.STATE_SECONDS.name)]) == 2
+
+
+def test_very_many_subscriptions_of_a_tenant_take_no_series_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A client may have thousands on one topic: no other tenant had an alert by its own."""
+    monkeypatch.setattr(metrics, "SUBSCRIPTIONS_MAX", 10)
+    flood = [
+        replace(subscription(50, name=f"flood{n}"), topic="persistent://evil/ns/t")
+        for n in range(50)
+    ]
+    own = [subscription(50, name=f"own{n}") for n in range(3)]
+    last = [replace(subscription(50, name="last"), topic="persistent://other/ns/t")]
+    for figures in ([*flood, *own, *last], [*own, *flood, *last], [*last, *own, *flood]):
+        lines = page(ClusterPage(counts(), (), figures))
+        assert 'headgate_agent_left_out_subscriptions{cluster="prod"} 44' in lines
+        found = [line for line in lines if line.startswith(series.STATE_SECONDS.name)]
+        assert len(found) == 10
+        for name in ("own0", "own1", "own2", "last", "flood5"):
+            assert any(f'subscription="{name}"' in line for line in found)
+
+
+def test_all_clusters_together_have_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the port lets an answer be would not be served at all."""
+    monkeypatch.setattr(metrics, "STATES_BYTES_MAX", 40_000)
+    monkeypatch.setattr(metrics, "QUOTAS_BYTES_MAX", 30_000)
+    long = "persistent://evil/ns/" + "\N{LINE SEPARATOR}" * 500
+    flood = [replace(subscription(50, name=f"{n}"), topic=long) for n in range(90)]
+    level = Level(long, QuotaType.SIZE, 10.0, 9.0, "s" * 500, None, 1.0, 5.0, None)
+    pages = [ClusterPage(counts(f"c{n}"), [level] * 90, flood) for n in range(3)]
+    own = ClusterPage(counts(), [level._replace(topic=TOPIC)], [subscription(50)])
+    text = "".join(metrics_text([*pages, own]))
+    assert len(text.encode()) < 80_000
+    lines = text.split("\n")
+    for name in (series.STATE_SECONDS.name, series.QUOTA_SUBSCRIPTION.name):
+        assert any(line.startswith(f'{name}{{cluster="prod"') for line in lines)
+    left_out = [line for line in lines if line.startswith(series.LEFT_OUT.name)]
+    assert left_out[-1].endswith('{cluster="prod"} 0')
+    assert sum(int(line.rpartition(" ")[2]) for line in left_out) > 200
 
 
 def test_the_ports_certificate_belongs_to_no_cluster() -> None:

@@ -52,3 +52,9 @@ def test_of_partitions_the_soonest_counts() -> None:
     ]
     (found,) = with_outlooks([report(partitions=4)], levels)
     assert told(found) == (None, 20.0, "size")
+
+
+def test_a_topic_with_a_name_like_a_partitions_does_not_count() -> None:
+    levels = [level(5.0, topic=f"{TOPIC}-partition-{number}") for number in ("01", "x", "0x")]
+    (found,) = with_outlooks([report(partitions=4)], levels)
+    assert told(found) == (90.0, None, None)

@@ -19,6 +19,7 @@ from headgate.agent.reading import (
     survey_looks,
     topic_look,
 )
+from headgate.base.names import NAME_CHARACTERS_MAX
 from tests.unit.agent.recorded import recorded
 
 TOPIC = "persistent://acme/ns/t1"
@@ -90,6 +91,29 @@ def test_a_survey_has_other_names_for_some_figures() -> None:
     (found,) = look.subscriptions
     assert (found.backlog, found.unacked, found.sent, found.events) == (9, 6, None, None)
     assert [consumer.permits for consumer in found.consumers] == [-3, 5]
+
+
+def test_a_name_of_megabytes_is_left_out_and_counted() -> None:
+    """Pulsar has no limit, and a client of one topic chooses the name. 50 of a megabyte made all of
+    the agent's metrics more than a scrape may have, and telemetry of 48 MB each minute."""
+    long = "n" * (NAME_CHARACTERS_MAX + 1)
+    consumer = {"consumerName": long, "address": long, "connectedSince": long}
+    body = {
+        "subscriptions": {
+            long: {},
+            long[1:]: {"consumers": [consumer], "activeConsumerName": long},
+        },
+        "oldestBacklogMessageSubscriptionName": long,
+    }
+    found = topic_look(json.dumps(body).encode(), TOPIC, 1)
+    assert ([each.name for each in found.subscriptions], found.nameless) == ([long[1:]], 1)
+    (seen,) = found.subscriptions[0].consumers
+    texts = (seen.name, seen.address, seen.connected_since, found.oldest_subscription,
+             found.subscriptions[0].active_consumer)  # fmt: skip
+    assert set(texts) == {long[1:]}
+    survey = {"a/b": {"0x0_0x1": {"persistent": {TOPIC: body}}}}
+    (found,) = survey_looks(json.dumps(survey).encode(), 1)
+    assert found.nameless == 1
 
 
 def test_an_age_has_a_bound() -> None:

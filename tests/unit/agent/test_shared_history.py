@@ -17,6 +17,7 @@ from headgate.record.codec import decode
 from headgate.record.fields import Kind
 from tests.unit.agent.fake_history import FakeHistory
 from tests.unit.agent.looks import TOPIC, S, backlog, look
+from tests.unit.work_meter import bytecodes
 
 NOW = Instant(60 * S, 1_763_719_260_000)
 
@@ -114,6 +115,22 @@ def test_brokers_that_do_not_answer_and_the_backlogs_of_all_topics() -> None:
     assert set(shared.stats(TOPIC)["subscriptions"]) == {"billing"}
     with pytest.raises(UnknownTopicError):
         shared.stats("persistent://a/b/other")
+
+
+def test_a_topic_costs_no_look_at_the_quotas_of_all_others() -> None:
+    """A report on each of a thousand partitions went through all topics for each."""
+
+    def cost(others: int) -> int:
+        shared = SharedHistory(ClusterHistory("c"))
+        for number in range(others):
+            name = f"persistent://acme/orders/other-{number}"
+            shared.note_look(look(1, backlog(), topic=name, quota_size_bytes=9))
+        part = f"{TOPIC}-partition-0"
+        shared.note_look(look(1, backlog(), topic=part))
+        shared.topic(part, NOW)
+        return bytecodes(lambda: (shared.topic(part, NOW), shared.topic(TOPIC, NOW)))
+
+    assert cost(100) == cost(10)
 
 
 def test_a_topic_with_an_age_of_any_number_hides_no_other() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.agent import web
+from headgate.agent import web, web_turns
+from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.metrics import PortCertificate
+from headgate.agent.shared_history import SharedHistory
 from tests.unit.agent.looks import TOPIC, backlog, look
 from tests.unit.agent.watched import Watch, ask
 
@@ -37,6 +39,17 @@ def test_a_topic_and_its_partitions() -> None:
     parts = ask(f"{path}?perPartition=true", watch)[1]["perPartition"]
     assert [part["topic"] for part in parts] == [f"{TOPIC}-partition-{n}" for n in (2, 10)]
     assert ask(f"{path}?perPartition=yes", watch)[0] == 400
+
+
+def test_reports_on_partitions_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "SUBSCRIPTIONS_OF_PARTITIONS_MAX", 2)
+    watch = Watch("prod", SharedHistory(ClusterHistory("prod")))
+    for partition in range(5):
+        watch.history.note_look(look(1, backlog(), topic=f"{TOPIC}-partition-{partition}"))
+    path = "/admin/v2/headgate/explain/persistent/acme/orders/paid?perPartition=true"
+    report = ask(path, watch)[1]
+    assert len(report["perPartition"]) == 2
+    assert report["notSeen"][-1] == "3 more partitions one by one"
 
 
 def test_a_topic_that_was_not_seen_is_404_and_a_wrong_name_is_refused() -> None:
@@ -84,7 +97,7 @@ def test_other_paths_and_methods_have_a_reason() -> None:
 
 
 def test_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "WAITING_MAX", 0)
+    monkeypatch.setattr(web_turns, "WAITING_MAX", 0)
     status, body, _ = ask("/metrics")
     assert (status, body["reason"]) == (503, "0 requests wait already: try again later")
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime
+from typing import Any
 
+import _pulsar
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -45,6 +47,25 @@ def test_one_batch_has_all_columns() -> None:
     )
     assert columns["__eventTime"][1] is None
     assert columns["__messageProperties"] == [[("a", "b")], [], []]
+
+
+def test_keys_and_properties_that_are_no_text_end_no_query() -> None:
+    """A client in C++ may send any bytes; one such message ended each query over its topic."""
+
+    def built(key: bytes, value: bytes) -> Any:
+        builder = _pulsar.MessageBuilder()
+        builder.content(b"x")
+        builder.partition_key(key)
+        builder.property("a", value)
+        return builder.build()
+
+    schema = arrow_schema(spark_schema(["__key", "__messageProperties"]))
+    rows = Rows(schema, "t", KeyDecoder("t", no_keys))
+    found = [built(b"k", b"v"), built(b"\xff\xfe", b"v"), built(b"", b"\xff")]
+    rows.add(found, [each.message_id() for each in found], [each.data() for each in found])
+    columns = rows.batch().to_pydict()
+    assert columns["__key"] == [b"k", b"\xff\xfe", None]
+    assert columns["__messageProperties"] == [[("a", "v")], [("a", "v")], None]
 
 
 def test_the_number_of_fitting_values_is_found() -> None:

@@ -95,6 +95,12 @@ def test_of_very_many_properties_it_reads_the_first() -> None:
     assert len(properties_and_keys(entry_of(data)).properties) == FIELDS_MAX - len(REQUIRED)
 
 
+def test_properties_that_are_no_text_are_shown_as_far_as_they_are() -> None:
+    """A client in C++ may send any bytes; nobody could examine such a message."""
+    data = MessageMetadata(**REQUIRED).SerializeToString() + b"\x22\x07\x0a\x02\xffa\x12\x01\xfe"
+    assert properties_and_keys(entry_of(data)).properties == (("\ufffda", "\ufffd"),)
+
+
 @pytest.mark.parametrize(
     "data",
     [

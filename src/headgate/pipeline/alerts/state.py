@@ -97,7 +97,9 @@ class StateFile:
         """
         hidden = self._path.with_suffix(".new")
         try:
-            descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            # A new file: others may write to the folder, and have put a link there.
+            hidden.unlink(missing_ok=True)
+            descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(_document(state), file)
                 file.flush()
@@ -123,7 +125,8 @@ def state_file(folder: str, root: str, url: str, shown: str) -> Iterator[StateFi
     path = Path(folder, FOLDER, f"{name}.json")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = path.with_suffix(".lock")
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise InputError(f"folder {path.parent} cannot be used: {error.strerror}") from error
     try:

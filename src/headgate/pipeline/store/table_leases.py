@@ -139,7 +139,8 @@ def _lock_files(held: ExitStack, out: str, names: Collection[str]) -> None:
 
 
 def _opened(held: ExitStack, path: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    # Others may write to the folder: a link there would have another file emptied.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     held.callback(os.close, descriptor)
     return descriptor
 

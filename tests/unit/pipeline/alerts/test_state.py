@@ -47,6 +47,23 @@ def test_it_comes_back_as_it_was_stored(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
+def test_links_in_the_folder_have_no_other_file_written(tmp_path: Path) -> None:
+    """Others may write to the folder of the tables."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / "a.new").symlink_to(victim)
+    StateFile(tmp_path / "a.json").save(TargetState())
+    assert victim.read_text() == "mine"
+    with state_file(str(tmp_path), "tables", URL, SHOWN):
+        pass
+    (lock,) = (tmp_path / "_alerts").glob("*.lock")
+    lock.unlink()
+    lock.symlink_to(victim)
+    with pytest.raises(InputError, match="symbolic links"):
+        state_file(str(tmp_path), "tables", URL, SHOWN).__enter__()
+    assert victim.read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"version": 2}', '{"version": 1, "open": [{}], "ended": []}', "\0"]
 )

@@ -38,6 +38,21 @@ def test_a_second_job_that_fills_the_same_tables_is_refused(tmp_path: Path) -> N
         assert (tmp_path / "tables").is_dir()
 
 
+def test_a_link_in_place_of_a_lease_empties_no_other_file(tmp_path: Path) -> None:
+    """Others may write to the folder."""
+    with fill_leases(str(tmp_path / "tables"), tables=["a"]):
+        pass
+    (lease,) = (tmp_path / "tables").rglob("a")
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    lease.unlink()
+    lease.symlink_to(victim)
+    leases = fill_leases(str(tmp_path / "tables"), tables=["a"])
+    with pytest.raises(InputError, match="symbolic links"), leases:
+        pass
+    assert victim.read_text() == "mine"
+
+
 def test_a_refused_job_gives_back_what_it_took(tmp_path: Path) -> None:
     out = str(tmp_path)
     with fill_leases(out, tables=["b"]):
