@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import pytest
 
 from headgate.metadata.errors import RefusalError
@@ -71,6 +73,8 @@ def test_automatic_creation(creation: AutoTopicCreation, status: int, reason: st
         (Persistence(1, 2, 1), 400, "Bookkeeper Ensemble (1) >= WriteQuorum (2) >= AckQuorum (1)"),
         (Persistence(2, 2, 2), 412, "one copy of each message"),
         (Persistence(1, 1, 1, -1.0), 400, "managedLedgerMaxMarkDeleteRate must be 0 or more"),
+        (Persistence(1, 1, 1, inf), 400, "managedLedgerMaxMarkDeleteRate must be 0 or more, and"),
+        (Persistence(1, 1, 1, nan), 400, "managedLedgerMaxMarkDeleteRate must be 0 or more, and"),
     ],
 )
 def test_copies(persistence: Persistence, status: int, words: str) -> None:
