@@ -7,7 +7,7 @@ together; between two batches others have their turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from headgate.admin.routing import Call
@@ -76,3 +76,14 @@ async def subscriptions_of(
         else:
             looked_at += 1 + len(names) // NAMES_OF_LOOK
             yield part, names
+
+
+async def all_done(work: Iterable[Awaitable[object]]) -> None:
+    """Await all of some work at the same time. Raises its first failure when all is done: nothing
+    of it goes on when its request has ended, and counts no more."""
+    for answer in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(answer, BaseException):
+            try:
+                raise answer
+            finally:
+                del answer  # as in results_of

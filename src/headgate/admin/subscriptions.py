@@ -6,7 +6,6 @@ fails only if it changes nothing on all of them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.partition_batches import answers_of, results_of, subscriptions_of
+from headgate.admin.partition_batches import all_done, answers_of, results_of, subscriptions_of
 from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Query, Reply, Route
 from headgate.admin.streaming import PAGE_NAMES, answer_names
 from headgate.admin.topics import ensure_topic
@@ -218,9 +217,9 @@ async def expire_all(call: Call) -> Reply:
     async def expire_some() -> None:
         while some := list(islice(left, EXPIRED_PER_PIECE)):
             await call.facade.give_way()
-            await asyncio.gather(*(_expire_if_present(call, *one, what) for one in some))
+            await all_done(_expire_if_present(call, *one, what) for one in some)
 
-    await asyncio.gather(*(expire_some() for _ in range(EXPIRED_AT_ONCE)))
+    await all_done(expire_some() for _ in range(EXPIRED_AT_ONCE))
     return NO_CONTENT
 
 
