@@ -81,6 +81,6 @@ def _check_persistence(persistence: Persistence) -> None:
             f"bookkeeperAckQuorum={copies[2]} are not possible: this broker keeps one copy of each "
             "message on its own disk, so 1 is allowed"
         )
-    # Infinity is stored as null, which is no number: no later start could read the row.
-    if not 0 <= persistence.managed_ledger_max_mark_delete_rate < inf:
+    # Infinity would be stored as null.
+    if not 0 <= (persistence.managed_ledger_max_mark_delete_rate or 0.0) < inf:
         raise RefusalError(400, "managedLedgerMaxMarkDeleteRate must be 0 or more, and finite")

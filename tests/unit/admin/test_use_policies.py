@@ -123,3 +123,12 @@ def test_a_rate_that_no_start_could_read_is_refused(
     assert api("POST", f"{N}/persistence", ONE_COPY | {"managedLedgerMaxMarkDeleteRate": "2"})
     assert api("GET", f"{N}/persistence").json()["managedLedgerMaxMarkDeleteRate"] == 2.0
     Catalog("standalone", broker.store.load())
+
+
+def test_a_row_with_an_infinite_rate_of_before_can_be_read(api: Ask, broker: FakeFacade) -> None:
+    """Else no start would succeed, and a repair would lose the names of all topics."""
+    stored = ONE_COPY | {"managedLedgerMaxMarkDeleteRate": None}
+    assert api("POST", f"{N}/persistence", stored).status == 204
+    Catalog("standalone", broker.store.load())
+    assert api("GET", f"{N}/persistence").json() == stored
+    assert api("DELETE", f"{N}/persistence").status == 204

@@ -33,6 +33,7 @@ def test_what_is_allowed() -> None:
     check_expiry({"auto_topic_creation": AutoTopicCreation(True, "non-partitioned")}, "")
     check_expiry({"auto_topic_creation": AutoTopicCreation(False), "persistence": None}, "")
     check_expiry({"persistence": Persistence()}, "")
+    check_expiry({"persistence": Persistence(1, 1, 1, None)}, "")
 
 
 def test_times_are_not_below_0() -> None:
