@@ -2,7 +2,7 @@
 
 The texts follow Jackson's, which Pulsar answers with and scripts know; the Java class names in
 them are left out. A bad body is parsed a second time, by the standard library, whose errors have
-a position; a good one is parsed once, by msgspec.
+a position, unless it is long; a good one is parsed once, by msgspec.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ from headgate.metadata.errors import RefusalError
 
 BODY_BYTES_MAX = 1 << 20
 """Longest request body."""
+
+REREAD_BYTES_MAX = 64 << 10
+"""Longest text that the standard library parses: a megabyte of empty lists takes 0.1 s."""
+
+MALFORMED = "Malformed JSON"
+
+ERROR_CHARACTERS_MAX = 300
+"""Of an error of msgspec, which may show what the client sent."""
 
 _EMPTY = (b"", b'""', b"null")
 _AT = " at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); "
@@ -52,7 +60,11 @@ def decode(body: bytes, type_: Any) -> Any:
     try:
         return _decoder(type_).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RefusalError(400, _what_is_wrong(body, type_, str(error))) from error
+        if len(body) <= REREAD_BYTES_MAX:
+            raise RefusalError(400, _what_is_wrong(body, type_, str(error))) from error
+        is_mismatch = isinstance(error, msgspec.ValidationError)
+        what = f"Cannot deserialize value of type `{_name_of(type_)}`" if is_mismatch else MALFORMED
+        raise RefusalError(400, f"{what}: {str(error)[:ERROR_CHARACTERS_MAX]}") from error
 
 
 @cache
@@ -69,15 +81,27 @@ def last_of(body: bytes, names: Collection[str], *path: str) -> str | None:
     Raises:
         RefusalError: 400 for a body that the standard library cannot read.
     """
+    raw = body
     try:
-        found = json.loads(body.decode(), object_pairs_hook=tuple, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError) as error:
-        raise RefusalError(400, f"Malformed JSON: {error}") from error
-    for step in path:
-        found = next((value for key, value in reversed(found) if key == step), None)
-        if not isinstance(found, tuple):
-            return None
+        for step in path:
+            members = _members.decode(raw)
+            if step not in members:
+                return None
+            raw = bytes(members[step])
+        if len(raw) > REREAD_BYTES_MAX:
+            what = f"an object has {len(raw)} bytes: {REREAD_BYTES_MAX} are allowed"
+            raise RefusalError(400, f"{MALFORMED}: {what}")
+        found = json.loads(raw.decode(), object_pairs_hook=tuple, parse_int=str, parse_float=str)
+    except msgspec.ValidationError:
+        return None  # no object is there
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise RefusalError(400, f"{MALFORMED}: {error}") from error
+    if not isinstance(found, tuple):
+        return None
     return next((key for key, _ in reversed(found) if key in names), None)
+
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def _what_is_wrong(body: bytes, type_: Any, error: str) -> str:
@@ -89,8 +113,12 @@ def _what_is_wrong(body: bytes, type_: Any, error: str) -> str:
     except json.JSONDecodeError as malformed:
         return _jackson_text(body.decode(), malformed)
     except (ValueError, RecursionError) as other:
-        return f"Malformed JSON: {other}"
+        return f"{MALFORMED}: {other}"
     return _mismatch(value, type_, error)
+
+
+def _name_of(type_: Any) -> str:
+    return getattr(type_, "__name__", str(type_))
 
 
 def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
@@ -117,7 +145,7 @@ def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
 
 def _mismatch(value: Any, type_: Any, error: str) -> str:
     """The text for a value of the wrong type, with what is allowed there."""
-    name = getattr(type_, "__name__", str(type_))
+    name = _name_of(type_)
     if (beyond := _RANGE.match(error)) is not None:
         path = beyond["path"][1:].lstrip(".")
         java = _JAVA_RANGES[32 if "2147483647" in error or "2147483648" in error else 64]

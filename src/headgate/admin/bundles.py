@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any, Final
 
 from headgate.admin.names import existing_namespace
 from headgate.admin.operations import Operation
+from headgate.admin.partition_batches import all_done
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer, pages
 from headgate.base.names import NamespaceName, TopicName, parse_topic
@@ -76,7 +76,7 @@ async def _unload(call: Call, topics: list[TopicName]) -> None:
             await call.facade.unload_topic(topic)
             call.progress.is_partly_done = True
 
-    await asyncio.gather(*map(unload_one, topics))
+    await all_done(map(unload_one, topics))
 
 
 async def split(call: Call) -> Reply:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable
 from typing import Final
 
 from headgate.admin.bundles import BUNDLE_PATH, existing_bundle, topics_of
 from headgate.admin.names import subscription_name
 from headgate.admin.operations import Operation
+from headgate.admin.partition_batches import all_done
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Reply, Route
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
@@ -29,9 +29,9 @@ async def clear_backlog(call: Call) -> Reply:
         if call.may(Operation.SUBSCRIPTION_SKIP, topic.full, name):
             waiting.append(_unless_gone(call, call.facade.clear_backlog(topic, name)))
         if len(waiting) == CHANGED_AT_ONCE:
-            await asyncio.gather(*waiting)
+            await all_done(waiting)
             waiting.clear()
-    await asyncio.gather(*waiting)
+    await all_done(waiting)
     return NO_CONTENT
 
 

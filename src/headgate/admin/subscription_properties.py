@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from headgate.admin.names import existing_parts, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.partition_batches import results_of
+from headgate.admin.partition_batches import results_of, subscriptions_of
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
 from headgate.admin.subscriptions import SUBSCRIPTION_PATH
 from headgate.base.names import TopicName
@@ -18,7 +18,7 @@ async def read_properties(call: Call) -> Reply:
     """The properties of a subscription; of all partitions together."""
     name = subscription_name(call)
     found: dict[str, str] = {}
-    for part in _parts_with(call, name):
+    for part in await _parts_with(call, name):
         found |= call.facade.subscription_properties(part, name)
     return as_json(found)
 
@@ -31,20 +31,20 @@ async def write_properties(call: Call) -> Reply:
     async def write(part: TopicName) -> None:
         await call.facade.set_subscription_properties(part, name, properties)
 
-    await results_of(call, _parts_with(call, name), write)
+    await results_of(call, await _parts_with(call, name), write)
     return NO_CONTENT
 
 
 async def read_replicated(call: Call) -> Reply:
     """Whether a subscription is replicated, by topic: none is."""
-    parts = _parts_with(call, subscription_name(call))
+    parts = await _parts_with(call, subscription_name(call))
     return as_json({part.full: False for part in parts})
 
 
 async def write_replicated(call: Call) -> Reply:
     """Switch the replication of a subscription off, which it is; on is refused."""
     enabled = call.decoded(bool)
-    _parts_with(call, subscription_name(call))
+    await _parts_with(call, subscription_name(call))
     if enabled:
         raise RefusalError(
             405,
@@ -54,14 +54,14 @@ async def write_replicated(call: Call) -> Reply:
     return NO_CONTENT
 
 
-def _parts_with(call: Call, name: str) -> list[TopicName]:
+async def _parts_with(call: Call, name: str) -> list[TopicName]:
     """The partitions of the topic that have the subscription, or the topic itself.
 
     Raises:
         RefusalError: 404, none has it.
     """
     parts = existing_parts(call)
-    found = [part for part in parts if name in call.facade.subscriptions(part)]
+    found = [part async for part, names in subscriptions_of(call, parts) if name in names]
     if not found:
         topic = topic_name(call)
         raise not_found(f"Subscription {name} not found for topic {topic}")

@@ -6,7 +6,6 @@ fails only if it changes nothing on all of them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from heapq import merge
 from itertools import islice
@@ -16,7 +15,7 @@ from msgspec import Struct
 
 from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.partition_batches import answers_of, results_of
+from headgate.admin.partition_batches import all_done, answers_of, results_of, subscriptions_of
 from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Query, Reply, Route
 from headgate.admin.streaming import PAGE_NAMES, answer_names
 from headgate.admin.topics import ensure_topic
@@ -45,7 +44,7 @@ class ResetCursorData(Struct, rename="camel"):
 
 
 NAMES_PER_TURN: Final = 1_024
-"""Subscriptions whose names are gathered, or sorted, without a pause."""
+"""Subscriptions whose names are sorted without a pause."""
 
 CHECKS_PER_TURN: Final = 64
 """Subscriptions and partitions that are checked without a pause, for 5 us each."""
@@ -59,14 +58,8 @@ _NAMED: Final = {"latest": LATEST, "earliest": EARLIEST}
 async def list_subscriptions(call: Call) -> Reply:
     """Names of a topic's subscriptions; of all partitions together."""
     names: set[str] = set()
-    added = 0
-    for part in existing_parts(call):
-        of_part = call.facade.subscriptions(part)
+    async for _, of_part in subscriptions_of(call, existing_parts(call)):
         names.update(of_part)
-        added += 1 + len(of_part)
-        if added >= NAMES_PER_TURN:
-            added = 0
-            await call.facade.give_way()
     await call.reserve(NAME_BYTES * len(names))
     return await answer_names(call, _sorted_pages(list(names)))
 
@@ -224,9 +217,9 @@ async def expire_all(call: Call) -> Reply:
     async def expire_some() -> None:
         while some := list(islice(left, EXPIRED_PER_PIECE)):
             await call.facade.give_way()
-            await asyncio.gather(*(_expire_if_present(call, *one, what) for one in some))
+            await all_done(_expire_if_present(call, *one, what) for one in some)
 
-    await asyncio.gather(*(expire_some() for _ in range(EXPIRED_AT_ONCE)))
+    await all_done(expire_some() for _ in range(EXPIRED_AT_ONCE))
     return NO_CONTENT
 
 

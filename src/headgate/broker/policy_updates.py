@@ -142,6 +142,8 @@ class PolicyUpdates:
             if row.kind is Kind.NAMESPACE:
                 members = partial(_members, engine.by_namespace, row.key)
                 apply(row.key, members, _kinds_of(row.before, row.after))
+                if row.after is None:
+                    engine.quotas.forget_namespace(row.key)
             elif row.kind in _TOPIC_KINDS:
                 apply(row.key, partial(_members, engine.by_base, row.key))
                 topic = engine.topics.get(row.key)

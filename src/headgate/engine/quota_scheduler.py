@@ -63,7 +63,8 @@ class QuotaScheduler:
         self.evicted = [(0, 0, 0), (0, 0, 0)]
         """Evictions, messages and bytes of all topics since the start, by :class:`QuotaType`."""
         self.evictions_by_namespace: dict[str, list[int]] = {}
-        """Evictions since the start by :class:`QuotaType`, for namespaces that had any."""
+        """Evictions since the start by :class:`QuotaType`, for namespaces that had any, until they
+        are deleted."""
         self.defects_count = 0
         """Wrong states that verification found since the start: 0, unless there is a bug."""
 
@@ -80,6 +81,11 @@ class QuotaScheduler:
         by_type[act.quota.type] += 1
         acts, messages, size = self.evicted[act.quota.type]
         self.evicted[act.quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
+
+    def forget_namespace(self, namespace: str) -> None:
+        """A namespace (``tenant/name``) was deleted. Each eviction in one of a new name would take
+        memory for good."""
+        self.evictions_by_namespace.pop(namespace, None)
 
     # -- the turn --------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ Statuses and texts are Pulsar's.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Final
 
 from headgate.metadata.checks import check_partition_count
@@ -80,5 +81,6 @@ def _check_persistence(persistence: Persistence) -> None:
             f"bookkeeperAckQuorum={copies[2]} are not possible: this broker keeps one copy of each "
             "message on its own disk, so 1 is allowed"
         )
-    if not persistence.managed_ledger_max_mark_delete_rate >= 0:
-        raise RefusalError(400, "managedLedgerMaxMarkDeleteRate must be 0 or more")
+    # Infinity would be stored as null.
+    if not 0 <= (persistence.managed_ledger_max_mark_delete_rate or 0.0) < inf:
+        raise RefusalError(400, "managedLedgerMaxMarkDeleteRate must be 0 or more, and finite")

@@ -229,7 +229,8 @@ class Persistence(Struct, frozen=True, rename="camel"):
     bookkeeper_ensemble: JavaInt = 0
     bookkeeper_write_quorum: JavaInt = 0
     bookkeeper_ack_quorum: JavaInt = 0
-    managed_ledger_max_mark_delete_rate: float = 0.0
+    managed_ledger_max_mark_delete_rate: float | None = 0.0
+    """Null is none, as in Pulsar; it is also how an infinite one was stored."""
 
 
 def with_quota(

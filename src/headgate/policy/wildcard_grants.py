@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Final
 
 from headgate.metadata.grants import Action, NamespaceGrants, TopicGrants
@@ -33,56 +34,60 @@ class WildcardGrants:
 
     def find(self, row: GrantsRow, role: str, action: Action) -> str:
         """The granted role with ``*`` that gives ``role`` that action; empty if none does."""
-        patterns = self._of(row).get(action)
-        return "" if patterns is None else patterns.find(role)
+        known = self._of(row)
+        patterns = known.get(action)
+        if patterns is None:
+            granted = (each for each, actions in row.roles.items() if action in actions)
+            patterns = known[action] = _Patterns(granted)
+        return patterns.find(role)
 
     def _of(self, row: GrantsRow) -> dict[Action, _Patterns]:
         key = id(row)
         known = self._by_row.get(key)
         if known is not None:
             return known[1]
-        granted: dict[Action, list[str]] = {}
-        for role, actions in row.roles.items():
-            if role.startswith(WILDCARD) or role.endswith(WILDCARD):
-                for action in actions:
-                    granted.setdefault(action, []).append(role)
-        found = {action: _Patterns(roles) for action, roles in granted.items()}
-        forget = self._by_row.pop
+        forget, found = self._by_row.pop, dict[Action, _Patterns]()
         self._by_row[key] = weakref.ref(row, lambda _: forget(key, None)), found
         return found
 
 
+_BEFORE: Final = itemgetter(slice(None, -1))
+"""What is before the ``*`` at the end of a role."""
+
+_BEHIND: Final = itemgetter(slice(None, 0, -1))
+"""What is behind the ``*`` at the beginning of a role, backwards."""
+
+
 class _Patterns:
-    """Roles with ``*`` at their end or beginning."""
+    """Roles with ``*`` at their end or beginning: those of the row, and no copies of their parts,
+    which would take several times the memory that a tenant is charged with."""
 
     __slots__ = ("_beginnings", "_endings")
 
     def __init__(self, roles: Iterable[str]) -> None:
         roles = list(roles)
-        self._beginnings = _shortest(role[:-1] for role in roles if role.endswith(WILDCARD))
-        self._endings = _shortest(role[:0:-1] for role in roles if role.startswith(WILDCARD))
+        beginnings = (role for role in roles if role.endswith(WILDCARD))
+        self._beginnings = _shortest(beginnings, _BEFORE)
+        self._endings = _shortest((role for role in roles if role.startswith(WILDCARD)), _BEHIND)
 
     def find(self, role: str) -> str:
         """A pattern that stands for ``role``; empty if none does."""
-        beginning = _beginning_of(role, self._beginnings)
-        if beginning is not None:
-            return beginning + WILDCARD
-        ending = _beginning_of(role[::-1], self._endings)
-        return "" if ending is None else WILDCARD + ending[::-1]
+        found = _found(role, self._beginnings, _BEFORE)
+        return found or _found(role[::-1], self._endings, _BEHIND)
 
 
-def _shortest(texts: Iterable[str]) -> list[str]:
-    """The sorted texts that begin with no other one of them."""
+def _shortest(roles: Iterable[str], part: Callable[[str], str]) -> list[str]:
+    """The roles whose ``part`` begins with that of no other one, in the order of these parts."""
     found: list[str] = []
-    for text in sorted(texts):
-        if not found or not text.startswith(found[-1]):
-            found.append(text)
+    for role in sorted(roles, key=part):
+        if not found or not part(role).startswith(part(found[-1])):
+            found.append(role)
     return found
 
 
-def _beginning_of(text: str, beginnings: list[str]) -> str | None:
-    """The one of ``beginnings`` with which ``text`` begins."""
-    index = bisect_right(beginnings, text)
-    if index and text.startswith(beginnings[index - 1]):
-        return beginnings[index - 1]
-    return None
+def _found(text: str, roles: list[str], part: Callable[[str], str]) -> str:
+    """The one of ``roles`` with whose ``part`` a text begins; empty if there is none."""
+    index = bisect_right(roles, text, key=part)
+    if index and text.startswith(part(roles[index - 1])):
+        return roles[index - 1]
+    return ""

@@ -9,8 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from headgate.base.schema_types import IN_AVRO, TYPES, SchemaType
-from headgate.schema.definition import Definition
+from headgate.schema.definition import DEFINITION_BYTES_MAX, Definition
 from headgate.schema.errors import InvalidSchemaError
+
+TEXT_CHARACTERS_MAX: Final = 2 * DEFINITION_BYTES_MAX
+"""Longest text of a definition that is read: it may have blanks that the definition lacks. To read
+a megabyte and write it anew took 70 ms."""
 
 _SIZE: Final = struct.Struct(">i")
 _TYPE_PROPERTIES: Final = ("key.schema.type", "value.schema.type")
@@ -57,8 +61,13 @@ def key_value_from_text(text: str) -> bytes:
     """The data of a KeyValue definition that the admin API got.
 
     Raises:
-        InvalidSchemaError: it is no JSON object with a key and a value.
+        InvalidSchemaError: it is no JSON object with a key and a value, or too long.
     """
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise InvalidSchemaError(
+            f"The text of the KeyValue schema has {len(text)} characters: {TEXT_CHARACTERS_MAX} "
+            "are allowed"
+        )
     given = _json(text.encode())
     if not isinstance(given, dict) or not all(name in given for name in _PARTS):
         raise InvalidSchemaError("The definition of a KeyValue schema needs a key and a value")

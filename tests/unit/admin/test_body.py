@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+from typing import Any, Literal
 
 import hypothesis.strategies as st
 import msgspec
@@ -166,6 +167,35 @@ def test_depths_without_end_have_no_last_key() -> None:
     with pytest.raises(RefusalError) as caught:
         last_of(b'{"a":' * 50_000, ("a",))
     assert (caught.value.status, caught.value.reason[:16]) == (400, "Malformed JSON: ")
+
+
+LISTS = b'"x":[' + b"[]," * 40_000 + b"1]"
+QUOTA = b'{"a":1,"b":2}'
+
+
+def test_long_bodies_are_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the standard library, for its errors and for the order of keys, a megabyte of empty lists
+    took 0.1 s without a pause."""
+    looked_at: list[int] = []
+    loads = json.loads
+
+    def counted(text: str, **how: Any) -> object:
+        looked_at.append(len(text))
+        return loads(text, **how)
+
+    monkeypatch.setattr(json, "loads", counted)
+    long = b"{" + LISTS + b',"q":{"y":' + QUOTA + b"}}"
+    assert last_of(long, ("a", "b"), "q", "y") == "b"
+    assert last_of(long, ("a", "b"), "q", "x") is None
+    assert last_of(long, ("a", "b"), "x", "x") is None
+    with pytest.raises(RefusalError, match="bytes: 65536 are allowed"):
+        last_of(long, ("a", "b"))
+    wrong = b"{" + LISTS + b',"dispatchThrottlingRateInMsg":"' + b"y" * 500 + b'"}'
+    reason = _refusal(wrong, DispatchRate)
+    assert reason.startswith("Cannot deserialize value of type `DispatchRate`: Expected `int`")
+    assert _refusal(b"{" + LISTS, DispatchRate).startswith("Malformed JSON: ")
+    assert len(_refusal(b'{"colour":"' + b"r" * 80_000 + b'"}', Painted)) < 400
+    assert max(looked_at) == len(QUOTA)
 
 
 def test_empty() -> None:

@@ -11,12 +11,20 @@ from typing import Any, cast
 
 import pytest
 
-from headgate.admin.partition_batches import AT_ONCE, answers_of, results_of
+from headgate.admin.partition_batches import (
+    AT_ONCE,
+    LOOKED_AT_ONCE,
+    NAMES_OF_LOOK,
+    answers_of,
+    results_of,
+    subscriptions_of,
+)
 from headgate.admin.routing import Call, Progress
 from headgate.admin.subscriptions import _on_all
 from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
-from tests.unit.admin.fake_facade import FakeFacade
+from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade, FakeSubscription
 
 PARTS = [parse_topic(f"t-partition-{index}") for index in range(2 * AT_ONCE + 5)]
 
@@ -91,3 +99,49 @@ def test_a_failure_is_freed_without_a_collection(broker: FakeFacade) -> None:
         asyncio.run(play())
     finally:
         gc.enable()
+
+
+WIDE = "/admin/v2/persistent/public/default/wide"
+SUBSCRIPTION = f"{WIDE}/subscription/s"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", f"{WIDE}/subscriptions", None),
+        ("GET", f"{SUBSCRIPTION}/properties", None),
+        ("PUT", f"{SUBSCRIPTION}/properties", {"a": "1"}),
+        ("GET", f"{SUBSCRIPTION}/replicatedSubscriptionStatus", None),
+        ("POST", f"{SUBSCRIPTION}/replicatedSubscriptionStatus", False),
+    ],
+)
+def test_partitions_that_may_have_to_be_loaded_are_looked_at_in_slices(
+    api: Ask, broker: FakeFacade, method: str, path: str, body: object
+) -> None:
+    """A request of a role that may consume loaded all partitions of a topic in one turn."""
+    api("PUT", f"{WIDE}/partitions", 400)
+    broker.topic(parse_topic("wide-partition-399")).subscriptions["s"] = FakeSubscription()
+    broker.gave_way = 0
+    assert api(method, path, body).status in (200, 204)
+    assert broker.gave_way >= 400 // LOOKED_AT_ONCE - 1
+
+
+def test_what_is_deleted_during_a_pause_is_left_out(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", f"{WIDE}/partitions", 20)
+    parts = [parse_topic(f"wide-partition-{index}") for index in range(20)]
+    names = {str(number): FakeSubscription() for number in range(LOOKED_AT_ONCE * NAMES_OF_LOOK)}
+    broker.topic(parts[0]).subscriptions.update(names)
+
+    async def look() -> list[int]:
+        found = []
+        async for part, names in subscriptions_of(call_with(broker), parts):
+            if part.partition == 0:
+                assert len(names) == LOOKED_AT_ONCE * NAMES_OF_LOOK
+                broker.failures.append(RefusalError(404, "it is gone"))
+            else:
+                assert broker.gave_way  # so many subscriptions are a slice of their own
+            found.append(part.partition)
+        return found
+
+    broker.gave_way = 0
+    assert asyncio.run(look()) == [index for index in range(20) if index != 1]

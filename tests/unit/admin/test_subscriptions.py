@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from headgate.admin.app import AdminApp
 from headgate.admin.subscriptions import (
     CHECKS_PER_TURN,
     EXPIRED_AT_ONCE,
@@ -13,6 +15,7 @@ from headgate.admin.subscriptions import (
 )
 from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
+from tests.unit.admin.client import ask_async
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import NOW_MS, FakeFacade, FakeSubscription
 
@@ -226,6 +229,32 @@ def test_expiring_very_many_gives_way_to_others(
     assert set(subscriptions) - set(moved) == {"s7"}
     assert broker.gave_way >= 1_000 // EXPIRED_PER_PIECE
     assert turns.most <= EXPIRED_PER_PIECE * EXPIRED_AT_ONCE
+
+
+def test_nothing_is_expired_any_more_once_a_failure_is_told(broker: FakeFacade) -> None:
+    """All but the one that failed went on, uncounted, as far as there were subscriptions."""
+    subscriptions = broker.topic(parse_topic("t")).subscriptions
+    for number in range(200):
+        subscriptions[f"s{number}"] = FakeSubscription()
+    expire = broker.expire_messages
+
+    async def failing(topic: TopicName, name: str, what: Any) -> bool:
+        await asyncio.sleep(0)
+        if name == "s7":
+            raise RefusalError(503, "the subscription was closed")
+        return await expire(topic, name, what)
+
+    async def play() -> None:
+        broker.expire_messages = failing  # type: ignore[method-assign]
+        app, path = AdminApp(broker, broker.clock), f"{P}/t/all_subscription/expireMessages/15"
+        assert (await ask_async(app, "POST", path)).status == 503
+        moved = sum(one.next == 2 for one in subscriptions.values())
+        assert moved > 0
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert sum(one.next == 2 for one in subscriptions.values()) == moved
+
+    asyncio.run(play())
 
 
 def test_expiring_on_very_many_partitions_gives_way_to_others(

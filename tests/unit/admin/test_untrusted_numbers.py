@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import fields
 
 from headgate.admin.app import AdminApp
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
+from headgate.metadata.catalog import Catalog
 from tests.unit.admin.client import ask
 from tests.unit.admin.fake_facade import FakeFacade
 
 MANY = "9" * 5_000
 NUMBERS = [
     MANY, "-" + MANY, "0" * 5_000, "0" * 5_000 + "1", "1" + "0" * 5_000, "1e999", "NaN",
-    "-Infinity", "9223372036854775808", "-9223372036854775809", "18446744073709551616", "1_000",
-    "\u0663", "%2B5", "0x10", "1.5", "--1", "-",
+    "-Infinity", "inf", "9223372036854775808", "-9223372036854775809", "18446744073709551616",
+    "1_000", "\u0663", "%2B5", "0x10", "1.5", "--1", "-",
 ]  # fmt: skip
 
 
-def app_with_topic() -> AdminApp:
+def app_with_topic() -> tuple[FakeFacade, AdminApp]:
     facade = FakeFacade()
     app = AdminApp(facade, facade.clock)
     topic = "/admin/v2/persistent/public/default/t"
     assert ask(app, "PUT", topic).status == 204
     assert ask(app, "PUT", f"{topic}/subscription/s").status == 204
-    return app
+    return facade, app
 
 
 def path_with(route: Route, text: str) -> str:
@@ -40,9 +44,17 @@ def path_with(route: Route, text: str) -> str:
     return "/".join(segments)
 
 
+def objects_with(route: Route, text: str) -> list[str]:
+    """Bodies of the route, each with ``text`` as the text of one member and 1 as all others."""
+    if not (isinstance(route.body, type) and issubclass(route.body, Struct)):
+        return []
+    names = [each.encode_name for each in fields(route.body)]
+    return [json.dumps(dict.fromkeys(names, 1) | {name: text}) for name in names]
+
+
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_no_number_is_a_failure(route: Route, caplog: pytest.LogCaptureFixture) -> None:
-    app = app_with_topic()
+    facade, app = app_with_topic()
     with caplog.at_level(logging.ERROR):
         for text in NUMBERS:
             quoted = text.encode().decode("latin-1") if not text.isascii() else text
@@ -51,19 +63,20 @@ def test_no_number_is_a_failure(route: Route, caplog: pytest.LogCaptureFixture) 
             ]
             query = "&".join(f"{each.name}={quoted}" for each in route.query)
             answers.append(ask(app, route.method, f"{path_with(route, '1')}?count=1&{query}"))
-            for body in (text, f'"{text}"', f"[{text}]"):
+            for body in (text, f'"{text}"', f"[{text}]", *objects_with(route, text)):
                 raw = body.encode()
                 answers.append(ask(app, route.method, path_with(route, "1"), raw))
             for answer in answers:
                 assert answer.status < 500, answer.body[:200]
                 if answer.status >= 400:
                     assert 0 < len(answer.reason) < 2_000
+            Catalog("standalone", facade.store.load())  # a later start can read what was stored
     assert not caplog.records
 
 
 @pytest.mark.parametrize("text", [MANY, "0" * 5_000 + "7"])
 def test_thousands_of_digits_in_a_path(text: str) -> None:
-    app = app_with_topic()
+    _, app = app_with_topic()
     answer = ask(app, "GET", f"/admin/v2/persistent/public/default/t/ledger/{text}/entry/0")
     assert answer.status == 404
     assert "a 64-bit integer is allowed" in answer.reason

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.metadata.catalog import Catalog
 from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade
 
 N = "/admin/v2/namespaces/public/default"
 T = "/admin/v2/persistent/public/default/orders"
@@ -103,3 +105,30 @@ def test_more_copies_are_refused_in_words(api: Ask, topic: str) -> None:
     for path in (f"{N}/persistence", f"{topic}/persistence"):
         answer = api("POST", path, two)
         assert (answer.status, "one copy" in answer.reason) == (412, True)
+
+
+@pytest.mark.parametrize("text", ["inf", "Infinity", "+inf", "-inf", "nan", "1e999"])
+def test_a_rate_that_no_start_could_read_is_refused(
+    api: Ask, broker: FakeFacade, topic: str, text: str
+) -> None:
+    """Texts that hold a number are read as numbers, as Jackson does. One request with ``inf`` by
+    the administrator of a tenant kept the broker from starting again."""
+    endless = ONE_COPY | {"managedLedgerMaxMarkDeleteRate": text}
+    for path in (f"{N}/persistence", f"{topic}/persistence"):
+        assert api("POST", path, endless).status == 400
+        assert api("GET", path).body == b""
+    created = api("PUT", "/admin/v2/namespaces/public/other", {"persistence": endless})
+    assert created.status == 400
+    Catalog("standalone", broker.store.load())
+    assert api("POST", f"{N}/persistence", ONE_COPY | {"managedLedgerMaxMarkDeleteRate": "2"})
+    assert api("GET", f"{N}/persistence").json()["managedLedgerMaxMarkDeleteRate"] == 2.0
+    Catalog("standalone", broker.store.load())
+
+
+def test_a_row_with_an_infinite_rate_of_before_can_be_read(api: Ask, broker: FakeFacade) -> None:
+    """Else no start would succeed, and a repair would lose the names of all topics."""
+    stored = ONE_COPY | {"managedLedgerMaxMarkDeleteRate": None}
+    assert api("POST", f"{N}/persistence", stored).status == 204
+    Catalog("standalone", broker.store.load())
+    assert api("GET", f"{N}/persistence").json() == stored
+    assert api("DELETE", f"{N}/persistence").status == 204

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.base.names import NamespaceName, parse_topic
 from headgate.flow.limits.rate_limit import RateLimit
-from headgate.metadata.policies import DispatchRate
+from headgate.metadata.policies import BacklogQuota, DispatchRate, NamespacePolicies
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 
@@ -215,3 +215,26 @@ async def test_a_rate_per_hour_that_becomes_one_per_second_is_in_force(world: Wo
             await consumer.receive()
             await asyncio.sleep(60)
     assert in_force(world, "topic") == [10]
+
+
+@played()
+async def test_namespaces_that_come_and_go_leave_no_counts_of_evictions(world: World) -> None:
+    """Each left its name behind for good, and /metrics went through all of them in one turn."""
+    broker, client = world.broker, await world.connect()
+    quotas = broker.engine.quotas
+    evicting = BacklogQuota("consumer_backlog_eviction", limit_size=100)
+    policies = NamespacePolicies(backlog_quotas={"destination_storage": evicting})
+    for number in range(3):
+        name = NamespaceName("public", f"n{number}")
+        create = broker.catalog.plan_create_namespace(name, policies=policies)
+        await broker.writer.commit(create)
+        topic = parse_topic(f"persistent://{name}/t")
+        await (await client.subscribe(topic.full, "s")).close()
+        producer = await client.producer(topic.full)
+        for _ in range(4):
+            await producer.send(b"x" * 90)
+        assert quotas.evictions_by_namespace.keys() == {str(name)}
+        assert quotas.evictions_by_namespace[str(name)][0] > 0
+        await broker.registry.delete(topic, force=True)
+        await broker.commit(broker.catalog.plan_delete_namespace(name))
+        assert not quotas.evictions_by_namespace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import pytest
 
 from headgate.metadata.errors import RefusalError
@@ -31,6 +33,7 @@ def test_what_is_allowed() -> None:
     check_expiry({"auto_topic_creation": AutoTopicCreation(True, "non-partitioned")}, "")
     check_expiry({"auto_topic_creation": AutoTopicCreation(False), "persistence": None}, "")
     check_expiry({"persistence": Persistence()}, "")
+    check_expiry({"persistence": Persistence(1, 1, 1, None)}, "")
 
 
 def test_times_are_not_below_0() -> None:
@@ -71,6 +74,8 @@ def test_automatic_creation(creation: AutoTopicCreation, status: int, reason: st
         (Persistence(1, 2, 1), 400, "Bookkeeper Ensemble (1) >= WriteQuorum (2) >= AckQuorum (1)"),
         (Persistence(2, 2, 2), 412, "one copy of each message"),
         (Persistence(1, 1, 1, -1.0), 400, "managedLedgerMaxMarkDeleteRate must be 0 or more"),
+        (Persistence(1, 1, 1, inf), 400, "managedLedgerMaxMarkDeleteRate must be 0 or more, and"),
+        (Persistence(1, 1, 1, nan), 400, "managedLedgerMaxMarkDeleteRate must be 0 or more, and"),
     ],
 )
 def test_copies(persistence: Persistence, status: int, words: str) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.metadata.grants import ACTIONS, NamespaceGrants, TopicGrants, in_order
+from headgate.metadata.name_totals import NameTotals
 from headgate.policy.wildcard_grants import WildcardGrants
 from tests.unit.work_meter import bytecodes
 
@@ -57,3 +61,18 @@ def test_a_refusal_by_a_thousand_patterns_costs_no_more_than_by_one() -> None:
     assert bytecodes(lambda: wildcards.find(large, "stranger", "produce")) <= bytecodes(
         lambda: wildcards.find(small, "stranger", "produce")
     )
+
+
+def test_patterns_take_little_more_than_the_roles_that_a_tenant_is_charged_with() -> None:
+    """Each action had copies of its own of each role, without its ``*``."""
+    roles = [f"*{'x' * 500}{number:08}*" for number in range(1_000)]
+    body = msgspec.json.encode({"roles": dict.fromkeys(roles, ACTIONS)})
+    row, wildcards = msgspec.json.decode(body, type=NamespaceGrants), WildcardGrants()
+    tracemalloc.start()
+    try:
+        for action in ACTIONS:
+            assert wildcards.find(row, "stranger", action) == ""
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken < NameTotals().bytes_of("acme/shop", row) / 4

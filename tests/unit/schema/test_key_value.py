@@ -8,9 +8,15 @@ from contextlib import suppress
 import pytest
 
 from headgate.base.schema_types import SchemaType
+from headgate.schema import key_value
 from headgate.schema.definition import Definition
 from headgate.schema.errors import InvalidSchemaError
-from headgate.schema.key_value import key_value_as_text, key_value_from_text, split_key_value
+from headgate.schema.key_value import (
+    TEXT_CHARACTERS_MAX,
+    key_value_as_text,
+    key_value_from_text,
+    split_key_value,
+)
 
 TYPES = {"key.schema.type": "STRING", "value.schema.type": "AVRO"}
 
@@ -34,6 +40,17 @@ def test_text_and_bytes() -> None:
 def test_text_that_is_none(text: str) -> None:
     with pytest.raises(InvalidSchemaError):
         key_value_from_text(text)
+
+
+def test_a_text_that_is_too_long_for_any_definition_is_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = '{"key":"","value":[' + " " * (TEXT_CHARACTERS_MAX - 21) + "]}"
+    assert len(text) == TEXT_CHARACTERS_MAX
+    assert key_value_from_text(text) == bytes(4) + b"\0\0\0\2[]"
+    monkeypatch.setattr(key_value, "_json", None)
+    with pytest.raises(InvalidSchemaError, match=f"{TEXT_CHARACTERS_MAX} are allowed"):
+        key_value_from_text(text + " ")
 
 
 def test_parts_that_nest_deep_are_written_or_refused() -> None:

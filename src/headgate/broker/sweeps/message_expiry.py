@@ -9,6 +9,7 @@ also those without consumers; readers read what is retained.
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 
@@ -52,8 +53,9 @@ class MessageExpiry:
         self._ttl_of = ttl_of
         self._subscriptions = subscriptions
         self._turns = turns
-        self._touched: dict[Topic, None] = {}
-        """Topics whose TTL may have changed."""
+        self._touched: OrderedDict[Topic, None] = OrderedDict()
+        """Topics whose TTL may have changed. To take the first of a dict passes all that were taken
+        before: 13 ns each, for each of 100,000 topics."""
         self._due = DueTopics()
 
     def touch(self, topic: Topic) -> None:
@@ -84,10 +86,9 @@ class MessageExpiry:
         """Have those of the touched topics looked at now that have a TTL: after a start, or a
         change of the broker's setting, these may be all."""
         for _ in range(len(self._touched)):
-            topic = next(iter(self._touched), None)
-            if topic is None:
+            if not self._touched:
                 break  # unloaded meanwhile
-            del self._touched[topic]
+            topic, _ = self._touched.popitem(last=False)
             if self._ttl_of(topic.name) is None:
                 self._due.discard(topic)
             else:

@@ -19,6 +19,7 @@ look. So the walk of all topics is a net that finds nothing: ``found_by_walk`` c
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
@@ -82,7 +83,7 @@ class Trimming:
         self._retention_of = retention_of
         self._turns = turns
         self._idle_ms = idle_ms
-        self._touched: dict[Topic, int] = {}
+        self._touched: OrderedDict[Topic, int] = OrderedDict()
         """Topics to look at soon, and since when, the oldest first."""
         self._due = DueTopics()
         """When to look at other topics."""

@@ -44,7 +44,7 @@ from headgate.flow.limits.retired_gates import EndedGates, RetiredGates
 from headgate.flow.limits.waiter_gate import WaiterGate
 
 LOOKED_AT_MAX: Final = 1_000
-"""Waiters among which the figures of the broker's limit look for the largest."""
+"""Waiters among which the figures of a limit that is shared look for the largest."""
 
 
 class Timed(Protocol):
@@ -369,8 +369,10 @@ class TopicGate(GateNode):
             self._end_waiting(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """The figures of the topic's limit."""
-        return self._gate_statistics(now_ns, self.demand, self.waits(now_ns))
+        """The figures of the topic's limit. For its largest waiters it looks at no more than
+        :data:`LOOKED_AT_MAX`: a topic may have 60,000 producers."""
+        waits = islice(self.waits(now_ns), LOOKED_AT_MAX)
+        return self._gate_statistics(now_ns, self.demand, waits)
 
     def waits(self, now_ns: int) -> Iterator[tuple[object, int]]:
         """``(owner, nanoseconds since it first wanted to send)`` of each queued waiter."""

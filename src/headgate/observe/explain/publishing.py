@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import nlargest
 from typing import Final
 
 from headgate.base.instants import iso_time
@@ -21,7 +20,7 @@ from headgate.flow.sentences.access import access_sentence
 from headgate.flow.sentences.publish import NOTHING_HOLDS, ParkSummary, publish_sentence
 from headgate.observe.states.adaptive import adaptive_state
 from headgate.observe.states.limits import publish_limits
-from headgate.observe.states.parked import ParkedStates
+from headgate.observe.states.parked import PRODUCERS_PER_YIELD, ParkedStates
 from headgate.policy.current_limits import CurrentPublishLimits
 
 _NAME_SHOWN: Final = 80
@@ -69,11 +68,10 @@ class PublishingReports:
             rates.append(topic.current_rates())
             yield
         last_ms = max((topic.publishing.last_publish_ms for topic in topics), default=0)
-        waiting: list[WaitingProducer] = []
+        waiting = Largest[WaitingProducer](LARGEST_WAITERS)
         for topic in topics:
             if topic.publishing.parking:
-                found = [*waiting, *_parked_producers(topic)]
-                waiting = nlargest(LARGEST_WAITERS, found, key=lambda producer: producer.messages)
+                yield from _add_parked(waiting, topic)
                 yield
         parked = yield from self._parked.states(topics)
         return Publishing(
@@ -82,7 +80,7 @@ class PublishingReports:
             bytes_per_s=sum(rate[1] for rate in rates),
             pending_entries=sum(topic.publishing.pending_count for topic in topics),
             parked=parked,
-            longest_waiting=waiting,
+            longest_waiting=waiting.items(),
             limits=publish_limits(self._limits, topics),
             waiting_for_access=sum(
                 topic.access.waiting_count for topic in topics if topic.access is not None
@@ -170,19 +168,22 @@ def _access_sentence(topics: Sequence[Topic]) -> str:
     )
 
 
-def _parked_producers(topic: Topic) -> list[WaitingProducer]:
-    parking, now_ns = topic.publishing.parking, topic.now_ns
-    if parking is None:
-        return []
-    return [
-        WaitingProducer(
-            topic=topic.name.full,
-            producer=producer.name,
-            cause=cause.label,
-            messages=producer.parked_messages,
-            bytes=producer.parked_bytes,
-            waiting_s=(now_ns - producer.parked[0].arrived_ns) / NS_PER_S,
-        )
-        for producer in topic.producers.values()
-        if producer.parked and (cause := parking.cause_of(producer)) is not None
-    ]
+def _add_parked(largest: Largest[WaitingProducer], topic: Topic) -> Sliced[None]:
+    """Look at the producers of a topic whose messages wait now."""
+    for number, producer in enumerate([*topic.producers.values()], start=1):
+        if number % PRODUCERS_PER_YIELD == 0:
+            yield
+        parking = topic.publishing.parking
+        if parking is None or not (producer.parked and largest.keeps(producer.parked_messages)):
+            continue
+        cause = parking.cause_of(producer)
+        if cause is not None:
+            found = WaitingProducer(
+                topic=topic.name.full,
+                producer=producer.name,
+                cause=cause.label,
+                messages=producer.parked_messages,
+                bytes=producer.parked_bytes,
+                waiting_s=(topic.now_ns - producer.parked[0].arrived_ns) / NS_PER_S,
+            )
+            largest.add(producer.parked_messages, found)

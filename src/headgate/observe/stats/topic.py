@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from headgate.base.instants import iso_time
-from headgate.base.sliced import Sliced, at_once
+from headgate.base.sliced import Sliced
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S, safe_sum
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
@@ -23,6 +23,7 @@ from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.states import ParkedState
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
@@ -90,12 +91,8 @@ class TopicStatsReader:
             else:
                 sums.add_removed(subscription)
             yield
-        publishers = []
-        if not options.exclude_publishers:
-            for _, producer in sorted(topic.producers.items()):
-                publishers.append(publisher_stats(producer, topic.now_ns))
-                if len(publishers) % CLIENTS_PER_YIELD == 0:
-                    yield
+        publishers = [] if options.exclude_publishers else (yield from _publishers(topic))
+        parked = yield from self._parked.states([topic])
         rate_in, throughput_in, *_ = topic.current_rates()
         oldest = found.oldest
         stats = TopicStats(
@@ -120,7 +117,7 @@ class TopicStatsReader:
             owner_broker=self._owner,
             topic_creation_time_stamp=topic.created_ms,
             last_publish_time_stamp=_last_publish_ms(topic, skew_ms),
-            headgate=self._own_fields(topic, shared_limits, found),
+            headgate=self._own_fields(topic, shared_limits, found, parked),
         )
         if topic.access is not None:
             stats.waiting_publishers = topic.access.waiting_count
@@ -135,7 +132,11 @@ class TopicStatsReader:
         return stats
 
     def _own_fields(
-        self, topic: Topic, shared_limits: Sequence[EffectiveLimit], found: _Backlogs
+        self,
+        topic: Topic,
+        shared_limits: Sequence[EffectiveLimit],
+        found: _Backlogs,
+        parked: Sequence[ParkedState],
     ) -> dict[str, Any]:
         return {
             "backlogMessages": found.messages,
@@ -152,7 +153,7 @@ class TopicStatsReader:
                 dict(zip(_LEVELS[1:], self._publish_limits.limits_of(topic), strict=True))
             ),
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
-            "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
+            "parked": msgspec.to_builtins(parked),
         }
 
 
@@ -228,6 +229,15 @@ def _storage_fields(topic: Topic) -> dict[str, int]:
         "waitingBytes": waiting_bytes,
         "acknowledgedBytes": acknowledged_bytes,
     }
+
+
+def _publishers(topic: Topic) -> Sliced[list[PublisherStats]]:
+    publishers: list[PublisherStats] = []
+    for _, producer in sorted(topic.producers.items()):
+        publishers.append(publisher_stats(producer, topic.now_ns))
+        if len(publishers) % CLIENTS_PER_YIELD == 0:
+            yield
+    return publishers
 
 
 def publisher_stats(producer: Producer, now_ns: int) -> PublisherStats:

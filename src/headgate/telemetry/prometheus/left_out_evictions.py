@@ -8,8 +8,8 @@ it evicted while it had them never comes into it.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import sub
 from typing import TypeAlias
 
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -26,7 +26,7 @@ class LeftOutEvictions:
     def __init__(self) -> None:
         self._before: dict[str, Acts] | None = None
         """Of the topics with series of their own on the last page; None before the first one."""
-        self._counted: defaultdict[str, Acts] = defaultdict(lambda: _NONE)
+        self._counted: dict[str, Acts] = {}
         """Of topics while they had series of their own, by namespace."""
 
     def rest(
@@ -41,7 +41,7 @@ class LeftOutEvictions:
         """
         before = self._before
         for namespace, topics in shown.items():
-            counted = self._counted[namespace]
+            counted = self._counted.get(namespace, _NONE)
             for name, acts in topics.items():
                 since = _NONE if before is None else before.get(name, acts)
                 # A topic that was unloaded meanwhile counts from 0.
@@ -51,10 +51,13 @@ class LeftOutEvictions:
                 )
             self._counted[namespace] = counted
         self._before = {name: acts for topics in shown.values() for name, acts in topics.items()}
+        # A namespace that is deleted is counted no more, and counts from 0 when it comes again.
+        self._counted = {
+            namespace: tuple(map(min, self._counted[namespace], acts))
+            for namespace, acts in all_acts.items()
+            if namespace in self._counted
+        }
         return {
-            namespace: tuple(
-                total - counted
-                for total, counted in zip(acts, self._counted[namespace], strict=True)
-            )
+            namespace: tuple(map(sub, acts, self._counted.get(namespace, _NONE)))
             for namespace, acts in all_acts.items()
         }

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from headgate.base.sliced import Sliced
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import Decision, DecisionKind, PublishLimit
 from headgate.flow.sentences.adaptive import decision_sentence
-from headgate.telemetry.records.events import EventLog
+from headgate.telemetry.records.events import EVENTS_PER_YIELD, EventLog
 from headgate.telemetry.records.names import Names
 
 
@@ -45,10 +46,12 @@ class ControllerEvents:
         self.topic_unloaded(topic)  # its earlier changes come first
         self._add(topic, decision, decision.old, at_ns)
 
-    def end_window(self) -> None:
-        """Add the events of the window."""
-        for topic in list(self._steps):
+    def end_window(self) -> Sliced[None]:
+        """Add the events of the window, with pauses: there may be one for each topic."""
+        for number, topic in enumerate(list(self._steps), start=1):
             self.topic_unloaded(topic)
+            if number % EVENTS_PER_YIELD == 0:
+                yield
 
     def topic_unloaded(self, topic: Topic) -> None:
         """Add the gathered changes of one topic."""
@@ -57,6 +60,9 @@ class ControllerEvents:
             self._add(topic, steps.last, steps.old, steps.at_ns)
 
     def _add(self, topic: Topic, decision: Decision, old: PublishLimit | None, at_ns: int) -> None:
+        if self._events.is_full:
+            self._events.drop()
+            return
         self._events.add(
             at_ns,
             "controller_decision",

@@ -11,6 +11,10 @@ from headgate.record.codec import Columns
 EVENTS_MAX: Final = 2_000
 """Events kept for one batch; further ones are counted and dropped."""
 
+EVENTS_PER_YIELD: Final = 4
+"""Events that the end of a window makes between two yields, of 60 us each, and more of an eviction
+from many subscriptions."""
+
 EVENT_COLUMNS: Final = (
     "time_ns", "event", "topic", "subscription", "incarnation", "inputs", "outcome",
 )  # fmt: skip
@@ -36,8 +40,8 @@ class EventLog:
         outcome: dict[str, Any] | None = None,
     ) -> None:
         """Add an event; ``event`` is one of :data:`headgate.record.fields.EVENT_NAMES`."""
-        if len(self._rows) >= EVENTS_MAX:
-            self.dropped_count += 1
+        if self.is_full:
+            self.drop()
             return
         row = (
             time_ns,
@@ -49,6 +53,15 @@ class EventLog:
             msgspec.json.encode(outcome or {}).decode(),
         )
         self._rows.append(row)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether :meth:`add` drops an event; then there is no need to make it."""
+        return len(self._rows) >= EVENTS_MAX
+
+    def drop(self) -> None:
+        """Count an event for which there is no room."""
+        self.dropped_count += 1
 
     @property
     def count(self) -> int:

@@ -7,7 +7,7 @@ window has :data:`EVENTS_PER_WINDOW` at most. What is due beyond that follows in
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -47,9 +47,9 @@ class ExpiryEvents:
     def __init__(self, events: EventLog, names: Names) -> None:
         self._events = events
         self._names = names
-        self._gathered: dict[Topic, _Expired] = {}
+        self._gathered: OrderedDict[Topic, _Expired] = OrderedDict()
         """Reported from the next full window on."""
-        self._due: dict[Topic, _Expired] = {}
+        self._due: OrderedDict[Topic, _Expired] = OrderedDict()
         """Reported in the next windows."""
 
     def expired(
@@ -70,10 +70,9 @@ class ExpiryEvents:
         """Add the events of the window; ``full``: it is one in which each subject has a row, as
         every minute has."""
         if full and not self._due:
-            self._due, self._gathered = self._gathered, {}
+            self._due, self._gathered = self._gathered, OrderedDict()
         for _ in range(min(EVENTS_PER_WINDOW, len(self._due))):
-            topic = next(iter(self._due))
-            self._add(topic, self._due.pop(topic))
+            self._add(*self._due.popitem(last=False))
 
     def topic_unloaded(self, topic: Topic) -> None:
         """Add the event of a topic, and forget it."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from headgate.base.sliced import Sliced
 from headgate.engine.eviction import Eviction, SubscriptionLoss
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
-from headgate.telemetry.records.events import EventLog
+from headgate.telemetry.records.events import EVENTS_PER_YIELD, EventLog
 from headgate.telemetry.records.names import Names
 from headgate.telemetry.records.quotas import event_inputs, eviction_outcome, producers_outcome
 
@@ -101,29 +102,33 @@ class QuotaEvents:
             acts = self._acts[key] = _Evictions(at_ns, act, act)
         acts.add(act, at_ns)
 
-    def end_window(self) -> None:
-        """Add the events of the window."""
-        for key, change in self._released.items():
+    def end_window(self) -> Sliced[None]:
+        """Add the events of the window, with pauses: there may be one for each of 20,000 topics."""
+        for number, key in enumerate([*self._released, *self._acts], start=1):
+            # What changes in a pause: a topic may be gone, a quota may stop its producers again.
+            self._end(key)
+            if number % EVENTS_PER_YIELD == 0:
+                yield
+
+    def _end(self, key: Key) -> None:
+        change = self._released.pop(key, None)
+        if change is not None:
             self._exceeded.discard(key)
             self._add(key[0], "quota_released", change)
-        self._released.clear()
-        for (topic, _), acts in self._acts.items():
-            self._add_evictions(topic, acts)
-        self._acts.clear()
+        acts = self._acts.pop(key, None)
+        if acts is not None:
+            self._add_evictions(key[0], acts)
 
     def topic_unloaded(self, topic: Topic) -> None:
         """Add the events of a topic and forget it."""
         for kind in QuotaType:
-            key = topic, kind
-            self._exceeded.discard(key)
-            change = self._released.pop(key, None)
-            if change is not None:
-                self._add(topic, "quota_released", change)
-            acts = self._acts.pop(key, None)
-            if acts is not None:
-                self._add_evictions(topic, acts)
+            self._end((topic, kind))
+            self._exceeded.discard((topic, kind))
 
     def _add(self, topic: Topic, event: str, change: _Change) -> None:
+        if self._events.is_full:
+            self._events.drop()
+            return
         self._events.add(
             change.at_ns,
             event,
@@ -134,6 +139,9 @@ class QuotaEvents:
         )
 
     def _add_evictions(self, topic: Topic, acts: _Evictions) -> None:
+        if self._events.is_full:
+            self._events.drop()
+            return
         act = acts.sum()
         inputs = event_inputs(act.quota, act.backlog_bytes_before, act.age_ms_before, self._names)
         self._events.add(

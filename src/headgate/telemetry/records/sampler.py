@@ -236,9 +236,9 @@ class Sampler:
             yield self._rows.take(MESSAGE_ROWS)
             await self._give_way()
         rest = self._rows.take(MESSAGE_ROWS)
-        self._quotas.end_window()
+        await in_slices(self._turns, self._quotas.end_window())
         self._expiry.end_window(full=at.full)
-        self._controller.end_window()
+        await in_slices(self._turns, self._controller.end_window())
         left = self.events.count  # those that come during a pause are for the next window
         while left > 0 and (events := self.events.take(min(left, MESSAGE_ROWS))) is not None:
             rest[Kind.EVENT] = events

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
-from headgate.flow.limits.gate import BrokerGate
+from headgate.flow.limits.gate import LOOKED_AT_MAX, BrokerGate
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit, Refusal
 from tests.unit.flow.driver import START_NS, Driver, Log, Sender, bytes_log, messages_log
 
@@ -264,6 +265,30 @@ def test_statistics_name_the_largest_waiters() -> None:
     assert figures.budgets[0].granted == sum(len(s.sent) for s in senders)
     assert figures.waiting_ns == driver.now_ns - START_NS
     assert driver.broker.statistics(driver.now_ns).waiters == 0
+
+
+def test_of_very_many_waiters_a_bounded_number_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To look at 60,000 producers of one topic took 20 ms."""
+    driver, looked_at = Driver(), 0
+    driver.topic("t").set_limit(RateLimit(1, None), START_NS)
+    _endless(driver, *(f"t/{index}" for index in range(LOOKED_AT_MAX + 50)))
+    driver.run(1)
+    topic = driver.topic("t")
+    waits = topic.waits(driver.now_ns)
+
+    def counted() -> Iterator[tuple[object, int]]:
+        nonlocal looked_at
+        for wait in waits:
+            looked_at += 1
+            yield wait
+
+    monkeypatch.setattr(type(topic), "waits", lambda *_: counted())
+    figures = topic.statistics(driver.now_ns)
+    assert figures.waiters == LOOKED_AT_MAX + 50
+    assert len(figures.largest_waiters) == 5
+    assert looked_at == LOOKED_AT_MAX
 
 
 def move(driver: Driver, name: str, *, waiters_max: int = 100) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headgate.base.largest import Largest
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
 from headgate.broker.slices import SLICE_YIELDS
@@ -14,6 +15,10 @@ from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.sentences.publish import NOTHING_HOLDS
 from headgate.metadata.policies import BacklogQuota, PublishRate
+from headgate.observe.explain import publishing as explain_publishing
+from headgate.observe.history.parked import ParkedHistory
+from headgate.observe.states import parked as parked_states
+from headgate.observe.states.parked import ParkedStates
 from headgate.testing import World
 from headgate.wire.codes import ProducerAccessMode
 from tests.unit.broker.playing import TOPIC, played
@@ -199,3 +204,29 @@ async def test_the_rates_of_many_partitions_are_asked_a_few_at_a_time(world: Wor
         await side(world)
         begun()
     assert 0 < most <= 2 * SLICE_YIELDS * SLICE_UNITS // PIECE_UNITS < count
+
+
+@played()
+async def test_thousands_of_producers_that_wait_are_looked_at_with_pauses(world: World) -> None:
+    """60,000 of one topic held the loop for 0.12 s, for each report."""
+    await (await world.connect()).producer(TOPIC, name="idle")
+    await limit(world, 1)
+    for number in range(11):
+        await publish(world, f"p{number}", messages=number + 2)
+    await asyncio.sleep(0.1)
+    topic = world.broker.engine.topics[TOPIC]
+    found = await side(world)
+    assert [each["producer"] for each in found["longestWaiting"]] == [
+        f"p{number}" for number in range(10, 5, -1)
+    ]
+    assert found["parked"][0]["producers"] >= 10
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (explain_publishing, parked_states):
+            patch.setattr(module, "PRODUCERS_PER_YIELD", 3)
+        largest = Largest[Any](5)
+        assert len([*explain_publishing._add_parked(largest, topic)]) == 4
+        states = ParkedStates(ParkedHistory(), world.broker.current_publish_limits)
+        assert len([*states.states([topic])]) == 1 + 4
+    assert [each.producer for each in largest.items()] == [
+        each["producer"] for each in found["longestWaiting"]
+    ]

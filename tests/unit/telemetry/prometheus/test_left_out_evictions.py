@@ -39,3 +39,16 @@ def test_a_topic_that_was_unloaded_counts_anew() -> None:
     counted = LeftOutEvictions()
     counted.rest({NAMESPACE: [4, 0]}, {NAMESPACE: {"a": (4, 0)}})
     assert counted.rest({NAMESPACE: [5, 0]}, {NAMESPACE: {"a": (1, 0)}}) == {NAMESPACE: (0, 0)}
+
+
+def test_a_namespace_that_is_deleted_and_comes_again_counts_anew() -> None:
+    counted = LeftOutEvictions()
+    counted.rest({NAMESPACE: [9, 0]}, {NAMESPACE: {"a": (0, 0)}})
+    assert counted.rest({NAMESPACE: [9, 0]}, {NAMESPACE: {"a": (9, 0)}}) == {NAMESPACE: (0, 0)}
+    assert counted.rest({}, {}) == {}
+    assert counted.rest({NAMESPACE: [2, 1]}, {}) == {NAMESPACE: (2, 1)}
+    # Between two pages.
+    counted.rest({NAMESPACE: [8, 1]}, {NAMESPACE: {"a": (0, 0)}})
+    counted.rest({NAMESPACE: [8, 1]}, {NAMESPACE: {"a": (6, 0)}})
+    assert counted.rest({NAMESPACE: [1, 0]}, {}) == {NAMESPACE: (0, 0)}
+    assert counted.rest({NAMESPACE: [3, 0]}, {}) == {NAMESPACE: (2, 0)}

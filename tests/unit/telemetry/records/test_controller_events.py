@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from headgate.base.sliced import at_once
 from headgate.flow.adaptive.cycle import PublishLimit
 from headgate.telemetry.records.controller_events import ControllerEvents
-from headgate.telemetry.records.events import EventLog
+from headgate.telemetry.records.events import EVENTS_PER_YIELD, EventLog
 from headgate.telemetry.records.names import PLAIN, HashedNames
 from tests.unit.control.test_adaptive_logger import BEGUN, ENDED, STEP
 from tests.unit.engine.harness import Rig
@@ -44,7 +45,7 @@ def test_a_limit_begins_and_ends_at_its_instants_and_steps_are_reported_by_windo
     assert outcome["limit"] == {"messages_per_s": 750, "bytes_per_s": 3_750}
     assert outcome["observe_only"] is False
     assert outcome["sentence"].startswith("slowed to 750 msg/s")
-    controller.end_window()
+    at_once(controller.end_window())
     ((at_ns, inputs, outcome),) = told(events)
     assert at_ns == 30
     assert inputs["limit"] == {"messages_per_s": 750, "bytes_per_s": 3_750}
@@ -54,7 +55,7 @@ def test_a_limit_begins_and_ends_at_its_instants_and_steps_are_reported_by_windo
     assert [at for at, _, _ in told(events)] == [40, 50]
     controller.decided(rig.topic, STEP, 60)
     controller.topic_unloaded(rig.topic)
-    controller.end_window()
+    at_once(controller.end_window())
     assert [at for at, _, _ in told(events)] == [60]
 
 
@@ -64,3 +65,13 @@ def test_names_are_hashed_where_names_are() -> None:
     columns = events.take()
     assert columns is not None
     assert columns["topic"] == (names.topic(rig.topic.name),)
+
+
+def test_a_window_of_very_many_topics_has_pauses() -> None:
+    events = EventLog()
+    controller = ControllerEvents(events, PLAIN)
+    topics = [Rig().topic for _ in range(5 * EVENTS_PER_YIELD + 1)]
+    for topic in topics:
+        controller.decided(topic, STEP, 10)
+    assert len([*controller.end_window()]) == 5
+    assert len(told(events)) == len(topics)

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from headgate.base.sliced import at_once
+from headgate.engine.eviction import Eviction
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
-from headgate.telemetry.records.events import EventLog
+from headgate.telemetry.records import quota_events
+from headgate.telemetry.records.events import EVENTS_MAX, EVENTS_PER_YIELD, EventLog
 from headgate.telemetry.records.names import PLAIN
 from headgate.telemetry.records.quota_events import QuotaEvents
 from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota
@@ -24,7 +27,7 @@ class Told:
         self.quotas = QuotaEvents(self.log, PLAIN)
 
     def window(self) -> list[dict[str, Any]]:
-        self.quotas.end_window()
+        at_once(self.quotas.end_window())
         columns = self.log.take()
         if columns is None:
             return []
@@ -102,3 +105,58 @@ def test_a_topic_that_goes_is_reported_at_once(rig: QuotaRig) -> None:
     assert [event["event"] for event in told.window()] == [
         "quota_exceeded", "quota_exceeded", "quota_released",
     ]  # fmt: skip
+
+
+def evicting() -> tuple[QuotaRig, Eviction]:
+    rig = QuotaRig(size_quota(100, EVICT))
+    rig.subscribe("s")
+    rig.publish(20, body=TEN)
+    return rig, rig.effects.evictions[-1]
+
+
+def test_a_window_of_very_many_topics_has_pauses() -> None:
+    """A message to each of 20,000 topics with an evicting quota held the loop for 0.4 s."""
+    told, rigs = Told(), [evicting() for _ in range(5 * EVENTS_PER_YIELD)]
+    for rig, act in rigs:
+        told.quotas.evicted(rig.topic, act, 1)
+    work = told.quotas.end_window()
+    next(work)
+    # In the pause one of them goes, and another one evicts again.
+    gone, (again, act) = rigs[-1][0], rigs[-2]
+    told.quotas.topic_unloaded(gone.topic)
+    told.quotas.evicted(again.topic, act, 2)
+    assert len([*work]) == 4
+    columns = told.log.take()
+    assert columns is not None
+    assert [json.loads(text)["acts"] for text in columns["outcome"]] == [1] * 18 + [1, 2]
+    assert told.window() == []
+
+
+def test_a_quota_that_stops_producers_again_in_a_pause_is_not_released(rig: QuotaRig) -> None:
+    told, other = Told(), [evicting() for _ in range(EVENTS_PER_YIELD)]
+    quota = quota_of(rig)
+    for each in (*(one for one, _ in other), rig):
+        told.quotas.quota_state_changed(each.topic, quota, exceeded=True, at_ns=1)
+    assert len(told.window()) == len(other) + 1
+    for each in (*(one for one, _ in other), rig):
+        told.quotas.quota_state_changed(each.topic, quota, exceeded=False, at_ns=2)
+    work = told.quotas.end_window()
+    next(work)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=3)
+    at_once(work)
+    assert len((told.log.take() or {"event": ()})["event"]) == len(other)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=False, at_ns=4)
+    assert [event["time_ns"] for event in told.window()] == [4]
+
+
+def test_events_without_room_are_counted_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, (rig, act) = Told(), evicting()
+    for _ in range(EVENTS_MAX):
+        told.log.add(1, "restart")
+    monkeypatch.setattr(quota_events, "event_inputs", None)
+    quota = quota_of(rig)
+    told.quotas.evicted(rig.topic, act, 1)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=1)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=False, at_ns=2)
+    at_once(told.quotas.end_window())
+    assert told.log.dropped_count == 3
