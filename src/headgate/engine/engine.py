@@ -8,7 +8,6 @@ for another one.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import islice
@@ -16,6 +15,7 @@ from operator import length_hint
 from typing import NamedTuple, cast
 
 from headgate.base.chunks import Chunks
+from headgate.base.fair_queue import FairQueue
 from headgate.base.names import TopicName
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
@@ -137,10 +137,13 @@ class Engine:
         """When an entry of a user's topic last became durable."""
         self._unloaded: dict[int, _Unloaded] = {}
         """Unloaded topics by their numbers: an unload forgives nothing (law 1.1)."""
-        self._dirty: deque[Subscription] = deque()
-        """Subscriptions in the order in which events touched them."""
+        self._dirty: FairQueue[Subscription] = FairQueue()
+        """Subscriptions that events touched. One message to each of many topics touches very many,
+        so tenants take turns."""
         self._waking: dict[Topic, Iterator[Subscription]] = {}
         """The subscriptions of topics with very many that flushes have yet to touch."""
+        self._waking_turns: FairQueue[Topic] = FairQueue()
+        """The same topics, of which tenants take turns."""
         self._waking_again: set[Topic] = set()
         """Those of them that got entries since this round over their subscriptions began."""
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
@@ -162,7 +165,7 @@ class Engine:
         """Have the next flush dispatch to ``subscription``."""
         if not self._dirty:
             self.work_pending()
-        self._dirty.append(subscription)
+        self._dirty.add(subscription.topic.name.tenant, subscription)
 
     def wake_subscriptions(self, topic: Topic) -> None:
         """Have the next flushes dispatch to all subscriptions of ``topic``: so many that one event
@@ -171,6 +174,7 @@ class Engine:
             self._waking_again.add(topic)  # a round that begins anew might reach nobody at its end
         else:
             self._waking[topic] = iter(list(topic.subscriptions.values()))
+            self._waking_turns.add(topic.name.tenant, topic)
             self.work_pending()
 
     def _wake_some(self, units: int) -> int:
@@ -178,16 +182,19 @@ class Engine:
         of them that took."""
         used = 0
         while self._waking and used < units:
-            topic, subscriptions = next(iter(self._waking.items()))
+            topic = self._waking_turns.take()
+            subscriptions = self._waking[topic]
             for subscription in islice(subscriptions, WOKEN_PER_UNIT):
                 if not (subscription.throttled or subscription.removed):
                     subscription.wake()
             used += 1
-            if length_hint(subscriptions) == 0:
-                del self._waking[topic]
-                if topic in self._waking_again:
-                    self._waking_again.discard(topic)
-                    self.wake_subscriptions(topic)
+            if length_hint(subscriptions):
+                self._waking_turns.add(topic.name.tenant, topic)
+                continue
+            del self._waking[topic]
+            if topic in self._waking_again:
+                self._waking_again.discard(topic)
+                self.wake_subscriptions(topic)
         return used
 
     def flush(self) -> bool:
@@ -206,7 +213,7 @@ class Engine:
         for _ in range(len(dirty)):
             if budget <= 0:
                 return True
-            subscription = dirty.popleft()
+            subscription = dirty.take()
             subscription.dirty = False
             if subscription.removed:
                 continue  # its budgets may serve a successor already
