@@ -259,13 +259,15 @@ class TopicWatchers:
         for units in self._bring_up_to_date(view):
             used += units
             yield units
-        if (view.lagging or view.opening) and view.open_count and not view.will_retry:
+        if view.must_retry and not view.will_retry:
             view.will_retry = True
             self._loop.call_later(RETRY_S, self._look_again, view)
         return used
 
     def _look_again(self, view: View) -> None:
         view.will_retry = False
+        view.opening.update(view.blocked)
+        view.blocked.clear()
         if view.open_count:
             self._due[view.watched] = None
             self._run()
@@ -359,7 +361,8 @@ class TopicWatchers:
             watcher, command = view.opening.popitem(last=False)
             request, connection = command.watchTopicList, watcher.connection
             if connection.peer_blocked:
-                view.opening[watcher] = command
+                view.blocked[watcher] = command
+                yield 1
                 continue
             is_known = request.HasField("topics_hash") and request.topics_hash == view.hash
             if not is_known and parts is None:

@@ -194,6 +194,40 @@ async def test_a_peer_that_does_not_read_waits_for_its_answer(world: World) -> N
 
 
 @at_rest
+async def test_peers_that_do_not_read_cost_those_that_ask_nothing(world: World) -> None:
+    """Each answer went through all that waited so, without a pause: 60 ms for 30,000, which are 6
+    MB of commands; for as long as somebody asked again and again."""
+    looks = 0
+
+    class Blocked(Peer):
+        @property
+        def peer_blocked(self) -> bool:
+            nonlocal looks
+            looks += 1
+            return True
+
+        @peer_blocked.setter
+        def peer_blocked(self, _: bool) -> None: ...
+
+    blocked, peer = Blocked(), Peer()
+    for number in range(200):
+        watch(world, blocked, number, ".*")
+    await asyncio.sleep(0.01)
+    before = looks
+    assert before >= 200
+    for number in range(20):
+        watch(world, peer, number, ".*").end()
+        watch(world, peer, number, ".*")
+        await asyncio.sleep(0.01)
+    assert (len(peer.written), looks) == (20, before)
+    for number in range(100):
+        blocked.watchers[number].end()
+    await asyncio.sleep(3)
+    assert before + 100 <= looks <= before + 400
+    assert not blocked.written
+
+
+@at_rest
 async def test_a_client_that_may_no_longer_list_topics_learns_no_more(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")

@@ -313,7 +313,7 @@ def test_very_many_subscriptions_of_one_tenant_hold_up_none_of_another() -> None
     messages of other tenants waiting for 0.7 s."""
     rig = Rig()
     other = rig.engine.load_topic(parse_topic("persistent://globex/ns/orders"), FakeLog(2))
-    many = [rig.subscribe(f"s{number}") for number in range(4 * FLUSH_ENTRIES_MAX)]
+    many = [rig.subscribe(f"s{number}") for number in range(3 * FLUSH_ENTRIES_MAX)]
     few = [other.add_subscription(f"s{n}", AckSet(), cursor_id=n) for n in range(20)]
     for subscription in (*many, *few):
         rig.consumer(subscription, permits=10)
