@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from headgate.base.units import MS_PER_S
 from headgate.base.work_units import SUBSCRIPTION_EVICTED
@@ -36,12 +36,17 @@ SAMPLES_MAX = 1_000
 """Topics whose fill rate is sampled in one round; with more topics, each is sampled less often."""
 
 
+NAMESPACES_ROOM: Final = 64
+"""Namespaces whose evictions are counted before those without topics are looked for."""
+
+
 class SchedulerEngine(Protocol):
     """The engine, as far as the scheduler needs it."""
 
     now_ns: int
     log_ms: int
     by_number: dict[int, Topic]
+    by_namespace: dict[str, dict[Topic, None]]
     admission: AdmissionControl
 
     def work_pending(self) -> None:
@@ -63,7 +68,9 @@ class QuotaScheduler:
         self.evicted = [(0, 0, 0), (0, 0, 0)]
         """Evictions, messages and bytes of all topics since the start, by :class:`QuotaType`."""
         self.evictions_by_namespace: dict[str, list[int]] = {}
-        """Evictions since the start by :class:`QuotaType`, for namespaces that had any."""
+        """Evictions since the start by :class:`QuotaType`, for namespaces that had any; beyond some
+        only for those that have loaded topics."""
+        self._namespaces_room = NAMESPACES_ROOM
         self.defects_count = 0
         """Wrong states that verification found since the start: 0, unless there is a bug."""
 
@@ -76,10 +83,21 @@ class QuotaScheduler:
     def count_eviction(self, topic: Topic, act: Eviction) -> None:
         """Add an eviction to the totals, which remain when the topic is unloaded."""
         namespace = str(topic.name.namespace)
-        by_type = self.evictions_by_namespace.setdefault(namespace, [0, 0])
+        by_type = self.evictions_by_namespace.get(namespace)
+        if by_type is None:
+            if len(self.evictions_by_namespace) >= self._namespaces_room:
+                self._forget_namespaces()
+            by_type = self.evictions_by_namespace[namespace] = [0, 0]
         by_type[act.quota.type] += 1
         acts, messages, size = self.evicted[act.quota.type]
         self.evicted[act.quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
+
+    def _forget_namespaces(self) -> None:
+        """Forget those without topics: a tenant may create and delete as many as it likes."""
+        known, loaded = self.evictions_by_namespace, self._engine.by_namespace
+        kept = {name: by_type for name, by_type in known.items() if name in loaded}
+        self.evictions_by_namespace = kept
+        self._namespaces_room = max(NAMESPACES_ROOM, 2 * len(kept))
 
     # -- the turn --------------------------------------------------------------------------
 

@@ -16,12 +16,13 @@ from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.engine.engine import FLUSH_ENTRIES_MAX, WAITING_ENTRIES_MIN
+from headgate.engine.eviction import Eviction, SubscriptionLoss
 from headgate.engine.producer import Producer
 from headgate.engine.quota_check import is_consistent
-from headgate.engine.quota_scheduler import SAMPLES_MAX
+from headgate.engine.quota_scheduler import NAMESPACES_ROOM, SAMPLES_MAX
 from headgate.engine.topic import Topic
-from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
-from tests.unit.engine.harness import FakeLog, FakePort
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas, QuotaType
+from tests.unit.engine.harness import FakeLog, FakePort, Rig
 from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota, time_quota
 
 TEN = b"0123456789"
@@ -554,3 +555,22 @@ def test_changes_of_the_longest_hold_leave_one_timer() -> None:
     assert len(rig.engine._timers) == 1
     rig.advance(1_010)
     assert rig.port.closed == [1]
+
+
+def test_evictions_of_namespaces_that_come_and_go_are_not_counted_for_ever() -> None:
+    """A tenant may create and delete as many namespaces as it likes: each stayed, with its line on
+    each page of metrics."""
+    rig = Rig()
+    quota = Quota(QuotaType.SIZE, 1, EVICT, "topic policy")
+    act = Eviction(quota, 10, -1, [SubscriptionLoss("s", 1, 5)], 5, -1)
+    rig.engine.quotas.count_eviction(rig.topic, act)
+    for number in range(1_000):
+        name = parse_topic(f"persistent://evil/n{number}/t")
+        topic = rig.engine.load_topic(name, FakeLog(number + 10))
+        rig.engine.quotas.count_eviction(topic, act)
+        topic.fenced = True
+        rig.engine.unload_topic(topic, deleted=True)
+    counted = rig.engine.quotas.evictions_by_namespace
+    assert len(counted) <= NAMESPACES_ROOM
+    assert counted[str(rig.topic.name.namespace)] == [1, 0]
+    assert rig.engine.quotas.evicted[QuotaType.SIZE] == (1_001, 1_001, 5_005)
