@@ -36,13 +36,13 @@ from headgate.base.partial_acks import (
 )
 
 _BLOCK_SHIFT = 12
-_BLOCK_ORDINALS = 1 << _BLOCK_SHIFT
-_BLOCK_MASK = _BLOCK_ORDINALS - 1
-_BLOCK_BYTES = _BLOCK_ORDINALS // 8
+BLOCK_ORDINALS: Final = 1 << _BLOCK_SHIFT
+_BLOCK_MASK = BLOCK_ORDINALS - 1
+_BLOCK_BYTES = BLOCK_ORDINALS // 8
 _FULL_BYTE = 0xFF
 
-BLOCK_MEMORY_BYTES: Final = 600
-"""What a block takes: its bytes, its object and its place in the table."""
+BLOCK_MEMORY_BYTES: Final = 800
+"""What a block takes: its bytes, its object, its sums and its places in tables."""
 
 FEW_RUNS: Final = 512
 """Runs of acknowledged entries that may be gone through again and again: about 0.4 ms."""
@@ -58,7 +58,7 @@ class AckSet:
     it, and the acknowledged messages of partly acknowledged entries."""
 
     __slots__ = ("_above", "_blocks", "_changed", "_changed_ranges", "_reset", "_resets_count",
-                 "_taken", "counted", "mark_delete", "partials")  # fmt: skip
+                 "_taken", "counted", "mark_delete", "partials", "sums")  # fmt: skip
 
     def __init__(self, mark_delete: int = -1) -> None:
         """A new set in which exactly the ordinals up to ``mark_delete`` are acknowledged."""
@@ -72,6 +72,8 @@ class AckSet:
         self.partials: PartialAcks | None = None
         """The partly acknowledged entries, all above ``mark_delete``; None for none. Read-only for
         callers."""
+        self.sums: dict[int, list[int]] = {}
+        """By block, what its acknowledged entries have: see :mod:`headgate.base.block_sums`."""
         self._blocks: dict[int, bytearray] = {}
         self._above = 0  # set bits and partly acknowledged entries: one test for both
         self._changed: list[int] = []
@@ -110,10 +112,10 @@ class AckSet:
     def holes_below(self, stop: int) -> int:
         """How many ordinals above ``mark_delete`` and below ``stop`` are acknowledged."""
         count = 0
-        for number in self._numbers_below(stop):
+        for number in self.block_numbers(0, stop):
             bits = int.from_bytes(self._blocks[number], "little")
             within = stop - (number << _BLOCK_SHIFT)
-            if within < _BLOCK_ORDINALS:
+            if within < BLOCK_ORDINALS:
                 bits &= (1 << within) - 1
             count += bits.bit_count()
         return count
@@ -265,6 +267,7 @@ class AckSet:
             raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
         self.mark_delete = mark_delete
         self._blocks.clear()
+        self.sums.clear()
         self._above = 0
         self.partials = None
         self._changed.clear()
@@ -294,7 +297,7 @@ class AckSet:
                 return at
             found = _next_clear(block, at & _BLOCK_MASK)
             at = (at & ~_BLOCK_MASK) + found
-            if found < _BLOCK_ORDINALS:
+            if found < BLOCK_ORDINALS:
                 break
         return min(at, end)
 
@@ -311,9 +314,9 @@ class AckSet:
         while at < stop:
             block = self._blocks.get(at >> _BLOCK_SHIFT)
             base = at & ~_BLOCK_MASK
-            found = _BLOCK_ORDINALS if block is None else _next_set(block, at & _BLOCK_MASK)
+            found = BLOCK_ORDINALS if block is None else _next_set(block, at & _BLOCK_MASK)
             at = base + found
-            if found < _BLOCK_ORDINALS:
+            if found < BLOCK_ORDINALS:
                 break
         return first, min(at, stop)
 
@@ -321,12 +324,10 @@ class AckSet:
         """Ranges ``(first, last)`` of acknowledged ordinals above ``mark_delete``, from ``start``
         to below ``stop`` (None: all), ascending. Blocks outside that cost nothing."""
         open_first = open_last = -1
-        for number in self._numbers_below(stop):
+        for number in self.block_numbers(start, stop):
             base = number << _BLOCK_SHIFT
-            if base + _BLOCK_ORDINALS <= start:
-                continue
             bits = int.from_bytes(self._blocks[number], "little")
-            if stop is not None and stop - base < _BLOCK_ORDINALS:
+            if stop is not None and stop - base < BLOCK_ORDINALS:
                 bits &= (1 << (stop - base)) - 1
             if start > base:
                 bits &= -1 << (start - base)
@@ -347,15 +348,20 @@ class AckSet:
         if open_first >= 0:
             yield open_first, open_last
 
-    def _numbers_below(self, stop: int | None) -> list[int]:
-        """The numbers of blocks that may have ordinals below ``stop``, ascending."""
-        blocks = self._blocks
+    def block_numbers(self, first: int, stop: int | None) -> list[int]:
+        """The numbers of blocks that may have ordinals from ``first`` to below ``stop`` (None:
+        all that follow), ascending."""
+        blocks, low = self._blocks, max(self.mark_delete + 1, first) >> _BLOCK_SHIFT
         if stop is None:
-            return sorted(blocks)
-        low, high = (self.mark_delete + 1) >> _BLOCK_SHIFT, -(-stop >> _BLOCK_SHIFT)
+            return sorted(number for number in blocks if number >= low)
+        high = -(-stop >> _BLOCK_SHIFT)
         if high - low <= len(blocks):
             return [number for number in range(low, high) if number in blocks]
-        return sorted(number for number in blocks if number < high)
+        return sorted(number for number in blocks if low <= number < high)
+
+    def acked_in_block(self, number: int) -> int:
+        """How many entries of a block are acknowledged, those up to ``mark_delete`` left out."""
+        return int.from_bytes(self._blocks[number], "little").bit_count()
 
     @property
     def ranges_count(self) -> int:
@@ -368,7 +374,7 @@ class AckSet:
             count += (bits & ~(bits << 1)).bit_count()
             if carry and number == before + 1:
                 count -= bits & 1
-            before, carry = number, bits >> (_BLOCK_ORDINALS - 1)
+            before, carry = number, bits >> (BLOCK_ORDINALS - 1)
         return count
 
     def has_few_runs_from(self, first: int) -> bool:
@@ -514,6 +520,7 @@ class AckSet:
     def _set_in_block(self, first: int, last: int) -> int:
         """Set bits in one block; returns how many were clear."""
         number = first >> _BLOCK_SHIFT
+        self.sums.pop(number, None)
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = bytearray(_BLOCK_BYTES)
@@ -534,7 +541,7 @@ class AckSet:
             found = _next_clear(block, place)
             self._above -= found - place
             at += found - place
-            if found < _BLOCK_ORDINALS:
+            if found < BLOCK_ORDINALS:
                 break
         self.mark_delete = at - 1
         self._drop_blocks(mark_before, at)
@@ -542,17 +549,22 @@ class AckSet:
     def _drop_blocks(self, mark_before: int, first: int) -> None:
         """Clear all bits below ``first``; none is set at or below ``mark_before``."""
         blocks = self._blocks
+        sums = self.sums
         if not self.holes_count:
             blocks.clear()
+            sums.clear()
             return
         number = first >> _BLOCK_SHIFT
+        sums.pop(number, None)
         lowest = max(mark_before, 0) >> _BLOCK_SHIFT
         if number - lowest <= len(blocks):
             for old in range(lowest, number):
                 blocks.pop(old, None)
+                sums.pop(old, None)
         else:
             for old in [n for n in blocks if n < number]:
                 del blocks[old]
+                sums.pop(old, None)
         own = blocks.get(number)
         if own is None:
             return
@@ -564,12 +576,12 @@ class AckSet:
 
 def _next_clear(block: bytearray, place: int) -> int:
     """The first clear bit of ``block`` at or after ``place``; 4,096 without one."""
-    bits = ~int.from_bytes(block, "little") & ((1 << _BLOCK_ORDINALS) - 1)
+    bits = ~int.from_bytes(block, "little") & ((1 << BLOCK_ORDINALS) - 1)
     bits >>= place
-    return place + (bits & -bits).bit_length() - 1 if bits else _BLOCK_ORDINALS
+    return place + (bits & -bits).bit_length() - 1 if bits else BLOCK_ORDINALS
 
 
 def _next_set(block: bytearray, place: int) -> int:
     """The first set bit of ``block`` at or after ``place``; 4,096 without one."""
     bits = int.from_bytes(block, "little") >> place
-    return place + (bits & -bits).bit_length() - 1 if bits else _BLOCK_ORDINALS
+    return place + (bits & -bits).bit_length() - 1 if bits else BLOCK_ORDINALS

@@ -23,7 +23,10 @@ class FairQueue(Generic[T]):
 
     def add(self, owner: str, item: T) -> None:
         """Add an item behind the others of its owner."""
-        self._by_owner.setdefault(owner, deque()).append(item)
+        items = self._by_owner.get(owner)
+        if items is None:
+            items = self._by_owner[owner] = deque()
+        items.append(item)
         self._count += 1
 
     def take(self) -> T:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Final, Protocol
 
 from headgate.base.errors import HeadgateError
@@ -107,6 +107,8 @@ class TopicWatchers:
         self._asked: dict[WatchedNamespace, None] = {}
         """Those with views that somebody has asked for a watcher."""
         self._due: dict[WatchedNamespace, None] = {}
+        self._tenant_asked = self._tenant_due = NO_TENANT
+        """Whose turn the last one was of each."""
         self._is_running = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_s = 0.0
@@ -203,7 +205,8 @@ class TopicWatchers:
 
     def _next_due(self) -> WatchedNamespace | None:
         now_s = self._loop.time()
-        return next((watched for watched in self._due if watched.rests_until_s <= now_s), None)
+        rested = (watched for watched in self._due if watched.rests_until_s <= now_s)
+        return _first_of_another(rested, self._tenant_due)
 
     def _steps(self) -> Steps:
         while self._asked or self._due:
@@ -214,6 +217,7 @@ class TopicWatchers:
                     continue
                 break
             del self._due[watched]
+            self._tenant_due = watched.name.tenant
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
                 rest_s = min(REST_FACTOR * UNIT_S * watched.used, VIEWS_REST_S_MAX)
@@ -225,11 +229,12 @@ class TopicWatchers:
         self._run()
 
     def _answer_one(self) -> Steps:
-        """Answer those that have asked for one pattern, of each namespace in turn. That changes no
-        rest: who asks again and again would keep all others of the namespace waiting. Between two
-        of them a view that is due has its turn."""
-        if self._asked:
-            watched = next(iter(self._asked))
+        """Answer those that have asked for one pattern, of each namespace in turn, and after one of
+        a tenant one of another. That changes no rest: who asks again and again would keep all
+        others of the namespace waiting. Between two of them a view that is due has its turn."""
+        watched = _first_of_another(self._asked, self._tenant_asked)
+        if watched is not None:
+            self._tenant_asked = watched.name.tenant
             view = next(iter(watched.asked))
             del self._asked[watched], watched.asked[view]
             if watched.asked:
@@ -259,13 +264,15 @@ class TopicWatchers:
         for units in self._bring_up_to_date(view):
             used += units
             yield units
-        if (view.lagging or view.opening) and view.open_count and not view.will_retry:
+        if view.must_retry and not view.will_retry:
             view.will_retry = True
             self._loop.call_later(RETRY_S, self._look_again, view)
         return used
 
     def _look_again(self, view: View) -> None:
         view.will_retry = False
+        view.opening.update(view.blocked)
+        view.blocked.clear()
         if view.open_count:
             self._due[view.watched] = None
             self._run()
@@ -359,7 +366,8 @@ class TopicWatchers:
             watcher, command = view.opening.popitem(last=False)
             request, connection = command.watchTopicList, watcher.connection
             if connection.peer_blocked:
-                view.opening[watcher] = command
+                view.blocked[watcher] = command
+                yield 1
                 continue
             is_known = request.HasField("topics_hash") and request.topics_hash == view.hash
             if not is_known and parts is None:
@@ -404,6 +412,19 @@ class TopicWatchers:
         connection.watchers.pop(watcher.watcher_id, None)
         connection.refuse(command, error)
         watcher.end()
+
+
+def _first_of_another(
+    namespaces: Iterable[WatchedNamespace], tenant: str
+) -> WatchedNamespace | None:
+    """The first namespace that is not one of ``tenant``, which had the last turn; if there is none,
+    the first of that tenant: one may have many namespaces."""
+    first = None
+    for watched in namespaces:
+        if watched.name.tenant != tenant:
+            return watched
+        first = first or watched
+    return first
 
 
 def _joined(deleted: Names, created: Names, later: Difference) -> Generator[int]:

@@ -109,6 +109,7 @@ class View:
 
     __slots__ = (
         "_forget",
+        "blocked",
         "hash",
         "is_built",
         "lagging",
@@ -141,6 +142,8 @@ class View:
         self.watchers: dict[TopicWatcher, None] = {}
         self.opening: OrderedDict[TopicWatcher, BaseCommand] = OrderedDict()
         """Those whose command has no answer yet."""
+        self.blocked: dict[TopicWatcher, BaseCommand] = {}
+        """Those whose peers leave earlier answers unread: nobody looks at them for a while."""
         self.owner: TopicWatcher | None = None
         """The one that is charged with the pattern."""
         self.open_count = 0
@@ -158,13 +161,19 @@ class View:
         self.watchers.pop(watcher, None)
         self.lagging.pop(watcher, None)
         self.opening.pop(watcher, None)
+        self.blocked.pop(watcher, None)
         self.open_count -= 1
         if self.owner is watcher:
-            self.owner = next(chain(self.watchers, self.opening), None)
+            self.owner = next(chain(self.watchers, self.opening, self.blocked), None)
             if self.owner is not None:
                 self.owner.charge()
         if not self.open_count:
             self._forget(self)
+
+    @property
+    def must_retry(self) -> bool:
+        """Whether somebody waits until its peer reads."""
+        return bool(self.lagging or self.opening or self.blocked) and self.open_count > 0
 
     @property
     def needs_work(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from headgate.base import block_sums
 from headgate.base.ack_set import AckSet
 from headgate.engine.ports import EntryLog
 from headgate.flow.quota import backlog
@@ -124,8 +125,8 @@ class Cursor:
         may be on the disk: it must be in memory before the move.
 
         Of the runs of individually acknowledged entries these are the ones that
-        :meth:`finish_through` counts: those that it passes or, if fewer, those that remain. So a
-        cumulative acknowledgement looks at no more runs than it ends.
+        :meth:`finish_through` counts: those that it passes or, if fewer, those that remain, without
+        those in blocks whose sums are known (:mod:`headgate.base.block_sums`).
         """
         log, acks = self.topic.log, self.acks
         if log.first >= log.memory_first:
@@ -147,8 +148,13 @@ class Cursor:
         return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]
 
     def _runs(self, first: int, stop: int) -> list[int]:
-        """The ends of the runs of individually acknowledged entries within a range."""
-        return [end for run in self.acks.acked_ranges(stop, first) for end in run]
+        """The ends of the runs of individually acknowledged entries within a range, but in blocks
+        whose sums are known."""
+        acks, found = self.acks, list[int]()
+        for piece in block_sums.pieces_of(acks, max(first, acks.mark_delete + 1), stop):
+            if piece.sums is None:
+                found += [end for run in acks.acked_ranges(piece.stop, piece.first) for end in run]
+        return found
 
     def _counts_remaining(self, last: int) -> bool:
         """Whether a move to behind ``last`` counts the runs that remain, and not those that it
@@ -189,10 +195,21 @@ class Cursor:
         entries, and single messages of others."""
         return backlog.acked_within(self.topic.log, self.acks, first, stop)
 
+    def count_entry(self, ordinal: int, messages: int, left: int) -> None:
+        """Count an entry of so many messages that was acknowledged just now, when ``left`` of them
+        were not."""
+        size_bytes = self.topic.log.size_bytes(ordinal)
+        self.done_entries += 1
+        self.done_messages += left
+        self.done_bytes += size_bytes
+        if ordinal > self.acks.mark_delete:
+            block_sums.add_acked(self.acks, ordinal, messages, size_bytes)
+
     def finish_through(self, last: int) -> int:
         """Mark everything up to and including the stored entry ``last``, which is not done yet, as
-        done; returns how many messages that are. The cost is one step for each run of individually
-        acknowledged entries: passed runs are subtracted or, if fewer, the remaining ones added."""
+        done; returns how many messages that are. What is acknowledged individually is subtracted
+        if it is passed or, if that is less, added if it remains; the cost is that of
+        :func:`headgate.flow.quota.backlog.acked_within`."""
         log, acks = self.topic.log, self.acks
         before = self.done_messages
         first, stop = acks.mark_delete + 1, last + 1

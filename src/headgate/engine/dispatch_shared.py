@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
@@ -68,7 +68,7 @@ class SharedDispatcher(ChunkingDispatcher):
         self._to_redeliver = (0, 0)
         self.unacked_messages = 0
         self.blocked_on_unacked = False
-        self._ready: dict[int, deque[Consumer]] = {}
+        self._ready: dict[int, OrderedDict[Consumer, None]] = {}
         """By priority level, the consumers that were ready when they were last looked at, if there
         are some: consumers that are not ready may have thousands of levels."""
         self._levels: list[int] = []
@@ -122,10 +122,10 @@ class SharedDispatcher(ChunkingDispatcher):
             while self._levels:
                 ready = self._ready[self._levels[0]]
                 while ready:
-                    consumer = ready[0]
+                    consumer = next(iter(ready))
                     if consumer.is_ready:
                         return consumer
-                    ready.popleft()
+                    del ready[consumer]
                     consumer.in_ready = False
                 del self._ready[self._levels.pop(0)]
         consumers = self.subscription.consumers
@@ -182,7 +182,7 @@ class SharedDispatcher(ChunkingDispatcher):
             returned += self._queue_returned(entries_max - returned)
         sent = super().pump(now_ns, entries_max)
         if sent and self._turn_entries and self._levels:
-            self._next_turn(self._ready[self._levels[0]][0])
+            self._next_turn(next(iter(self._ready[self._levels[0]])))
         if self._returned or self._moved is not None:
             account = self.subscription.account
             if account.cell is Cell.AWAITING_ACK:
@@ -198,8 +198,8 @@ class SharedDispatcher(ChunkingDispatcher):
     def _next_turn(self, consumer: Consumer) -> None:
         self._turn_entries = 0
         ready = self._ready.get(consumer.priority_level)
-        if ready is not None:
-            ready.rotate(-1)
+        if ready:
+            ready.move_to_end(next(iter(ready)))
 
     def consumer_added(self, consumer: Consumer) -> None:
         if len(self.subscription.consumers) == 1:
@@ -209,7 +209,7 @@ class SharedDispatcher(ChunkingDispatcher):
     def consumer_removed(self, consumer: Consumer) -> None:
         if consumer.in_ready:
             level = consumer.priority_level
-            self._ready[level].remove(consumer)
+            del self._ready[level][consumer]
             consumer.in_ready = False
             if not self._ready[level]:
                 del self._ready[level], self._levels[bisect_left(self._levels, level)]
@@ -228,9 +228,9 @@ class SharedDispatcher(ChunkingDispatcher):
             consumer.in_ready = True
             level = consumer.priority_level
             if level not in self._ready:
-                self._ready[level] = deque()
+                self._ready[level] = OrderedDict()
                 insort(self._levels, level)
-            self._ready[level].append(consumer)
+            self._ready[level][consumer] = None
 
     def _requeue_chunks(self, consumer: Consumer) -> None:
         """Queue the chunks again that waited for a consumer, which may be ready or is gone."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from headgate.base.ack_set import AckSet
+from headgate.base.block_sums import pieces_of
 from headgate.engine.ports import EntryLog
 from headgate.flow.quota.backlog_quota import (
     Quota,
@@ -214,13 +215,20 @@ def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:
     """The first entry that a subscription keeps when it loses at least ``excess_bytes`` of its
     oldest unacknowledged entries, and not one entry more; the topic's end if it loses all."""
     at = max(acks.mark_delete + 1, log.first)
-    for first, last in acks.acked_ranges(log.end):
-        if first > at:
-            unacked_bytes = log.bytes_before(first) - log.bytes_before(at)
-            if unacked_bytes >= excess_bytes:
-                return _after(log, at, first, excess_bytes)
-            excess_bytes -= unacked_bytes
-        at = max(at, last + 1)
+    for piece in pieces_of(acks, at, log.end):
+        if piece.sums is not None:
+            unacked_bytes = log.bytes_before(piece.stop) - log.bytes_before(at) - piece.sums[2]
+            if unacked_bytes < excess_bytes:
+                excess_bytes -= unacked_bytes
+                at = piece.stop
+                continue
+        for first, last in acks.acked_ranges(piece.stop, piece.first):
+            if first > at:
+                unacked_bytes = log.bytes_before(first) - log.bytes_before(at)
+                if unacked_bytes >= excess_bytes:
+                    return _after(log, at, first, excess_bytes)
+                excess_bytes -= unacked_bytes
+            at = last + 1
     return _after(log, at, log.end, excess_bytes)
 
 

@@ -277,7 +277,7 @@ class Subscription(Cursor):
         log = self.topic.log
         if not log.first <= ordinal < log.end:
             return
-        messages = log.message_count(ordinal)
+        messages = of_entry = log.message_count(ordinal)
         self.dispatcher.acked(consumer, ordinal, messages)
         acks = self.acks
         mark_delete = acks.mark_delete
@@ -285,9 +285,7 @@ class Subscription(Cursor):
             messages -= acks.partly_acked(ordinal)
         if not acks.ack(ordinal):
             return
-        self.done_entries += 1
-        self.done_messages += messages
-        self.done_bytes += log.size_bytes(ordinal)
+        self.count_entry(ordinal, of_entry, messages)
         self.acked_messages += messages
         consumer.messages_acked += messages
         self._acks_moved(consumer, mark_delete)
@@ -431,14 +429,12 @@ class Subscription(Cursor):
         log, acks = self.topic.log, self.acks
         if not log.first <= ordinal < log.end or acks.is_acked(ordinal):
             return
-        messages = log.message_count(ordinal)
+        messages = of_entry = log.message_count(ordinal)
         self.dispatcher.acked(None, ordinal, messages)
         if acks.partials is not None:
             messages -= acks.partly_acked(ordinal)
         acks.ack(ordinal)
-        self.done_entries += 1
-        self.done_messages += messages
-        self.done_bytes += log.size_bytes(ordinal)
+        self.count_entry(ordinal, of_entry, messages)
         self.skipped_messages += messages
         self._acks_changed()
 

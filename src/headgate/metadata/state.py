@@ -42,8 +42,17 @@ class RowChange:
 
     @property
     def write(self) -> Write:
-        """What the store must commit of it. Rows never change, so any thread may encode one."""
-        value = None if self.after is None else _encoder.encode(self.after)
+        """What the store must commit of it. Rows never change, so any thread may encode one.
+
+        Raises:
+            ValueError: a start would read another row, or none: a single row that cannot be read
+                keeps a broker from starting.
+        """
+        if self.after is None:
+            return Write(self.kind.value, self.key, None)
+        value = _encoder.encode(self.after)
+        if _decoders[self.kind].decode(value) != self.after:
+            raise ValueError(f"{self.kind.value} {self.key!r} is not read as it is written")
         return Write(self.kind.value, self.key, value)
 
 

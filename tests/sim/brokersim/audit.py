@@ -227,7 +227,7 @@ def left_over(broker: Broker) -> list[str]:
         "policies": _policies(broker.catalog),
         "live runs": sum(info.live_runs for info in log._state.segments.values()),
         "room on the disk": not_given_back(broker),
-        "dirty subscriptions": engine._dirty,
+        "dirty subscriptions": len(engine._dirty) + len(engine._crowd),
         "bytes that wait": engine.parked.bytes,
         "producers that wait": engine.parked._producers,
         "connections that are paused": engine.parked._paused,

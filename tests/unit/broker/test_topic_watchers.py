@@ -18,6 +18,7 @@ from headgate.broker.topic_pattern import TopicsHash
 from headgate.broker.topic_watchers import VIEWS_AT_ONCE, VIEWS_REST_S_MAX
 from headgate.broker.watched_names import NAME_BYTES, PATTERN_BYTES, TopicWatcher
 from headgate.metadata.catalog import Change
+from headgate.metadata.rows import TenantRow
 from headgate.testing import World
 from headgate.wire.codes import CommandType
 from headgate.wire.frame import FrameDecoder
@@ -191,6 +192,73 @@ async def test_a_peer_that_does_not_read_waits_for_its_answer(world: World) -> N
     await asyncio.sleep(2)
     assert len(peer.written) == 1
     assert not gone.written
+
+
+@at_rest
+async def test_a_tenant_with_many_namespaces_keeps_no_other_one_waiting(world: World) -> None:
+    """Namespaces took turns, of which a tenant may have 20: with costly patterns in 19 of them
+    somebody else's watcher had its answer after 0.8 s."""
+    order: list[str] = []
+
+    class Ordered(Peer):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+        def write(self, frame: bytes) -> None:
+            super().write(frame)
+            order.append(self.name)
+
+    many = [NamespaceName("evil", f"n{number}") for number in range(20)]
+    few = [NamespaceName("globex", "ns"), NamespaceName("acme", "ns")]
+    catalog = world.broker.catalog
+    for tenant in ("evil", "globex", "acme"):
+        row = TenantRow(admin_roles=(), allowed_clusters=("standalone",))
+        changed(world, catalog.plan_create_tenant(tenant, row))
+    for name in (*many, *few):
+        changed(world, catalog.plan_create_namespace(name))
+        watch(world, Ordered(str(name)), 1, ".*", name)
+    await asyncio.sleep(1)
+    assert {order.index(str(name)) for name in few} == {1, 3}
+    order.clear()
+    for name in (*many, *few):
+        create(world, f"persistent://{name}/new")
+    await asyncio.sleep(30)
+    assert {order.index(str(name)) for name in few} == {1, 3}
+
+
+@at_rest
+async def test_peers_that_do_not_read_cost_those_that_ask_nothing(world: World) -> None:
+    """Each answer went through all that waited so, without a pause: 60 ms for 30,000, which are 6
+    MB of commands; for as long as somebody asked again and again."""
+    looks = 0
+
+    class Blocked(Peer):
+        @property
+        def peer_blocked(self) -> bool:
+            nonlocal looks
+            looks += 1
+            return True
+
+        @peer_blocked.setter
+        def peer_blocked(self, _: bool) -> None: ...
+
+    blocked, peer = Blocked(), Peer()
+    for number in range(200):
+        watch(world, blocked, number, ".*")
+    await asyncio.sleep(0.01)
+    before = looks
+    assert before >= 200
+    for number in range(20):
+        watch(world, peer, number, ".*").end()
+        watch(world, peer, number, ".*")
+        await asyncio.sleep(0.01)
+    assert (len(peer.written), looks) == (20, before)
+    for number in range(100):
+        blocked.watchers[number].end()
+    await asyncio.sleep(3)
+    assert before + 100 <= looks <= before + 400
+    assert not blocked.written
 
 
 @at_rest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.base.ack_set import AckSet
+from headgate.base.ack_set import BLOCK_ORDINALS, AckSet
 from headgate.engine.cursor import Cursor
 from headgate.engine.types import SubscriptionType
 from headgate.flow.quota import backlog
@@ -92,6 +92,37 @@ def test_a_move_looks_up_no_more_than_it_said_before() -> None:
         rig.log.messages_before = messages_before  # type: ignore[method-assign]
         assert looked_up <= {end for entry in entries for end in (entry, entry + 1)}
         assert looked_up
+
+
+def test_a_move_over_very_many_runs_looks_up_those_of_few_blocks() -> None:
+    """A cumulative acknowledgement of 30 bytes looked up each run that it passed, or that remained:
+    10 us each where the index is on the disk, 2 s for 200,000."""
+    rig = Rig()
+    entries_count = 6 * BLOCK_ORDINALS
+    rig.publish(entries_count)
+    rig.log.memory_first = entries_count
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription)
+    for ordinal in range(1, entries_count, 2):
+        subscription.ack_entry(consumer, ordinal)
+    messages_before, looked_up = rig.log.messages_before, list[int]()
+
+    def watched(ordinal: int) -> int:
+        looked_up.append(ordinal)
+        return messages_before(ordinal)
+
+    last = entries_count // 2 - 10
+    assert len(subscription.entries_passed(last)) <= 2 * BLOCK_ORDINALS + 4
+    rig.log.messages_before = watched  # type: ignore[method-assign]
+    subscription.ack_through(consumer, last)
+    assert len(looked_up) <= 2 * BLOCK_ORDINALS + 4
+    rig.log.messages_before = messages_before  # type: ignore[method-assign]
+    assert subscription.backlog_messages == len(range(last + 2, entries_count, 2))
+    done = subscription.done_entries, subscription.done_messages, subscription.done_bytes
+    subscription.count_done()
+    assert done == (
+        subscription.done_entries, subscription.done_messages, subscription.done_bytes
+    )  # fmt: skip
 
 
 def test_a_load_counts_nothing_that_an_unload_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,27 @@ def test_a_backlog_is_handed_out_in_rounds() -> None:
     assert min(len(one.entries), len(two.entries)) >= 20
 
 
+def test_thousands_of_consumers_leave_in_any_order() -> None:
+    """In a list, each looked at all before it: those that leave in the opposite order to that in
+    which they came, 30,000 of one subscription, took twice the processor."""
+
+    class Unlike(Consumer):
+        __hash__ = Consumer.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("it is compared with others")
+
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumers = [Unlike(number, "c", FakePort()) for number in range(100)]
+    for consumer in consumers:
+        subscription.add_consumer(consumer, SHARED)
+        subscription.flow(consumer, 1)
+    for consumer in reversed(consumers):
+        subscription.remove_consumer(consumer)
+    assert not subscription.consumers
+
+
 def test_better_priority_first() -> None:
     rig = Rig()
     subscription = rig.subscribe()

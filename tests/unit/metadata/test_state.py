@@ -8,8 +8,17 @@ from hypothesis import given
 
 from headgate.base.errors import CorruptionError, InvariantError
 from headgate.metadata.memory_store import MemoryStore
-from headgate.metadata.rows import Kind, Row, SettingRow, TenantRow
-from headgate.metadata.state import Change, RowState, parent_of
+from headgate.metadata.policies import NamespacePolicies, Persistence
+from headgate.metadata.rows import (
+    Bundles,
+    CounterRow,
+    Kind,
+    NamespaceRow,
+    Row,
+    SettingRow,
+    TenantRow,
+)
+from headgate.metadata.state import Change, RowChange, RowState, parent_of
 
 TENANT, SETTING = Kind.TENANT, Kind.SETTING
 
@@ -131,3 +140,15 @@ def test_the_durable_view_is_always_what_a_restart_finds(
         restarted = RowState(store.load())
         assert dict(restarted.rows(SETTING)) == dict(state.rows(SETTING))
         assert restarted.children(SETTING, "") == state.children(SETTING, "")
+
+
+def test_what_a_start_would_not_read_as_it_is_written_is_not_stored() -> None:
+    """A single row that no start can read keeps the broker from starting."""
+    rate = Persistence(managed_ledger_max_mark_delete_rate=float("inf"))
+    row = NamespaceRow(
+        bundles=Bundles((), 0), clusters=(), policies=NamespacePolicies(persistence=rate)
+    )
+    with pytest.raises(ValueError, match="namespace 'a/b' is not read as it is written"):
+        assert RowChange(Kind.NAMESPACE, "a/b", None, row).write
+    with pytest.raises(ValueError, match="Expected `int`, got `float`"):
+        assert RowChange(Kind.COUNTER, "revision", None, CounterRow(2.5)).write  # type: ignore[arg-type]

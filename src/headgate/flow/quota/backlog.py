@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from headgate.base import block_sums
 from headgate.base.ack_set import AckSet
 
 
@@ -47,16 +48,29 @@ def acked_within(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
     """What is acknowledged individually of the entries from ``first`` to before ``stop``, which are
     above the mark-delete position.
 
-    The cost is one step for each run of acknowledged entries and for each partly acknowledged one.
+    The cost is one step for each block whose sums are known, for each run of acknowledged entries
+    in others, and for each partly acknowledged entry.
     """
     entries = messages = size_bytes = 0
-    for run_first, run_last in acks.acked_ranges(stop):
-        start, end = max(run_first, first), run_last + 1
-        if start < end:
-            entries += end - start
-            messages += index.messages_before(end) - index.messages_before(start)
-            size_bytes += index.bytes_before(end) - index.bytes_before(start)
+    for piece in block_sums.pieces_of(acks, first, stop):
+        sums = piece.sums
+        if sums is None:
+            sums = _sums_of_runs(index, acks, piece)
+            block_sums.learn(acks, piece, sums)
+        entries += sums[0]
+        messages += sums[1]
+        size_bytes += sums[2]
     return Amounts(entries, messages + acks.partial_messages(first, stop), size_bytes)
+
+
+def _sums_of_runs(index: Index, acks: AckSet, piece: block_sums.Piece) -> list[int]:
+    entries = messages = size_bytes = 0
+    for start, last in acks.acked_ranges(piece.stop, piece.first):
+        end = last + 1
+        entries += end - start
+        messages += index.messages_before(end) - index.messages_before(start)
+        size_bytes += index.bytes_before(end) - index.bytes_before(start)
+    return [entries, messages, size_bytes]
 
 
 def newly_done(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
