@@ -118,6 +118,10 @@ class AckSet:
             count += bits.bit_count()
         return count
 
+    def begins_block(self, ordinal: int) -> bool:
+        """Whether an acknowledgement of one entry begins a block."""
+        return ordinal > self.mark_delete + 1 and ordinal >> _BLOCK_SHIFT not in self._blocks
+
     def ack(self, ordinal: int) -> bool:
         """Acknowledge one entry; False if it was acknowledged before."""
         mark = self.mark_delete

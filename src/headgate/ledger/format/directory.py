@@ -27,8 +27,8 @@ _PROGRAM = "headgate-log"
 FORMAT_NAME: Final = "format"
 _LOCK_NAME = "lock"
 READ_BYTES_MAX: Final = 2 * GIB
-"""Twice the longest segment. A longer file has a length that damage or a stranger made: it may take
-no room on the disk, and more memory than there is."""
+"""Twice the longest segment. A longer file that takes less room on the disk has a length that
+damage or a stranger made, and may take more memory than there is. A checkpoint may be longer."""
 _ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
 TEMPORARY_SUFFIX: Final = ".tmp"
 METADATA_COPY_NAME: Final = "metadata.copy"
@@ -85,12 +85,13 @@ def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
 def read_file(fs: Fs, path: str) -> bytes:
     """The content of a file.
 
-    Raises :class:`OSError`, also if it is longer than :data:`READ_BYTES_MAX`.
+    Raises :class:`OSError`, also if it is longer than :data:`READ_BYTES_MAX` and takes less room
+    than its length.
     """
     file = fs.open(path)
     try:
         size_bytes = file.size()
-        if size_bytes > READ_BYTES_MAX:
+        if size_bytes > READ_BYTES_MAX and file.allocated_bytes() < size_bytes:
             what = f"{size_bytes:,} bytes, where {READ_BYTES_MAX:,} are the most"
             raise OSError(errno.EFBIG, what, path)
         return file.read_at(0, size_bytes)

@@ -123,3 +123,16 @@ def test_a_file_with_a_length_without_end_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="bytes, where") as caught:
         read_file(OsFs(), str(tmp_path / "x"))
     assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(tmp_path / "x"))
+
+
+def test_a_long_file_that_takes_its_room_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint of many subscriptions may be longer than the bound: no start read it again."""
+    fs = MemFs()
+    fs.make_directory("/d")
+    write_file(fs, "/d", "x", [b"1" * 20_000])
+    monkeypatch.setattr("headgate.ledger.format.directory.READ_BYTES_MAX", 10_000)
+    assert read_file(fs, "/d/x") == b"1" * 20_000
+    file = fs.open("/d/x", writable=True)
+    file.punch(0, 8_192)
+    with pytest.raises(OSError, match="20,000 bytes, where 10,000 are the most"):
+        read_file(fs, "/d/x")
