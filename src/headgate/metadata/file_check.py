@@ -12,7 +12,7 @@ import sqlite3
 import stat
 from typing import Final
 
-from headgate.base.units import GIB
+from headgate.base.units import GIB, STAT_BLOCK_BYTES
 
 SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 """Behind the path of the metadata: the files that SQLite opens."""
@@ -20,9 +20,6 @@ SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 BYTES_MAX: Final = 4 * GIB
 """Of one file: tens of millions of topics. More is a length that damage or a stranger made, if it
 takes less room on the disk."""
-
-_BLOCK_BYTES: Final = 512
-"""The unit of ``st_blocks``."""
 
 _TABLES: Final = frozenset({("table", "row"), ("table", "total")})
 
@@ -43,7 +40,7 @@ def file_problem(path: str) -> str:
             return f"metadata file {name} is a symbolic link: put the file itself there"
         if not stat.S_ISREG(info.st_mode):
             return f"metadata file {name} is no file"
-        if info.st_size > BYTES_MAX and info.st_blocks * _BLOCK_BYTES < info.st_size:
+        if info.st_size > BYTES_MAX and info.st_blocks * STAT_BLOCK_BYTES < info.st_size:
             return f"metadata file {name} has {info.st_size:,} bytes: {BYTES_MAX:,} at most"
     return ""
 
