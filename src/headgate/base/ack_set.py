@@ -120,6 +120,10 @@ class AckSet:
             count += bits.bit_count()
         return count
 
+    def begins_block(self, ordinal: int) -> bool:
+        """Whether an acknowledgement of one entry begins a block."""
+        return ordinal > self.mark_delete + 1 and ordinal >> _BLOCK_SHIFT not in self._blocks
+
     def ack(self, ordinal: int) -> bool:
         """Acknowledge one entry; False if it was acknowledged before."""
         mark = self.mark_delete
@@ -437,7 +441,10 @@ class AckSet:
         else:
             self.ack_through(changes.mark_delete)
         for first, last in changes.runs:
-            self.ack_range(first, last)
+            if first == last:  # nearly always: a replay may have millions
+                self.ack(first)
+            else:
+                self.ack_range(first, last)
         try:
             for entry in changes.partials:
                 self.ack_messages(*entry)

@@ -17,6 +17,8 @@ NS_PER_HOUR = 60 * NS_PER_MINUTE
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
+STAT_BLOCK_BYTES = 512
+"""The unit of ``st_blocks``, whatever the file system."""
 
 PORT_MAX = 65_535
 

@@ -20,6 +20,7 @@ from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import MIB
 from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS
 from headgate.engine.admission import AdmissionControl
+from headgate.engine.block_budget import BlockBudget
 from headgate.engine.cache import EntryCache
 from headgate.engine.client_observer import ClientObserver, NoClientObserver
 from headgate.engine.deduplication import SequenceTotals
@@ -125,8 +126,8 @@ class Engine:
         self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
-        self.partials = PartialBudget()
-        """What the partly acknowledged batches of all subscriptions take."""
+        self.partials, self.ack_blocks = PartialBudget(), BlockBudget()
+        """What partly acknowledged batches take, and what is acknowledged out of order."""
         self.properties, self.sequence_totals = PropertyBudget(), SequenceTotals()
         self.durable_by_tenant: SparseCounter[str] = SparseCounter()
         """Durable subscriptions of the loaded topics of each tenant that has some."""
@@ -282,6 +283,7 @@ class Engine:
         self.topics[name.full] = topic
         self.properties.loaded_or_deleted(name, log.number)
         self.partials.loaded_or_deleted(name, log.number)
+        self.ack_blocks.loaded_or_deleted(name, log.number)
         self._count_durable(topic, -kept.durable_count)
         topic.chunk = self.loaded.add(topic)
         self.by_number[log.number] = topic
@@ -312,6 +314,7 @@ class Engine:
                     subscription.keep_counts()
                     self.properties.unloaded(subscription)
                     self.partials.unloaded(subscription, topic.log.number)
+                    self.ack_blocks.unloaded(subscription, topic.log.number)
                 subscription.forget(self.now_ns, is_gone=not subscription.is_durable)
                 yield subscription
 
@@ -331,6 +334,7 @@ class Engine:
                 topic.log.sequences.leave()
             self.properties.loaded_or_deleted(topic.name, topic.log.number)
             self.partials.loaded_or_deleted(topic.name, topic.log.number)
+            self.ack_blocks.loaded_or_deleted(topic.name, topic.log.number)
             self._count_durable(topic, -topic.durable_count)
             topic.gate.close(self.now_ns)
             if topic.publishing.gate is not None:
@@ -384,6 +388,8 @@ class Engine:
         self.properties.measure(subscription)
         if subscription.acks.partials is not None:
             self.partials.measure(subscription)
+        if subscription.acks.blocks_bytes:
+            self.ack_blocks.measure(subscription)
         self.reload_subscription_limit(subscription)
 
     def subscription_removed(self, subscription: Subscription) -> None:
@@ -397,6 +403,7 @@ class Engine:
         """A subscription was removed, or unloaded: count nothing of it any more."""
         self.ended_count += 1
         self.partials.forget(subscription)
+        self.ack_blocks.forget(subscription)
         self.properties.forget(subscription)
         if not subscription.is_durable:
             # Something may remember a reader for a while, and nobody is charged with it then.

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from headgate.base.units import MIB
-from headgate.engine.partial_budget import MEASURED_MAX
+from headgate.engine.ack_budget import MEASURED_MAX
 
 REMEMBERED_BYTES_MAX: Final = 64 * MIB
 """The bound of all: 600,000 entries."""

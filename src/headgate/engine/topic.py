@@ -10,6 +10,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.base.work_units import CLIENT_CLOSED, WOKEN_AT_ONCE_MAX
+from headgate.engine.block_budget import BlockBudget
 from headgate.engine.cache import TopicCache
 from headgate.engine.client_observer import ClientObserver
 from headgate.engine.cursor_order import CursorOrder
@@ -74,6 +75,7 @@ class TopicEngine(PublishingEngine, Protocol):
 
     written_ns: int
     partials: PartialBudget
+    ack_blocks: BlockBudget
     properties: PropertyBudget
     gate: BrokerGate
     broker_limit: RateLimit | None
@@ -145,48 +147,15 @@ class Topic:
     """One loaded topic (one partition, if it is partitioned)."""
 
     __slots__ = (
-        "__weakref__",
-        "_looks",
-        "access",
-        "bytes_in_before_load",
-        "bytes_out_removed",
-        "cache",
-        "chunk",
-        "chunks_stop",
-        "consumers_count",
-        "created_ms",
-        "cursors",
-        "delayed_delivery",
-        "delays_ignored",
-        "delays_refused",
-        "delays_stop",
-        "durable_count",
-        "engine",
-        "entries_in_before_load",
-        "entries_read",
-        "fenced",
-        "gate",
-        "idle_since_ns",
-        "incarnation",
-        "is_system",
-        "limit",
-        "loaded_ms",
-        "log",
-        "messages_in_before_load",
-        "messages_out_removed",
-        "name",
-        "partition",
-        "producers",
-        "publish_rate",
-        "publishing",
-        "quota",
-        "rates",
-        "send_rules",
-        "subscriptions",
-        "terminated",
-        "terminating",
+        "__weakref__", "_looks", "access", "bytes_in_before_load", "bytes_out_removed", "cache",
+        "chunk", "chunks_stop", "consumers_count", "created_ms", "cursors", "delayed_delivery",
+        "delays_ignored", "delays_refused", "delays_stop", "durable_count", "engine",
+        "entries_in_before_load", "entries_read", "fenced", "gate", "idle_since_ns", "incarnation",
+        "is_system", "limit", "loaded_ms", "log", "messages_in_before_load",
+        "messages_out_removed", "name", "partition", "producers", "publish_rate", "publishing",
+        "quota", "rates", "send_rules", "subscriptions", "terminated", "terminating",
         "unacked_limits",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,

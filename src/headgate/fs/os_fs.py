@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 
+from headgate.base.units import STAT_BLOCK_BYTES
 from headgate.fs.api import NO_FILES, Space
 from headgate.fs.spare_files import SpareFiles
 
@@ -30,8 +31,6 @@ FILE_MODE = 0o600
 
 _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 """``FALLOC_FL_PUNCH_HOLE`` and ``FALLOC_FL_KEEP_SIZE`` of Linux."""
-_BLOCK_BYTES = 512
-"""The unit of ``st_blocks``, whatever the file system."""
 
 _READ = os.O_CLOEXEC | os.O_NONBLOCK
 """Opening a pipe in the place of a file does not wait for its writer; it is the same for files."""
@@ -149,7 +148,7 @@ class OsFile:
         return os.fstat(self._fd).st_size
 
     def allocated_bytes(self) -> int:
-        return os.fstat(self._fd).st_blocks * _BLOCK_BYTES
+        return os.fstat(self._fd).st_blocks * STAT_BLOCK_BYTES
 
     def names_count(self) -> int:
         return os.fstat(self._fd).st_nlink

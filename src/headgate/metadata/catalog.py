@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from headgate.base.errors import InputError
+from headgate.base.errors import CorruptionError, InputError
 from headgate.base.names import PERSISTENT, NamespaceName, TopicName
 from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.grant_plans import GrantPlans, subscription_key
@@ -78,10 +78,7 @@ class Catalog(OwnRows):
                 f"{others[0]!r}: use that name, or another data directory"
             )
         self._by_number: dict[int, TopicRow] = {}
-        for row in self._state.rows(Kind.TOPIC).values():
-            topic = cast(TopicRow, row)
-            self._by_number[topic.number] = topic
-            self._numbers.skip_to(topic.number)
+        self._take_numbers()
         self.schema_bytes = 0
         """Bytes of all versions of all topics."""
         self.tenant_schema_bytes: SparseCounter[str] = SparseCounter()
@@ -327,6 +324,17 @@ class Catalog(OwnRows):
                 self._set_number(row)
             elif row.kind in _SCHEMA_KINDS:
                 self._count_schema(row.kind, row.key, row.before, row.after)
+
+    def _take_numbers(self) -> None:
+        for row in self._state.rows(Kind.TOPIC).values():
+            topic = cast(TopicRow, row)
+            other = self._by_number.setdefault(topic.number, topic)
+            if other is not topic:
+                raise CorruptionError(
+                    f"the topics {other.name} and {topic.name} of the metadata have the same "
+                    f"number {topic.number}: it is not known whose the messages are"
+                )
+            self._numbers.skip_to(topic.number)
 
     def _count_schemas(self) -> None:
         for kind in _SCHEMA_KINDS:

@@ -12,13 +12,14 @@ import sqlite3
 import stat
 from typing import Final
 
-from headgate.base.units import GIB
+from headgate.base.units import GIB, STAT_BLOCK_BYTES
 
 SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 """Behind the path of the metadata: the files that SQLite opens."""
 
 BYTES_MAX: Final = 4 * GIB
-"""Of one file: tens of millions of topics. More is a length that damage or a stranger made."""
+"""Of one file: tens of millions of topics. More is a length that damage or a stranger made, if it
+takes less room on the disk."""
 
 _TABLES: Final = frozenset({("table", "row"), ("table", "total")})
 
@@ -39,7 +40,7 @@ def file_problem(path: str) -> str:
             return f"metadata file {name} is a symbolic link: put the file itself there"
         if not stat.S_ISREG(info.st_mode):
             return f"metadata file {name} is no file"
-        if info.st_size > BYTES_MAX:
+        if info.st_size > BYTES_MAX and info.st_blocks * STAT_BLOCK_BYTES < info.st_size:
             return f"metadata file {name} has {info.st_size:,} bytes: {BYTES_MAX:,} at most"
     return ""
 

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from headgate.metadata.rows import CounterRow, IdentityRow, Kind, LogTimeRow, SettingRow
+from headgate.base.errors import CorruptionError
+from headgate.metadata.rows import (
+    TOPIC_NUMBER_MAX,
+    CounterRow,
+    IdentityRow,
+    Kind,
+    LogTimeRow,
+    SettingRow,
+)
 from headgate.metadata.state import Change, RowState
 
 TOPIC_NUMBER: Final = "topic_number"
@@ -44,6 +52,11 @@ class OwnRows:
             CorruptionError: a row cannot be read.
         """
         self._state = RowState(stored)
+        if self.topic_number_last > TOPIC_NUMBER_MAX:
+            raise CorruptionError(
+                f"the metadata say that topic number {self.topic_number_last} was given: "
+                f"{TOPIC_NUMBER_MAX} is the highest"
+            )
         self._numbers = TopicNumbers(self.topic_number_last)
 
     @property

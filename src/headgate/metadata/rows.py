@@ -17,6 +17,9 @@ from headgate.base.text_memory import texts_bytes
 from headgate.metadata.grants import NamespaceGrants, SubscriptionGrants, TopicGrants
 from headgate.metadata.policies import NamespacePolicies, TopicPolicies
 
+TOPIC_NUMBER_MAX: Final = (1 << 32) - 1
+"""The records of the log have 32 bits for the number of their topic."""
+
 
 class Kind(StrEnum):
     """The kind of a row, with the form of its key."""

@@ -22,7 +22,7 @@ from headgate.base.errors import CorruptionError, invariant
 from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.name_totals import NameTotals
 from headgate.metadata.property_totals import PropertyTotals
-from headgate.metadata.rows import ROW_TYPES, CounterRow, Kind, Row
+from headgate.metadata.rows import ROW_TYPES, TOPIC_NUMBER_MAX, CounterRow, Kind, Row, TopicRow
 from headgate.metadata.store import Write
 
 REVISION: Final = "revision"
@@ -238,6 +238,10 @@ _UNDER_NAMESPACES: Final = frozenset(
     }
 )
 
+_OF_TOPICS: Final = frozenset({Kind.TOPIC, Kind.SCHEMA, Kind.SCHEMA_VERSION})
+_TOPIC_SLASHES: Final = 4
+"""The slashes of ``domain://tenant/namespace/topic``, at least."""
+
 
 def parent_of(kind: Kind, key: str) -> str:
     """The parent of a row: of a topic its ``domain://tenant/namespace``, of a version of a schema
@@ -254,12 +258,25 @@ def decode_row(kind_text: str, key: str, value: bytes) -> tuple[Kind, Row]:
     """Decode one stored row.
 
     Raises:
-        CorruptionError: the kind is unknown, or the value does not fit it.
+        CorruptionError: the kind is unknown, or key or value do not fit it.
     """
     try:
         kind = Kind(kind_text)
-        return kind, _decoders[kind].decode(value)
-    except (ValueError, msgspec.MsgspecError) as error:
+        row = _decoders[kind].decode(value)
+        _check_row(kind, key, row)
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
         raise CorruptionError(
             f"metadata row kind={kind_text!r} key={key!r} cannot be read: {error}"
         ) from error
+    return kind, row
+
+
+def _check_row(kind: Kind, key: str, row: Row) -> None:
+    """Check what the log and the totals of tenants rely on; raises :class:`ValueError`."""
+    if isinstance(row, TopicRow):
+        if row.name != key:
+            raise ValueError(f"its name is {row.name!r}")
+        if not 0 < row.number <= TOPIC_NUMBER_MAX:
+            raise ValueError(f"its number is {row.number}: 1 to {TOPIC_NUMBER_MAX} is possible")
+    if kind in _OF_TOPICS and key.count("/") < _TOPIC_SLASHES:
+        raise ValueError("its key is no name of a topic")

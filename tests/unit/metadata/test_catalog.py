@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.base.errors import InputError, StorageError
+from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError
@@ -123,3 +123,13 @@ def test_lists_are_read_in_pages(broker: Broker) -> None:
     assert catalog.partitioned_after(namespace, partitioned[3], 4) == partitioned[4:]
     assert catalog.partitioned_after(namespace, partitioned[4], 4) == []
     assert catalog.topics_after(namespace, "", 100) == catalog.topics(namespace)
+
+
+def test_two_topics_with_one_number_are_refused() -> None:
+    """They would have each other's messages."""
+    names = ("persistent://t/n/x", "persistent://t/n/y")
+    rows = {
+        ("topic", name): f'{{"name":"{name}","number":7,"created_ms":1}}'.encode() for name in names
+    }
+    with pytest.raises(CorruptionError, match="n/x and persistent://t/n/y of the metadata have"):
+        Catalog("standalone", rows)

@@ -56,6 +56,15 @@ def test_a_pipe_or_an_endless_file_is_refused(path: Path, suffix: str) -> None:
         SqliteStore(str(path))
 
 
+def test_a_long_file_that_takes_its_room_is_used(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a broker with so many topics would not start again."""
+    monkeypatch.setattr("headgate.metadata.file_check.BYTES_MAX", 1_000)
+    assert path.stat().st_size > 1_000
+    assert file_problem(str(path)) == ""
+
+
 @pytest.mark.parametrize(
     "foreign",
     [

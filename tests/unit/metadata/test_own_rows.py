@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from headgate.base.errors import CorruptionError
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.own_rows import OwnRows
 from headgate.metadata.rows import IdentityRow
@@ -63,3 +66,10 @@ def test_settings_are_seen_when_they_are_durable() -> None:
     assert (rig.rows.settings(), rig.rows.planned_settings()) == ({}, {"a": "1"})
     rig.commit(change)
     assert rig.restart().settings() == {"a": "1"}
+
+
+def test_a_topic_number_that_the_log_cannot_hold_is_refused() -> None:
+    rows = {("counter", "topic_number"): b'{"value":4294967296}'}
+    with pytest.raises(CorruptionError, match="number 4294967296 was given: 4294967295"):
+        OwnRows(rows)
+    OwnRows({("counter", "topic_number"): b'{"value":4294967295}'})

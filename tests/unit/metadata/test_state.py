@@ -103,6 +103,31 @@ def test_a_row_that_cannot_be_read_is_corruption_with_its_place(kind: str, value
         RowState({(kind, "some key"): value})
 
 
+TOPIC = "persistent://t/n/x"
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "why"),
+    [
+        ("topic", TOPIC, b'{"name":"persistent://t/n/y","number":1,"created_ms":1}', "its name is"),
+        ("topic", TOPIC, f'{{"name":"{TOPIC}","number":0,"created_ms":1}}'.encode(), "number is 0"),
+        (
+            "topic",
+            TOPIC,
+            f'{{"name":"{TOPIC}","number":{1 << 32},"created_ms":1}}'.encode(),
+            "1 to 4294967295 is possible",
+        ),
+        ("schema", "x", b'{"type":1,"data":"","created_ms":1}', "no name of a topic"),
+        ("namespace", "t/n", b'{"policies":' * 5_000, "recursion"),
+    ],
+)
+def test_a_row_that_no_release_wrote_is_named(kind: str, key: str, value: bytes, why: str) -> None:
+    """A number beyond the log's ended the broker at its first checkpoint, the others its start."""
+    with pytest.raises(CorruptionError, match=why) as caught:
+        RowState({(kind, key): value})
+    assert f"kind='{kind}' key='{key}'" in str(caught.value)
+
+
 @given(
     st.lists(
         st.tuples(

@@ -6,17 +6,26 @@ fit its batch changes nothing and is a problem, which the answer to the ACK tell
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from headgate.base.ack_words import WORD_BITS, acked_mask
 from headgate.base.errors import InputError
-from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT, TURN_UNITS
+from headgate.base.work_units import (
+    ACK_MESSAGES_PER_UNIT,
+    HOLDERS_PER_UNIT,
+    PIECE_UNITS,
+    TURN_UNITS,
+)
+from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.policy.settings import Settings
 from headgate.wire.ids import to_signed
 from headgate.wire.messages import CommandAck, MessageIdData
+
+REFUSED_UNITS: Final = PIECE_UNITS // 2
+"""The work of an id that is refused for lack of room: other subscriptions are measured again."""
 
 
 class Cold(NamedTuple):
@@ -63,7 +72,7 @@ def ack_entries(
     are done: fewer than all if their batches are so large that the rest needs another turn. Entries
     whose index is not in memory are added to ``cold`` instead, and ``problems`` has why others were
     not acknowledged."""
-    log, dispatcher = subscription.topic.log, subscription.dispatcher
+    log, dispatcher, acks = subscription.topic.log, subscription.dispatcher, subscription.acks
     searched_before, parts_units = dispatcher.holders_searched_count, 0
     done = len(message_ids)
     for at, ids in enumerate(message_ids):
@@ -80,11 +89,14 @@ def ack_entries(
                 cold.append(Cold(ordinal, tuple(left)))
             elif left:
                 parts_units += ack_part(consumer, subscription, ordinal, left, problems)
-                if parts_units >= TURN_UNITS:
-                    done = at + 1
-                    break
+            elif acks.begins_block(ordinal):
+                parts_units += ack_whole(consumer, subscription, ordinal, problems)
             else:
                 subscription.ack_entry(consumer, ordinal)
+                continue
+            if parts_units >= TURN_UNITS:
+                done = at + 1
+                break
     searched_count = dispatcher.holders_searched_count - searched_before
     return done + searched_count // HOLDERS_PER_UNIT + parts_units, done
 
@@ -113,6 +125,39 @@ def find_last(
     return "", Through(ordinal - 1, ordinal, tuple(ids.ack_set))
 
 
+def ack_whole(
+    consumer: Consumer, subscription: Subscription, ordinal: int, problems: list[str]
+) -> int:
+    """Acknowledge an entry whose index is in memory; returns the work that it took beside the id.
+    If what is acknowledged out of order has no room for it, nothing changes, and ``problems`` says
+    so."""
+    return _if_there_is_room(
+        subscription, ordinal, problems, lambda: subscription.ack_entry(consumer, ordinal)
+    )
+
+
+def _if_there_is_room(
+    subscription: Subscription, ordinal: int, problems: list[str], ack: Callable[[], None]
+) -> int:
+    """Let ``ack`` acknowledge an entry or messages of it. If it raises :class:`InputError`, or the
+    acknowledgements of all subscriptions leave no room, ``problems`` says why. Returns the work
+    that a refusal took."""
+    blocks, acks = subscription.topic.engine.ack_blocks, subscription.acks
+    begins_block = subscription.is_durable and acks.begins_block(ordinal)
+    try:
+        if begins_block:
+            blocks.check_room(subscription)
+        ack()
+    except InputError as error:
+        if not problems:  # the answer tells the first
+            position = subscription.topic.log.position(ordinal)
+            problems.append(f"{position} was not acknowledged: {error}")
+        return REFUSED_UNITS if isinstance(error, NoAckRoomError) else 0
+    if begins_block:
+        blocks.measure(subscription)
+    return 0
+
+
 def ack_part(
     consumer: Consumer,
     subscription: Subscription,
@@ -126,12 +171,12 @@ def ack_part(
     if not log.first <= ordinal < log.end:
         return 0  # it was trimmed meanwhile
     batch_size = log.message_count(ordinal)
-    try:
+
+    def ack() -> None:
         subscription.ack_messages(consumer, ordinal, acked_mask(left, batch_size))
-    except InputError as error:
-        if not problems:  # the answer tells the first
-            problems.append(f"{log.position(ordinal)} was not acknowledged: {error}")
-    return batch_size // ACK_MESSAGES_PER_UNIT
+
+    units = _if_there_is_room(subscription, ordinal, problems, ack)
+    return units + batch_size // ACK_MESSAGES_PER_UNIT
 
 
 def ack_found(consumer: Consumer, subscription: Subscription, through: Through) -> str:

@@ -28,6 +28,7 @@ from headgate.broker.commands.acked_ids import (
     ack_entries,
     ack_found,
     ack_part,
+    ack_whole,
     entries_looked_up,
     find_last,
     first_of,
@@ -162,7 +163,7 @@ class Acknowledgements:
                 if left:
                     ack_part(consumer, subscription, ordinal, left, problems)
                 else:
-                    subscription.ack_entry(consumer, ordinal)
+                    ack_whole(consumer, subscription, ordinal, problems)
             del held
         if connection.is_open:
             self._answer(connection, subscription, ack, first_of(problems))

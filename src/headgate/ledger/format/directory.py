@@ -11,9 +11,10 @@ import contextlib
 import errno
 import logging
 import re
+from collections.abc import Iterator
 from typing import Final
 
-from headgate.base.units import GIB
+from headgate.base.units import GIB, MIB
 from headgate.fs.api import Fs, Lock
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 from headgate.ledger.format.records import segment_of_name
@@ -27,8 +28,11 @@ _PROGRAM = "headgate-log"
 FORMAT_NAME: Final = "format"
 _LOCK_NAME = "lock"
 READ_BYTES_MAX: Final = 2 * GIB
-"""Twice the longest segment. A longer file has a length that damage or a stranger made: it may take
-no room on the disk, and more memory than there is."""
+"""Twice the longest segment. A longer file that takes less room on the disk has a length that
+damage or a stranger made, and may take more memory than there is. A checkpoint may be longer."""
+PIECE_BYTES: Final = 8 * MIB
+"""Bytes of a file that are written between two syncs: a checkpoint may have hundreds of megabytes,
+and a commit waits as long as the disk takes for a piece."""
 _ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
 TEMPORARY_SUFFIX: Final = ".tmp"
 METADATA_COPY_NAME: Final = "metadata.copy"
@@ -70,8 +74,11 @@ def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
     file = fs.create(temporary)
     try:
         try:
-            file.write_at(0, parts)
-            file.sync_data()
+            at = 0
+            for piece in _pieces(parts):
+                file.write_at(at, piece)
+                file.sync_data()
+                at += sum(map(len, piece))
         finally:
             file.close()
         fs.rename(temporary, f"{directory}/{name}")
@@ -82,15 +89,27 @@ def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
     fs.sync_directory(directory)
 
 
+def _pieces(parts: list[bytes]) -> Iterator[list[bytes]]:
+    """The parts in groups of about :data:`PIECE_BYTES`; one group, if there are no parts."""
+    start = size_bytes = 0
+    for at, part in enumerate(parts):
+        if size_bytes >= PIECE_BYTES:
+            yield parts[start:at]
+            start, size_bytes = at, 0
+        size_bytes += len(part)
+    yield parts[start:]
+
+
 def read_file(fs: Fs, path: str) -> bytes:
     """The content of a file.
 
-    Raises :class:`OSError`, also if it is longer than :data:`READ_BYTES_MAX`.
+    Raises :class:`OSError`, also if it is longer than :data:`READ_BYTES_MAX` and takes less room
+    than its length.
     """
     file = fs.open(path)
     try:
         size_bytes = file.size()
-        if size_bytes > READ_BYTES_MAX:
+        if size_bytes > READ_BYTES_MAX and file.allocated_bytes() < size_bytes:
             what = f"{size_bytes:,} bytes, where {READ_BYTES_MAX:,} are the most"
             raise OSError(errno.EFBIG, what, path)
         return file.read_at(0, size_bytes)

@@ -163,13 +163,17 @@ class CheckpointBuilder:
         )
 
     def write(self, fs: Fs, directory: str) -> None:
-        """Write the file and its copy durably, and remove older ones.
+        """Write the file and its copy durably, and remove older ones. Only once: what was collected
+        is given up, part by part, so that it is not in memory twice.
 
         Raises :class:`OSError`.
         """
-        crc, parts = 0, [bytes(part) for part in self._parts]
-        for part in parts:
+        crc, parts = 0, list[bytes]()
+        self._parts.reverse()
+        while self._parts:
+            part = bytes(self._parts.pop())
             crc = crc32c_extend(crc, part)
+            parts.append(part)
         parts.append(CRC.pack(crc))
         for name in checkpoint_names(self.segment):
             write_file(fs, directory, name, parts)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.ack_set import BLOCK_MEMORY_BYTES
 from headgate.base.ack_words import words_of
 from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, TURN_UNITS
 from headgate.broker.commands.acked_ids import (
+    REFUSED_UNITS,
     Cold,
     Through,
     ack_entries,
     ack_found,
+    ack_whole,
     entries_looked_up,
     find_last,
     slices,
 )
+from headgate.engine.block_budget import BlockBudget
 from headgate.engine.consumer import Consumer
 from headgate.engine.partial_budget import PARTS_BATCH_MAX
 from headgate.engine.subscription import Subscription
@@ -86,6 +90,51 @@ def test_very_large_batches_leave_the_rest_of_the_ids_to_later_turns() -> None:
     assert units == done * (1 + of_each)
     assert subscription.acks.partly_acked(9 + done)
     assert not subscription.acks.partly_acked(10 + done)
+
+
+def test_what_begins_a_block_without_room_is_refused_and_counts_as_work() -> None:
+    """One message in 4,096 takes 600 bytes, which stay when the client has left."""
+    rig, subscription, consumer = scene()
+    others = [rig.subscribe("one"), rig.subscribe("two")]
+    rig.engine.ack_blocks = BlockBudget(BLOCK_MEMORY_BYTES)
+    for other in others:
+        left, _ = rig.consumer(other, permits=1_000)
+        assert ack_entries(left, other, [named(5)], [], [], ON) == (1, 1)
+        other.remove_consumer(left)
+    cold: list[Cold] = []
+    problems: list[str] = []
+    ids = [named(0), *[named(5)] * 10]
+    in_a_turn = TURN_UNITS // REFUSED_UNITS
+    found = ack_entries(consumer, subscription, ids, cold, problems, ON)
+    assert found == (1 + in_a_turn + TURN_UNITS, 1 + in_a_turn)
+    assert problems[0].startswith("7:5 was not acknowledged: what all subscriptions acknowledged")
+    assert (len(problems), subscription.done_entries) == (1, 1)
+    assert ack_whole(consumer, subscription, 5, []) == REFUSED_UNITS
+    ack_entries(consumer, subscription, [named(1), named(2)], cold, [], ON)  # in order
+    for other in others:
+        other.skip_to(10)
+    ack_entries(consumer, subscription, [named(5), named(7), named(9, 1)], cold, [], ON)
+    assert subscription.done_entries == 5
+
+
+def test_messages_that_end_a_batch_begin_no_block_without_room() -> None:
+    rig, subscription, consumer = scene()
+    rig.engine.ack_blocks = BlockBudget(0)
+    problems: list[str] = []
+    ack_entries(consumer, subscription, [named(5, 0b0001)], [], problems, ON)
+    assert not subscription.acks.partly_acked(5)
+    assert "7:5 was not acknowledged" in problems[0]
+
+
+def test_a_reader_has_no_part_in_what_stays() -> None:
+    rig = Rig()
+    subscription = rig.subscribe(durable=False)
+    consumer, _ = rig.consumer(subscription, permits=1_000)
+    rig.publish(10)
+    rig.engine.ack_blocks = BlockBudget(0)
+    ack_entries(consumer, subscription, [named(5)], [], [], ON)
+    assert subscription.acks.is_acked(5)
+    assert rig.engine.ack_blocks.held_bytes == 0
 
 
 def test_entries_whose_index_is_on_the_disk_wait() -> None:

@@ -12,6 +12,7 @@ from headgate.flow.quota import backlog
 from headgate.flow.quota.backlog import Amounts
 
 ENTRIES = 30
+ROW = 7
 
 
 class Topic(NamedTuple):
@@ -25,6 +26,16 @@ class Topic(NamedTuple):
 
     def bytes_before(self, ordinal: int) -> int:
         return sum(self.sizes[:ordinal])
+
+    def running_totals(self, first: int, stop: int) -> tuple[list[int], list[int], int, int] | None:
+        """Rows of seven entries, some of which are on the disk, beginning with any total."""
+        row = first // ROW
+        if row % 3 == 1:
+            return None
+        ordinals = range(row * ROW, row * ROW + ROW + 1)
+        counts = [self.messages_before(ordinal) + 5 for ordinal in ordinals]
+        sizes = [self.bytes_before(ordinal) + 9 for ordinal in ordinals]
+        return counts, sizes, ordinals.start, min(stop, ordinals.stop - 1)
 
 
 class State(NamedTuple):

@@ -123,3 +123,34 @@ def test_a_file_with_a_length_without_end_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="bytes, where") as caught:
         read_file(OsFs(), str(tmp_path / "x"))
     assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(tmp_path / "x"))
+
+
+def test_a_long_file_that_takes_its_room_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint of many subscriptions may be longer than the bound: no start read it again."""
+    fs = MemFs()
+    fs.make_directory("/d")
+    write_file(fs, "/d", "x", [b"1" * 20_000])
+    monkeypatch.setattr("headgate.ledger.format.directory.READ_BYTES_MAX", 10_000)
+    assert read_file(fs, "/d/x") == b"1" * 20_000
+    file = fs.open("/d/x", writable=True)
+    file.punch(0, 8_192)
+    with pytest.raises(OSError, match="20,000 bytes, where 10,000 are the most"):
+        read_file(fs, "/d/x")
+
+
+def test_a_long_file_is_made_durable_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit waited until the disk had all of a checkpoint with hundreds of megabytes."""
+    monkeypatch.setattr("headgate.ledger.format.directory.PIECE_BYTES", 100)
+    seen: list[tuple[str, int]] = []
+
+    def plan(operation: Operation) -> None:
+        seen.append((operation.kind, operation.size))
+
+    fs = FaultyFs(MemFs(), plan)
+    fs.make_directory("/d")
+    write_file(fs, "/d", "x", [b"1" * 60, b"2" * 60, b"3" * 60, b"4" * 60, b"5"])
+    pieces = [("write", 120), ("sync", 0), ("write", 120), ("sync", 0), ("write", 1), ("sync", 0)]
+    assert seen[1:-2] == pieces
+    assert read_file(fs, "/d/x") == b"1" * 60 + b"2" * 60 + b"3" * 60 + b"4" * 60 + b"5"
+    write_file(fs, "/d", "empty", [])
+    assert read_file(fs, "/d/empty") == b""
