@@ -450,8 +450,8 @@ class Settings(SubscriptionSettings):
         5_000,
         "Topics and subscriptions together that have series of their own on /metrics: those with "
         "the largest backlogs, those that are throttled or stopped by a quota now, those with the "
-        "highest rates. Of the others /metrics has sums for each namespace. 0 is no bound: a page "
-        "has 6 KB for each.",
+        "highest rates; a tenant with very many leaves room to others. Of the rest /metrics has "
+        "sums for each namespace. 0 is no bound: a page has 6 KB for each.",
         dynamic=True,
     )
     metricsServletTimeoutMs: int = setting(

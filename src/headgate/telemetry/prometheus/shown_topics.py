@@ -1,19 +1,24 @@
 """Chooses the topics that have series of their own on a page of metrics.
 
 ``headgateMetricsSubjectsMax`` bounds topics and subscriptions together: a page of 100,000 topics
-would be hundreds of megabytes, which no scraper takes in its time. The topics that matter most
-stay: in turns the largest backlog, a topic that is throttled or stopped by a quota now, the highest
-rate, and then those that the page had before. A topic of the last page counts a fourth more, so
-that topics of about the same rank do not replace each other from page to page.
+would be hundreds of megabytes, which no scraper takes in its time. Of each tenant the topics that
+matter most stay: in turns the largest backlog, a topic that is throttled or stopped by a quota now,
+the highest rate, and then those that the page had before. A topic of the last page counts a fourth
+more, so that topics of about the same rank do not replace each other from page to page. A tenant
+with very many leaves room to the others: else one could take the series of all, and alerts about
+the others would not fire.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
 
+from headgate.base.fair_largest import FairLargest
 from headgate.base.largest import Largest
 from headgate.base.park_cause import ParkCause
 from headgate.broker.slices import AdminTurns, Pace
@@ -128,37 +133,50 @@ class _Ranking:
 
     def __init__(self, count: int, before: frozenset[str]) -> None:
         self._before = before
-        self._by_backlog = Largest["Topic"](count)
-        self._throttled = Largest["Topic"](count)
-        self._by_rate = Largest["Topic"](count)
-        self._others = Largest["Topic"](count)
+        self._by_backlog = FairLargest["Topic"](count)
+        self._throttled = FairLargest["Topic"](count)
+        self._by_rate = FairLargest["Topic"](count)
+        self._others = FairLargest["Topic"](count)
         self.subjects = 0
 
     def add(self, topic: Topic, backlog_bytes: float, rate: float, *, is_throttled: bool) -> None:
         """Rank a topic."""
         was_shown = topic.name.full in self._before
-        factor = STAY_FACTOR if was_shown else 1.0
+        factor, tenant = STAY_FACTOR if was_shown else 1.0, topic.name.tenant
         if backlog_bytes:
-            self._by_backlog.add(backlog_bytes * factor, topic)
+            self._by_backlog.add(tenant, backlog_bytes * factor, topic)
         if is_throttled:
-            self._throttled.add(max(backlog_bytes, 1) * factor, topic)
+            self._throttled.add(tenant, max(backlog_bytes, 1) * factor, topic)
         if rate:
-            self._by_rate.add(rate * factor, topic)
-        self._others.add(was_shown, topic)
+            self._by_rate.add(tenant, rate * factor, topic)
+        self._others.add(tenant, was_shown, topic)
 
-    async def ranked(self, pace: Pace) -> Iterator[Topic]:
-        """Those with a backlog, a limit or a rate, the first first; one may come more than once.
-        Gives way between the sorts, of 3 ms each for 10,000 topics."""
-        ranked = []
-        for largest in (self._by_backlog, self._throttled, self._by_rate):
-            ranked.append(largest.taken())
+    async def ranked(self, pace: Pace) -> dict[str, Iterator[Topic]]:
+        """Those of each tenant with a backlog, a limit or a rate, the first first; one may come
+        more than once. The tenant with the largest backlog, limit or rate comes first. Gives way
+        between the sorts, of 3 ms each for 10,000 topics."""
+        ranked, firsts = [], dict[str, tuple[float, ...]]()
+        for place, largest in enumerate((self._by_backlog, self._throttled, self._by_rate)):
+            by_tenant = largest.taken()
+            ranked.append({tenant: [each[1] for each in by_tenant[tenant]] for tenant in by_tenant})
+            for tenant, found in by_tenant.items():
+                first = firsts.get(tenant, (0.0, 0.0, 0.0))
+                firsts[tenant] = (*first[:place], found[0][0], *first[place + 1 :])
             await pace.give_way()
-        one_of_each = chain.from_iterable(zip_longest(*ranked))
-        return (topic for topic in one_of_each if topic is not None)
+        return {
+            tenant: _one_of_each([each.get(tenant, []) for each in ranked])
+            for tenant in sorted(firsts, key=lambda each: firsts[each], reverse=True)
+        }
 
-    def others(self) -> list[Topic]:
-        """Those of the page before, then any."""
-        return self._others.taken()
+    def others(self) -> dict[str, Iterator[Topic]]:
+        """Those of the page before, then any, of each tenant."""
+        taken = self._others.taken()
+        return {tenant: (topic for _, topic in found) for tenant, found in taken.items()}
+
+
+def _one_of_each(lists: list[list[Topic]]) -> Iterator[Topic]:
+    one_of_each = chain.from_iterable(zip_longest(*lists))
+    return (topic for topic in one_of_each if topic is not None)
 
 
 class _Room:
@@ -169,19 +187,29 @@ class _Room:
         """As for :class:`Shown`."""
         self._left = subjects_max
         self._pace = pace
+        self._taken: Counter[str] = Counter()
+        """The subjects of each tenant."""
         self._cut: list[Topic] = []
 
-    async def give(self, topics: Iterable[Topic], subscriptions_max: int) -> None:
-        """Choose these topics while there is room, each with so many subscriptions at most."""
-        for topic in topics:
-            if self._left == 0:
-                return
+    async def give(self, topics: dict[str, Iterator[Topic]], subscriptions_max: int) -> None:
+        """Choose these topics of tenants while there is room, each with so many subscriptions at
+        most. The next one is of the tenant that has least, of equal ones the first."""
+        turns = [(self._taken[tenant], place, tenant) for place, tenant in enumerate(topics)]
+        heapify(turns)
+        while turns and self._left:
+            _, place, tenant = turns[0]
+            topic = next(topics[tenant], None)
+            if topic is None:
+                heappop(turns)
+                continue
             if topic.is_live and topic.name.full not in self.chosen:
                 self._left -= 1
+                self._taken[tenant] += 1
                 self.chosen[topic.name.full] = frozenset()
                 await self._give_to(topic, min(self._left, subscriptions_max))
                 if self.chosen[topic.name.full] is not None:
                     self._cut.append(topic)
+                heapreplace(turns, (self._taken[tenant], place, tenant))
             if self._pace.spent(1 / SUBJECTS_PER_UNIT):
                 await self._pace.give_way()
 
@@ -202,6 +230,7 @@ class _Room:
             count = len(names)
         self.chosen[topic.name.full] = names
         self._left -= max(0, count - before)
+        self._taken[topic.name.tenant] += max(0, count - before)
 
 
 async def _largest_backlogs(topic: Topic, count: int, pace: Pace) -> frozenset[str]:

@@ -8,9 +8,11 @@ from itertools import pairwise
 
 import pytest
 
+from headgate.base.names import NamespaceName
 from headgate.base.work_units import SLICE_UNITS
 from headgate.engine.subscription import Subscription
 from headgate.flow.quota.backlog_quota import QuotaPolicy
+from headgate.metadata.rows import TenantRow
 from headgate.telemetry.prometheus.render import render
 from headgate.telemetry.prometheus.shown_topics import (
     STAY_FACTOR,
@@ -291,4 +293,30 @@ def test_no_counter_of_evictions_moves_when_a_topic_gets_series_of_its_own() -> 
         assert after == before
 
     with bounded(2) as world:
+        world.run(scenario(world))
+
+
+def test_a_tenant_with_very_many_topics_takes_no_series_of_another() -> None:
+    """Else alerts about the others would not fire."""
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        row = TenantRow(allowed_clusters=("standalone",))
+        await broker.commit(broker.catalog.plan_create_tenant("little", row))
+        await broker.commit(broker.catalog.plan_create_namespace(NamespaceName("little", "ns")))
+        for number in range(20):
+            await backlog(world, f"much{number}", 5)
+        client = await world.connect()
+        for topic in ("a", "b"):
+            await client.subscribe(f"persistent://little/ns/{topic}", "s", queue_size=0)
+            await publish(world, 1, f"persistent://little/ns/{topic}")
+        samples = await page_of(world)
+        topics = {s.labels["topic"] for s in samples if "topic" in s.labels}
+        assert {t for t in topics if "/little/" in t} == {
+            "persistent://little/ns/a",
+            "persistent://little/ns/b",
+        }
+        assert len(shown(samples)) == 3
+
+    with bounded(10) as world:
         world.run(scenario(world))
