@@ -88,7 +88,8 @@ class AckBudget:
 
     def unloaded(self, subscription: AcksHolder, number: int) -> None:
         """A durable subscription has ended with its topic, which stays in the log by that
-        number."""
+        number. It counts with what it holds now: nobody measures it again."""
+        self.measure(subscription)
         self._by_unloaded[number] += self._by_holder.pop(subscription, 0)
 
     def loaded_or_deleted(self, name: TopicName, number: int) -> None:

@@ -16,7 +16,7 @@ from headgate.base.units import MIB
 from headgate.engine.ack_budget import AckBudget, AcksHolder, NoAckRoomError
 
 BLOCKS_BYTES_MAX: Final = 256 * MIB
-"""The bound of all: 440,000 blocks, which are acknowledgements among 1.8 billion messages."""
+"""The bound of all: 335,000 blocks, which are acknowledgements among 1.3 billion messages."""
 
 
 def _blocks_bytes(acks: AckSet) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headgate.base import block_sums
-from headgate.base.ack_set import AckSet
+from headgate.base.ack_set import BLOCK_ORDINALS, AckSet
 from headgate.engine.ports import EntryLog
 from headgate.flow.quota import backlog
 
@@ -126,14 +126,19 @@ class Cursor:
 
         Of the runs of individually acknowledged entries these are the ones that
         :meth:`finish_through` counts: those that it passes or, if fewer, those that remain, without
-        those in blocks whose sums are known (:mod:`headgate.base.block_sums`).
+        those in blocks whose sums are known then (:mod:`headgate.base.block_sums`).
         """
         log, acks = self.topic.log, self.acks
         if log.first >= log.memory_first:
             return []
-        found = [acks.mark_delete + 1, last, last + 1, acks.next_unacked(last + 1, log.end)]
+        stands_at = acks.next_unacked(last + 1, log.end)
+        found = [acks.mark_delete + 1, last, last + 1, stands_at]
         if self._counts_remaining(last):
-            found += self._runs(last + 1, log.memory_first)
+            # The sums of the block in which the cursor stands then are dropped by the move.
+            first = max(stands_at, log.first)
+            own_stop = min((first // BLOCK_ORDINALS + 1) * BLOCK_ORDINALS, log.memory_first)
+            found += [end for run in acks.acked_ranges(own_stop, first) for end in run]
+            found += self._runs(own_stop, log.memory_first)
         else:
             found += self._runs(0, min(last + 1, log.memory_first))
         return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]

@@ -70,6 +70,16 @@ def test_those_of_a_topic_that_is_unloaded_count_until_it_is_loaded_or_deleted()
     assert budget.held_bytes == 0
 
 
+def test_what_a_cursor_passed_before_its_topic_was_unloaded_does_not_count() -> None:
+    """It counted as long as the topic was not loaded: nobody measures what is unloaded."""
+    rig = rig_with(2)
+    assert filled(rig, "a")
+    rig.topic.subscriptions["a"].skip_to(10)
+    rig.topic.fence()
+    rig.engine.unload_topic(rig.topic)
+    assert rig.engine.ack_blocks.held_bytes == 0
+
+
 @pytest.mark.parametrize(
     ("ordinal", "begins"), [(1, False), (2, True), (4_095, True), (4_096, False)]
 )

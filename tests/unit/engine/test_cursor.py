@@ -126,6 +126,37 @@ def test_a_move_over_very_many_runs_looks_up_those_of_few_blocks() -> None:
     )  # fmt: skip
 
 
+def test_a_move_that_ends_within_a_later_block_looks_up_no_more_than_it_said_before() -> None:
+    """The move drops the sums of the block in which the cursor stands then. Its runs had not been
+    brought into memory, so that the event loop read up to 33 blocks of the index from the disk."""
+    rig = Rig()
+    entries_count = 6 * BLOCK_ORDINALS
+    rig.publish(entries_count)
+    rig.log.memory_first = entries_count
+    rig.log.running_totals = lambda first, stop: None  # type: ignore[method-assign,assignment,return-value]
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription)
+    last, stands_at = 2 * BLOCK_ORDINALS + 10, 3 * BLOCK_ORDINALS + 100
+    for ordinal in (*range(1, last, 2), *range(2, last, 4), *range(last + 1, stands_at)):
+        subscription.ack_entry(consumer, ordinal)
+    for ordinal in range(stands_at + 1, 5 * BLOCK_ORDINALS, 8):
+        subscription.ack_entry(consumer, ordinal)
+    messages_before, looked_up = rig.log.messages_before, set[int]()
+
+    def watched(ordinal: int) -> int:
+        looked_up.add(ordinal)
+        return messages_before(ordinal)
+
+    said = subscription.entries_passed(last)
+    assert len(said) <= BLOCK_ORDINALS // 4 + 4
+    rig.log.messages_before = watched  # type: ignore[method-assign]
+    subscription.ack_through(consumer, last)
+    rig.log.messages_before = messages_before  # type: ignore[method-assign]
+    assert subscription.acks.mark_delete == stands_at - 1
+    in_memory = {end for entry in said for end in (entry, entry + 1)} | {entries_count}
+    assert looked_up <= in_memory
+
+
 def test_a_start_looks_up_hardly_any_of_the_runs_that_it_counts() -> None:
     """Four look-ups for each run took 10 us: two million runs, of 16 MB of ACK, held up each start
     for 20 s."""

@@ -179,6 +179,21 @@ def ack_part(
     return units + batch_size // ACK_MESSAGES_PER_UNIT
 
 
+def ack_loaded(
+    consumer: Consumer, subscription: Subscription, cold: Cold, problems: list[str]
+) -> int:
+    """Acknowledge an entry, or messages of it, whose index was loaded; returns the work that it
+    took."""
+    ordinal, left = cold
+    dispatcher = subscription.dispatcher
+    searched_before = dispatcher.holders_searched_count
+    if left:
+        units = ack_part(consumer, subscription, ordinal, left, problems)
+    else:
+        units = ack_whole(consumer, subscription, ordinal, problems)
+    return 1 + units + (dispatcher.holders_searched_count - searched_before) // HOLDERS_PER_UNIT
+
+
 def ack_found(consumer: Consumer, subscription: Subscription, through: Through) -> str:
     """Carry out a cumulative acknowledgement whose index is in memory; returns why its last entry
     was not acknowledged, or an empty text."""

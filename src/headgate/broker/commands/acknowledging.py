@@ -21,14 +21,19 @@ from typing import Final, TypeVar
 
 from headgate.base.ack_words import WORD_BITS
 from headgate.base.units import KIB
-from headgate.base.work_units import ACK_ID, ACK_MESSAGES_PER_UNIT, HOLDERS_PER_UNIT, PIECE_UNITS
+from headgate.base.work_units import (
+    ACK_ID,
+    ACK_MESSAGES_PER_UNIT,
+    HOLDERS_PER_UNIT,
+    PIECE_UNITS,
+    SLICE_UNITS,
+)
 from headgate.broker.commands.acked_ids import (
     Cold,
     Through,
     ack_entries,
     ack_found,
-    ack_part,
-    ack_whole,
+    ack_loaded,
     entries_looked_up,
     find_last,
     first_of,
@@ -148,22 +153,25 @@ class Acknowledgements:
         consumer, subscription = connected
         resets_count, log = subscription.resets_count, subscription.topic.log
         index = self._logs.of(subscription.topic).index
+        tenant = subscription.topic.name.tenant
         for start in range(0, len(cold), PIECE_IDS):
+            if subscription.resets_count != resets_count:
+                break  # what the client acknowledged is void
             part = cold[start : start + PIECE_IDS]
             load = partial(index.load, log, [one.ordinal for one in part])
             held = await self._read(connection, ack, connected, load)
-            await self._work.give_way(PIECE_UNITS, JobClass.COMMAND, subscription.topic.name.tenant)
-            if subscription.removed:
-                if connection.is_open:
-                    _refuse_without_consumer(connection, ack)
-                return
-            if subscription.resets_count != resets_count:
-                break  # what the client acknowledged is void
-            for ordinal, left in part:
-                if left:
-                    ack_part(consumer, subscription, ordinal, left, problems)
-                else:
-                    ack_whole(consumer, subscription, ordinal, problems)
+            used = PIECE_UNITS
+            for one in part:
+                if used >= PIECE_UNITS:
+                    await self._work.give_way(min(used, SLICE_UNITS), JobClass.COMMAND, tenant)
+                    used = 0
+                if subscription.removed:
+                    if connection.is_open:
+                        _refuse_without_consumer(connection, ack)
+                    return
+                if subscription.resets_count != resets_count:
+                    break
+                used += ack_loaded(consumer, subscription, one, problems)
             del held
         if connection.is_open:
             self._answer(connection, subscription, ack, first_of(problems))

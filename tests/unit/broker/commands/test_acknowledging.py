@@ -10,7 +10,7 @@ import pytest
 from headgate.base.partial_acks import ENTRY_BYTES, MAP_BYTES, SET_BYTES
 from headgate.base.positions import Position
 from headgate.base.units import KIB
-from headgate.base.work_units import HOLDERS_PER_UNIT, TURN_UNITS
+from headgate.base.work_units import HOLDERS_PER_UNIT, PIECE_UNITS, TURN_UNITS
 from headgate.ledger import LedgerSettings
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
@@ -283,6 +283,44 @@ COLD = LedgerSettings(
     index_cache_bytes=KIB,
 )
 """The index of all but the last entries is on the disk."""
+
+
+@played(ledger=COLD)
+async def test_acks_of_entries_whose_index_was_read_are_pieces_of_bounded_work(
+    world: World,
+) -> None:
+    """64 such ids were one turn, whatever each took: 0.1 s at 10,000 consumers."""
+    consumers_count, entries_count = 8 * HOLDERS_PER_UNIT, 100
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumers = [
+        await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, queue_size=0)
+        for _ in range(consumers_count)
+    ]
+    positions = [await producer.send(b"x" * 100) for _ in range(600)]
+    await asyncio.sleep(20)
+    topic = world.broker.engine.topics[TOPIC]
+    assert topic.log.memory_first >= entries_count
+    holder, other = consumers[-1], consumers[0]
+    holder.flow(entries_count)
+    while len(holder.queue) < entries_count:
+        await asyncio.sleep(0.1)
+    dispatcher = topic.subscriptions["s"].dispatcher
+    begin_turn = world.broker.begin_turn
+    before = most = 0
+
+    def begun() -> None:
+        nonlocal before, most
+        most = max(most, dispatcher.holders_searched_count - before)
+        before = dispatcher.holders_searched_count
+        begin_turn()
+
+    world.broker.begin_turn = world.broker.work._begin_turn = begun  # type: ignore[method-assign]
+    await other.ack(*positions[:entries_count])
+    begun()
+    assert backlog(world) == 500
+    assert before == consumers_count * entries_count
+    assert most <= 2 * PIECE_UNITS * HOLDERS_PER_UNIT
 
 
 @played(ledger=COLD, settings={"retentionCheckIntervalInSeconds": "1"})
