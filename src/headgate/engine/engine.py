@@ -390,6 +390,10 @@ class Engine:
             self.partials.measure(subscription)
         if subscription.acks.blocks_bytes:
             self.ack_blocks.measure(subscription)
+        topic = subscription.topic
+        if subscription.is_durable and subscription.acks.mark_delete >= topic.log.first:
+            # What was kept because nobody had subscribed is acknowledged now.
+            self.effects.may_release(topic)
         self.reload_subscription_limit(subscription)
 
     def subscription_removed(self, subscription: Subscription) -> None:

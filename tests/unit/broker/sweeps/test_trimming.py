@@ -10,7 +10,7 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
-from headgate.base.positions import EARLIEST
+from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.sliced import at_once
 from headgate.base.units import KIB, NS_PER_S
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
@@ -93,6 +93,16 @@ async def test_acknowledged_messages_go_within_a_minute_without_a_walk(world: Wo
     assert topic_of(world).log.first == 20
     assert world.broker.log.space_use().live_bytes == 0
     assert world.broker.trimming.found_by_walk == 0
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"})
+async def test_what_came_before_the_first_subscription_goes_without_a_walk(world: World) -> None:
+    """It was kept because nobody had subscribed; the subscription begins behind it."""
+    client = await world.connect()
+    await publish(client, 5)
+    await client.subscribe(TOPIC, "s", start=LATEST)
+    await asyncio.sleep(35)
+    assert topic_of(world).log.first == 5
 
 
 @played(settings={"retentionCheckIntervalInSeconds": "1000000"}, limit_s=10_000)
