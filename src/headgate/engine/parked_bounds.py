@@ -32,7 +32,12 @@ PARKED_RESERVE_SHARE: Final = 4
 
 HOLD_LOOK_NS: Final = NS_PER_S // 4
 """Least time between two looks for what a quota holds for too long: producers are closed at most
-this late."""
+this late, and more than :data:`ENDED_IN_LOOK` later still."""
+
+ENDED_IN_LOOK: Final = 256
+"""Producers of a topic that are closed at once because a quota held them for too long: 9 ms."""
+NEXT_LOOK_NS: Final = NS_PER_S // 50
+"""Time between two such looks while more are due."""
 
 
 class DiskBounds(Protocol):
@@ -243,13 +248,19 @@ class ParkedBounds:
             self._close_overdue(publishing, parking)
 
     def _close_overdue(self, publishing: TopicPublishing, parking: Parking) -> None:
-        """Close the producers whose oldest SEND has waited for the quota as long as it may."""
-        parking.hold_timer_ns = 0
+        """Close the producers whose oldest SEND has waited for the quota as long as it may, a few
+        at once."""
+        parking.hold_timer_ns = ended_count = 0
         engine = self._engine
+        latest_ns = engine.now_ns - engine.limits.hold_park_ns
         for producer in list(parking.quota_queue):
             since_ns = held_since_ns(producer)
-            if since_ns is not None and since_ns + engine.limits.hold_park_ns <= engine.now_ns:
+            if since_ns is not None and since_ns <= latest_ns:
+                if ended_count == ENDED_IN_LOOK:
+                    self.arm_hold(publishing, parking, latest_ns + NEXT_LOOK_NS)
+                    return
                 publishing.end_producer(producer)
+                ended_count += 1
         waiting = [held_since_ns(producer) for producer in parking.quota_queue]
         since = [since_ns for since_ns in waiting if since_ns is not None]
         if since:
