@@ -35,7 +35,7 @@ HOLD_LOOK_NS: Final = NS_PER_S // 4
 this late, and more than :data:`ENDED_IN_LOOK` later still."""
 
 ENDED_IN_LOOK: Final = 256
-"""Producers of a topic that are closed at once because a quota held them for too long: 9 ms."""
+"""Producers that are closed at once because a quota or the disk held them for too long: 9 ms."""
 NEXT_LOOK_NS: Final = NS_PER_S // 50
 """Time between two such looks while more are due."""
 
