@@ -22,6 +22,7 @@ from headgate.base.owner_shares import OwnerShares
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
 from headgate.engine.producer import Producer, ProducerPort
@@ -71,6 +72,10 @@ class ParkedBounds:
         self._engine = engine
         self._producers: dict[ProducerPort, dict[Producer, str]] = {}
         """The producers with parked SENDs, by connection, each with its tenant."""
+        self._tenants: dict[ProducerPort, dict[str, int]] = {}
+        """Of each of these connections how many of them a tenant has."""
+        self._largest: dict[ProducerPort, LazyMinHeap[Producer]] = {}
+        """Finds the one that parks most, on connections of which one was closed for a bound."""
         self._shares = OwnerShares()
         """What tenants park, in bytes."""
         self._paused: dict[ProducerPort, int] = {}
@@ -92,9 +97,13 @@ class ParkedBounds:
         if tenant is None:
             publishing = cast(TopicPublishing, producer.publishing)
             tenant = mine[producer] = publishing.topic.name.tenant
+            tenants = self._tenants.setdefault(port, {})
+            tenants[tenant] = tenants.get(tenant, 0) + 1
             if port in self._paused:
                 self._note_paused(producer)
         self._count(port, tenant, 1, size_bytes)
+        if port in self._largest:
+            self._largest[port].changed(producer)
         bound = self._engine.limits.parked_bytes_max
         is_spared = not self._shares.makes_room(tenant)
         while self._is_over(port):
@@ -108,8 +117,7 @@ class ParkedBounds:
             last_bytes = self._reserve_end
         # Each connection may still park one SEND: with very many of them that is too much again.
         while self.bytes > last_bytes:
-            port = max(self._making_room(self._producers), key=_parked_bytes)
-            most = max(self._producers[port], key=_parked_bytes)
+            most = self._largest_of(max(self._making_room(self._producers), key=_parked_bytes))
             if most.publishing is None:
                 break
             self._end(most)
@@ -130,19 +138,23 @@ class ParkedBounds:
 
     def _making_room(self, ports: Iterable[ProducerPort]) -> list[ProducerPort]:
         """Those connections over which producers of a tenant park that parks most."""
-        makes_room, producers = self._shares.makes_room, self._producers
-        return [port for port in ports if any(map(makes_room, {*producers[port].values()}))]
+        makes_room, tenants = self._shares.makes_room, self._tenants
+        return [port for port in ports if any(map(makes_room, tenants[port]))]
+
+    def _largest_of(self, port: ProducerPort) -> Producer:
+        """The producer that parks most of a connection with parked SENDs."""
+        found = self._largest.get(port)
+        if found is None:
+            found = self._largest[port] = LazyMinHeap(_spared_bytes, self._producers[port])
+        return cast(Producer, found.top())
 
     def removed(self, producer: Producer, count: int, size_bytes: int) -> None:
         """``count`` SENDs of a producer, of ``size_bytes`` together, are no longer parked."""
         port, before = producer.port, self.bytes
         self._count(port, self._producers[port][producer], -count, -size_bytes)
         if not producer.parked:
-            mine = self._producers.get(port, {})
-            mine.pop(producer, None)
+            self._forget(port, producer)
             self._forget_paused(producer)
-            if not mine:
-                self._producers.pop(port, None)
         if self._paused:
             bound = self._engine.limits.parked_bytes_max
             ends = self._reserve_end, bound, bound // 2
@@ -150,6 +162,19 @@ class ParkedBounds:
                 self._resume(list(self._paused))
             elif port in self._paused:  # nothing has changed for the others
                 self._resume([port])
+
+    def _forget(self, port: ProducerPort, producer: Producer) -> None:
+        """A producer parks nothing any more."""
+        mine, tenants = self._producers[port], self._tenants[port]
+        tenant = mine.pop(producer)
+        tenants[tenant] -= 1
+        if not tenants[tenant]:
+            del tenants[tenant]
+        if port in self._largest:
+            self._largest[port].discard(producer)
+        if not mine:
+            del self._producers[port], self._tenants[port]
+            self._largest.pop(port, None)
 
     def _count(self, port: ProducerPort, tenant: str, count: int, size_bytes: int) -> None:
         size_bytes += count * self._engine.limits.parked_send_bytes
@@ -198,7 +223,7 @@ class ParkedBounds:
         """Have a connection park less (True), or pause it until at most ``resume_at_bytes`` are
         parked in all (False). It is not paused for a producer that needs it read: that producer is
         closed."""
-        most = max(self._producers[port], key=_parked_bytes)
+        most = self._largest_of(port)
         if most.publishing is not None and _needs_reading(most):
             self._end(most)
             return True
@@ -288,3 +313,8 @@ def _needs_reading(producer: Producer) -> bool:
 
 def _parked_bytes(subject: Producer | ProducerPort) -> int:
     return subject.parked_bytes
+
+
+def _spared_bytes(producer: Producer) -> int:
+    """The less, the more it parks."""
+    return -producer.parked_bytes

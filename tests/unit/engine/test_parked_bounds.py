@@ -467,3 +467,37 @@ def test_thousands_that_were_held_since_the_same_instant_are_closed_in_several_l
     assert sum(producer.closed for producer in producers) <= ENDED_IN_LOOK
     rig.advance(4 * NEXT_LOOK_NS // NS_PER_MS)
     assert all(producer.closed for producer in producers)
+
+
+def test_what_is_parked_beyond_a_bound_does_not_look_at_all_that_park() -> None:
+    """With 104,500 that a quota held each further SEND looked at all: 5 s without a pause."""
+    looked = 0
+
+    class Counted(Producer):
+        @property
+        def parked_bytes(self) -> int:  # type: ignore[override]
+            nonlocal looked
+            looked += 1
+            return self.counted_bytes
+
+        @parked_bytes.setter
+        def parked_bytes(self, size_bytes: int) -> None:
+            self.counted_bytes = size_bytes
+
+    rig = QuotaRig(size_quota(10))
+    rig.subscribe()
+    rig.engine.limits.parked_bytes_max = len(TEN) * 1_000
+    ports = [FakePort() for _ in range(4)]
+    producers = [Counted(number, f"c{number}", ports[number % 4]) for number in range(2, 2_002)]
+    for producer in producers:
+        rig.topic.add_producer(producer)
+    rig.publish(2, body=TEN)
+    for producer in producers:
+        send(rig, producer, 1)
+    parking = [producer for producer in producers if producer.parked]
+    assert 990 < len(parking) <= 1_000
+    looked = 0
+    for producer in parking[-50:]:
+        send(rig, producer, 1)
+    assert sum(producer.closed for producer in producers) >= 1_000
+    assert looked < 50 * 40
