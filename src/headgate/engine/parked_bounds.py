@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from heapq import nlargest
 from typing import Final, Protocol, cast
 
 from headgate.base.owner_shares import OwnerShares
@@ -30,6 +31,9 @@ from headgate.engine.publishing import TopicPublishing
 
 PARKED_RESERVE_SHARE: Final = 4
 """Tenants that do not park most may go beyond the broker's bound by this part of it."""
+
+LOOKED_AT_PART: Final = 64
+"""Of so many connections that make room one more does before the next look at all of them."""
 
 HOLD_LOOK_NS: Final = NS_PER_S // 4
 """Least time between two looks for what a quota holds for too long: producers are closed at most
@@ -76,6 +80,8 @@ class ParkedBounds:
         """Of each of these connections how many of them a tenant has."""
         self._largest: dict[ProducerPort, LazyMinHeap[Producer]] = {}
         """Finds the one that parks most, on connections of which one was closed for a bound."""
+        self._next_ports: dict[ProducerPort, int] = {}
+        """Connections that make room next, the last one first, with what they parked then."""
         self._shares = OwnerShares()
         """What tenants park, in bytes."""
         self._paused: dict[ProducerPort, int] = {}
@@ -131,10 +137,22 @@ class ParkedBounds:
     def _pause_those_that_make_room(self) -> None:
         bound = self._engine.limits.parked_bytes_max
         while self.bytes > bound:
-            unpaused = [other for other in self._producers if other not in self._paused]
-            makes_room = self._making_room(unpaused)
-            if not makes_room or not self._relieve(max(makes_room, key=_parked_bytes), bound // 2):
+            port = self._next_that_makes_room()
+            if port is None or not self._relieve(port, bound // 2):
                 break  # the others may go on until one more SEND is parked
+
+    def _next_that_makes_room(self) -> ProducerPort | None:
+        """The connection to pause, or to close a producer of: the one that parks most, or of very
+        many one of those that parked most at the last look and do not park less since."""
+        while self._next_ports:
+            port, parked_bytes = self._next_ports.popitem()
+            parks_less = port.parked_bytes < parked_bytes
+            if not parks_less and port not in self._paused and self._making_room((port,)):
+                return port
+        found = self._making_room(port for port in self._producers if port not in self._paused)
+        largest = nlargest(1 + len(found) // LOOKED_AT_PART, found, key=_parked_bytes)
+        self._next_ports = {port: port.parked_bytes for port in reversed(largest[1:])}
+        return largest[0] if largest else None
 
     def _making_room(self, ports: Iterable[ProducerPort]) -> list[ProducerPort]:
         """Those connections over which producers of a tenant park that parks most."""
@@ -174,6 +192,7 @@ class ParkedBounds:
             self._largest[port].discard(producer)
         if not mine:
             del self._producers[port], self._tenants[port]
+            self._next_ports.pop(port, None)
             self._largest.pop(port, None)
 
     def _count(self, port: ProducerPort, tenant: str, count: int, size_bytes: int) -> None:

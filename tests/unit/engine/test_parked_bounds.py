@@ -501,3 +501,32 @@ def test_what_is_parked_beyond_a_bound_does_not_look_at_all_that_park() -> None:
         send(rig, producer, 1)
     assert sum(producer.closed for producer in producers) >= 1_000
     assert looked < 50 * 40
+
+
+def test_of_very_many_connections_those_that_park_most_make_room_without_a_look_for_each() -> None:
+    """With 7,000 each further SEND took 2.4 ms."""
+    looked = 0
+
+    class CountedPort(FakePort):
+        @property
+        def parked_bytes(self) -> int:  # type: ignore[override]
+            nonlocal looked
+            looked += 1
+            return self.counted_bytes
+
+        @parked_bytes.setter
+        def parked_bytes(self, size_bytes: int) -> None:
+            self.counted_bytes = size_bytes
+
+    rig = QuotaRig(size_quota(10))
+    rig.subscribe()
+    rig.engine.limits.parked_bytes_max = len(TEN) * 1_000
+    producers = [producer_on(rig, CountedPort(), number) for number in range(2, 1_202)]
+    rig.publish(2, body=TEN)
+    for producer in producers[:999]:
+        send(rig, producer, 1)
+    looked = 0
+    for producer in producers[999:1_099]:
+        send(rig, producer, 1)
+    assert 90 < sum(producer.closed for producer in producers) <= 100
+    assert looked < 100 * 100
