@@ -132,6 +132,8 @@ PUT_ASIDE: Final = _step("put aside", 1, "a delayed entry that is not due", _FLU
 BECAME_DUE: Final = _step("became due", 1, "a delayed entry that is due now", _FLUSH)
 SUBSCRIPTION_EVICTED: Final = 4
 """A subscription that an eviction by a backlog quota passes."""
+PRODUCER_ENDED: Final = 4
+"""A producer that a backlog quota closes."""
 WOKEN_PER_UNIT: Final = 8
 """Subscriptions of a topic with very many that are marked with 1 unit, when entries are durable."""
 CONSUMERS_PER_UNIT: Final = 64

@@ -17,6 +17,7 @@ from weakref import WeakSet
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import DiskFullError
+from headgate.engine.parked_bounds import ENDED_IN_LOOK, NEXT_LOOK_NS
 from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.publishing import TopicPublishing
@@ -143,8 +144,9 @@ class DiskFullHold:
     # -- time ------------------------------------------------------------------------------
 
     def recheck_hold_timeouts(self) -> None:
-        """Close the producers whose oldest SEND was parked for as long as it may be."""
-        self._timer_ns = 0
+        """Close the producers whose oldest SEND was parked for as long as it may be, a few at
+        once."""
+        self._timer_ns = ended_count = 0
         now_ns, hold_ns = self._engine.now_ns, self._engine.limits.hold_park_ns
         oldest_ns = None
         for producer in list(self._waiting):
@@ -152,8 +154,12 @@ class DiskFullHold:
             if since_ns is None:
                 self._waiting.pop(producer, None)
             elif since_ns + hold_ns <= now_ns:
+                if ended_count == ENDED_IN_LOOK:
+                    self._wake_at(now_ns + NEXT_LOOK_NS)
+                    return
                 if self.is_full:  # else its turn comes
                     cast(TopicPublishing, producer.publishing).end_producer(producer)
+                    ended_count += 1
             else:
                 oldest_ns = since_ns if oldest_ns is None else min(oldest_ns, since_ns)
         if oldest_ns is not None:
@@ -161,8 +167,11 @@ class DiskFullHold:
 
     def _arm(self, due_ns: int) -> None:
         if not 0 < self._timer_ns <= due_ns + LOOK_NS:
-            self._timer_ns = max(due_ns, self._engine.now_ns + LOOK_NS)
-            self._engine.wake_at(self._timer_ns, self._look)
+            self._wake_at(max(due_ns, self._engine.now_ns + LOOK_NS))
+
+    def _wake_at(self, when_ns: int) -> None:
+        self._timer_ns = when_ns
+        self._engine.wake_at(when_ns, self._look)
 
     def _look(self) -> None:
         if self._timer_ns and self._timer_ns <= self._engine.now_ns:

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from heapq import nlargest
 from typing import Final, Protocol, cast
 
 from headgate.base.owner_shares import OwnerShares
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
 from headgate.engine.producer import Producer, ProducerPort
@@ -30,9 +32,17 @@ from headgate.engine.publishing import TopicPublishing
 PARKED_RESERVE_SHARE: Final = 4
 """Tenants that do not park most may go beyond the broker's bound by this part of it."""
 
+LOOKED_AT_PART: Final = 64
+"""Of so many connections that make room one more does before the next look at all of them."""
+
 HOLD_LOOK_NS: Final = NS_PER_S // 4
 """Least time between two looks for what a quota holds for too long: producers are closed at most
-this late."""
+this late, and more than :data:`ENDED_IN_LOOK` later still."""
+
+ENDED_IN_LOOK: Final = 256
+"""Producers that are closed at once because a quota or the disk held them for too long: 9 ms."""
+NEXT_LOOK_NS: Final = NS_PER_S // 50
+"""Time between two such looks while more are due."""
 
 
 class DiskBounds(Protocol):
@@ -66,6 +76,12 @@ class ParkedBounds:
         self._engine = engine
         self._producers: dict[ProducerPort, dict[Producer, str]] = {}
         """The producers with parked SENDs, by connection, each with its tenant."""
+        self._tenants: dict[ProducerPort, dict[str, int]] = {}
+        """Of each of these connections how many of them a tenant has."""
+        self._largest: dict[ProducerPort, LazyMinHeap[Producer]] = {}
+        """Finds the one that parks most, on connections of which one was closed for a bound."""
+        self._next_ports: dict[ProducerPort, int] = {}
+        """Connections that make room next, the last one first, with what they parked then."""
         self._shares = OwnerShares()
         """What tenants park, in bytes."""
         self._paused: dict[ProducerPort, int] = {}
@@ -87,9 +103,13 @@ class ParkedBounds:
         if tenant is None:
             publishing = cast(TopicPublishing, producer.publishing)
             tenant = mine[producer] = publishing.topic.name.tenant
+            tenants = self._tenants.setdefault(port, {})
+            tenants[tenant] = tenants.get(tenant, 0) + 1
             if port in self._paused:
                 self._note_paused(producer)
         self._count(port, tenant, 1, size_bytes)
+        if port in self._largest:
+            self._largest[port].changed(producer)
         bound = self._engine.limits.parked_bytes_max
         is_spared = not self._shares.makes_room(tenant)
         while self._is_over(port):
@@ -103,8 +123,7 @@ class ParkedBounds:
             last_bytes = self._reserve_end
         # Each connection may still park one SEND: with very many of them that is too much again.
         while self.bytes > last_bytes:
-            port = max(self._making_room(self._producers), key=_parked_bytes)
-            most = max(self._producers[port], key=_parked_bytes)
+            most = self._largest_of(max(self._making_room(self._producers), key=_parked_bytes))
             if most.publishing is None:
                 break
             self._end(most)
@@ -118,26 +137,42 @@ class ParkedBounds:
     def _pause_those_that_make_room(self) -> None:
         bound = self._engine.limits.parked_bytes_max
         while self.bytes > bound:
-            unpaused = [other for other in self._producers if other not in self._paused]
-            makes_room = self._making_room(unpaused)
-            if not makes_room or not self._relieve(max(makes_room, key=_parked_bytes), bound // 2):
+            port = self._next_that_makes_room()
+            if port is None or not self._relieve(port, bound // 2):
                 break  # the others may go on until one more SEND is parked
+
+    def _next_that_makes_room(self) -> ProducerPort | None:
+        """The connection to pause, or to close a producer of: the one that parks most, or of very
+        many one of those that parked most at the last look and do not park less since."""
+        while self._next_ports:
+            port, parked_bytes = self._next_ports.popitem()
+            parks_less = port.parked_bytes < parked_bytes
+            if not parks_less and port not in self._paused and self._making_room((port,)):
+                return port
+        found = self._making_room(port for port in self._producers if port not in self._paused)
+        largest = nlargest(1 + len(found) // LOOKED_AT_PART, found, key=_parked_bytes)
+        self._next_ports = {port: port.parked_bytes for port in reversed(largest[1:])}
+        return largest[0] if largest else None
 
     def _making_room(self, ports: Iterable[ProducerPort]) -> list[ProducerPort]:
         """Those connections over which producers of a tenant park that parks most."""
-        makes_room, producers = self._shares.makes_room, self._producers
-        return [port for port in ports if any(map(makes_room, {*producers[port].values()}))]
+        makes_room, tenants = self._shares.makes_room, self._tenants
+        return [port for port in ports if any(map(makes_room, tenants[port]))]
+
+    def _largest_of(self, port: ProducerPort) -> Producer:
+        """The producer that parks most of a connection with parked SENDs."""
+        found = self._largest.get(port)
+        if found is None:
+            found = self._largest[port] = LazyMinHeap(_spared_bytes, self._producers[port])
+        return cast(Producer, found.top())
 
     def removed(self, producer: Producer, count: int, size_bytes: int) -> None:
         """``count`` SENDs of a producer, of ``size_bytes`` together, are no longer parked."""
         port, before = producer.port, self.bytes
         self._count(port, self._producers[port][producer], -count, -size_bytes)
         if not producer.parked:
-            mine = self._producers.get(port, {})
-            mine.pop(producer, None)
+            self._forget(port, producer)
             self._forget_paused(producer)
-            if not mine:
-                self._producers.pop(port, None)
         if self._paused:
             bound = self._engine.limits.parked_bytes_max
             ends = self._reserve_end, bound, bound // 2
@@ -145,6 +180,20 @@ class ParkedBounds:
                 self._resume(list(self._paused))
             elif port in self._paused:  # nothing has changed for the others
                 self._resume([port])
+
+    def _forget(self, port: ProducerPort, producer: Producer) -> None:
+        """A producer parks nothing any more."""
+        mine, tenants = self._producers[port], self._tenants[port]
+        tenant = mine.pop(producer)
+        tenants[tenant] -= 1
+        if not tenants[tenant]:
+            del tenants[tenant]
+        if port in self._largest:
+            self._largest[port].discard(producer)
+        if not mine:
+            del self._producers[port], self._tenants[port]
+            self._next_ports.pop(port, None)
+            self._largest.pop(port, None)
 
     def _count(self, port: ProducerPort, tenant: str, count: int, size_bytes: int) -> None:
         size_bytes += count * self._engine.limits.parked_send_bytes
@@ -193,7 +242,7 @@ class ParkedBounds:
         """Have a connection park less (True), or pause it until at most ``resume_at_bytes`` are
         parked in all (False). It is not paused for a producer that needs it read: that producer is
         closed."""
-        most = max(self._producers[port], key=_parked_bytes)
+        most = self._largest_of(port)
         if most.publishing is not None and _needs_reading(most):
             self._end(most)
             return True
@@ -243,13 +292,19 @@ class ParkedBounds:
             self._close_overdue(publishing, parking)
 
     def _close_overdue(self, publishing: TopicPublishing, parking: Parking) -> None:
-        """Close the producers whose oldest SEND has waited for the quota as long as it may."""
-        parking.hold_timer_ns = 0
+        """Close the producers whose oldest SEND has waited for the quota as long as it may, a few
+        at once."""
+        parking.hold_timer_ns = ended_count = 0
         engine = self._engine
+        latest_ns = engine.now_ns - engine.limits.hold_park_ns
         for producer in list(parking.quota_queue):
             since_ns = held_since_ns(producer)
-            if since_ns is not None and since_ns + engine.limits.hold_park_ns <= engine.now_ns:
+            if since_ns is not None and since_ns <= latest_ns:
+                if ended_count == ENDED_IN_LOOK:
+                    self.arm_hold(publishing, parking, latest_ns + NEXT_LOOK_NS)
+                    return
                 publishing.end_producer(producer)
+                ended_count += 1
         waiting = [held_since_ns(producer) for producer in parking.quota_queue]
         since = [since_ns for since_ns in waiting if since_ns is not None]
         if since:
@@ -277,3 +332,8 @@ def _needs_reading(producer: Producer) -> bool:
 
 def _parked_bytes(subject: Producer | ProducerPort) -> int:
     return subject.parked_bytes
+
+
+def _spared_bytes(producer: Producer) -> int:
+    """The less, the more it parks."""
+    return -producer.parked_bytes

@@ -225,7 +225,7 @@ class TopicPublishing:
         """Finds messages that were stored before; None without message deduplication."""
         self.duplicates_dropped = 0
         """Messages that were not stored, because they had been before."""
-        self.ending: list[Producer] | None = None
+        self.ending: dict[Producer, None] | None = None
         """Producers to close as soon as their staged entries are answered."""
 
     @property
@@ -365,13 +365,12 @@ class TopicPublishing:
     def stage_parked(self, producer: Producer, send: ParkedSend, charged: int) -> None:
         """Stage a SEND that was parked. If the disk has failed, refuse it and end its producer."""
         self.admit_below = ADMIT_ALL
-        sequence_id, highest_sequence_id, message_count, body, _ = send
-        ids = (sequence_id, highest_sequence_id)
+        *_, message_count, body, _ = send
         try:
-            is_staged = self.publish(producer, *ids, message_count, body, charged)
+            is_staged = self.publish(producer, *send[:2], message_count, body, charged)
         except StorageError as error:
             self.update_admit_below()
-            producer.port.send_refused(producer.producer_id, sequence_id, str(error))
+            producer.port.send_refused(producer.producer_id, send.sequence_id, str(error))
         else:
             self.update_admit_below()
             if is_staged:
@@ -452,7 +451,8 @@ class TopicPublishing:
         producer.ending = True
         self.discard_parked(producer)
         if producer.pending_count:
-            self.ending = [*(self.ending or ()), producer]
+            self.ending = self.ending or {}
+            self.ending[producer] = None
             self.update_admit_below()
         else:
             self._close(producer)
@@ -462,7 +462,7 @@ class TopicPublishing:
         self._engine.admission.producer_left(producer)
         self.resume_reading(producer)
         if self.ending and producer in self.ending:
-            self.ending.remove(producer)
+            del self.ending[producer]
             self.update_admit_below()
 
     def _close(self, producer: Producer) -> None:

@@ -122,11 +122,15 @@ class QuotaScheduler:
             quota.evaluate()
             queue = quota.queue
             used += 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
+            stops = quota.stops
+            if stops is not None and stops.is_ending:
+                used += stops.end_step(quota.topic)
             if queue and quota.exceeded is None:
                 used += self._engine.admission.drain(queue, ParkedAt.QUOTA, entries_max - used)
             quota.update_safe_below()
             quota.is_dirty = False
-            if (queue and quota.exceeded is None) or quota.is_evicting:
+            is_unfinished = quota.is_evicting or (stops is not None and stops.is_ending)
+            if is_unfinished or (queue and quota.exceeded is None):
                 self.touch(quota)
         return used
 

@@ -388,9 +388,8 @@ class TopicQuota:
         if self.exceeded is None:
             if self.queue:
                 keeper.touch(self)
-        elif self.exceeded.policy is QuotaPolicy.EXCEPTION:
-            for producer in list(topic.producers.values()):
-                topic.publishing.end_producer(producer)
+        elif self.exceeded.policy is QuotaPolicy.EXCEPTION and self.stopping().end_all(topic):
+            self._evaluate_later()  # it goes on
         if self.quotas.any and not self.is_active:
             self.is_active = True
             keeper.follow(self)

@@ -6,9 +6,10 @@ import pytest
 
 from headgate.base.errors import NoRoomError, StorageError
 from headgate.base.park_cause import ParkCause
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.disk_full_hold import held_since_ns
 from headgate.engine.errors import DiskFullError
+from headgate.engine.parked_bounds import ENDED_IN_LOOK, NEXT_LOOK_NS
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
@@ -234,6 +235,20 @@ def test_a_shorter_hold_acts_at_once() -> None:
     rig.engine.limits.hold_park_ns = NS_PER_S
     rig.engine.parked.recheck_hold_timeouts()
     assert rig.port.closed == [1]
+
+
+def test_thousands_that_waited_since_the_same_instant_are_closed_in_several_looks() -> None:
+    rig = FullRig()
+    rig.fill()
+    crowd = [Producer(number, f"p{number}", rig.port) for number in range(2, 1_002)]
+    for producer in crowd:
+        rig.topic.add_producer(producer)
+        rig.topic.publishing.publish(producer, 0, 0, 1, b"x")
+    rig.advance(rig.engine.limits.hold_park_ns // NS_PER_MS)
+    assert len(rig.port.closed) == ENDED_IN_LOOK
+    rig.advance(4 * NEXT_LOOK_NS // NS_PER_MS)
+    assert sorted(rig.port.closed) == list(range(2, 1_002))
+    assert rig.waiting() == 0
 
 
 def test_a_paused_connection_is_read_again_for_the_acknowledgements() -> None:
