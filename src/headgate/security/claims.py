@@ -83,8 +83,11 @@ def role_of(claims: Claims, claim: str) -> str:
 
 
 def token_id_of(claims: Claims) -> str:
-    """The claim ``jti``; empty without one."""
+    """The claim ``jti``; empty without one. Of a whole number, which some issuers give, its digits:
+    else such a token could not be revoked."""
     found = claims.get("jti", "")
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
     return found if isinstance(found, str) else ""
 
 

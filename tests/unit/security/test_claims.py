@@ -84,4 +84,5 @@ def test_the_role_is_a_text_or_the_first_of_a_list() -> None:
 
 def test_the_id_of_a_token() -> None:
     assert token_id_of({"jti": "t1"}) == "t1"
-    assert token_id_of({}) == token_id_of({"jti": 7}) == ""
+    assert token_id_of({"jti": 7}) == "7"
+    assert token_id_of({}) == token_id_of({"jti": True}) == token_id_of({"jti": ["t1"]}) == ""
