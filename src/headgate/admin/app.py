@@ -41,6 +41,8 @@ CREDENTIALS_REFUSED = "Authentication required or failed"
 QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
 
+NAMES_AT_ONCE: Final = 128
+"""Names of partitions that are made without a pause: a quarter of a millisecond."""
 _NO_LINE: Final = ("subscription.", "schema.")
 """Changes by roles that may consume or produce, which a tenant's administrator need not wait for:
 those of subscriptions are in the log, and a schema's definition has a bound."""
@@ -157,6 +159,7 @@ class AdminApp:
             asked.progress,
         )
         if request.method in READS:
+            await self._turn_for_names(asked.resource)
             asked.progress.is_begun = True
             return await route.handler(call)
         async with self._turn_of(route, params.get("tenant", ""), identity):
@@ -164,9 +167,17 @@ class AdminApp:
             # be any more.
             if why := why_lapsed(request.scope):
                 raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
+            await self._turn_for_names(asked.resource)
             self._facade.check_allowed(*demand)
             asked.progress.is_begun = True
             return await route.handler(call)
+
+    async def _turn_for_names(self, resource: str) -> None:
+        """Let others run before all names of a topic's partitions are made, which nearly every
+        request about it does at its start. Sixteen requests begin in one turn of the loop."""
+        row = self._facade.catalog.partitioned(resource)
+        for _ in range(row.partitions // NAMES_AT_ONCE if row is not None else 0):
+            await self._facade.give_way()
 
     def _turn_of(
         self, route: Route, tenant: str, identity: Identity

@@ -155,7 +155,12 @@ class TopicName:
 
     def partition_name(self, index: int) -> TopicName:
         """The name of partition ``index`` of this (base) topic."""
-        return make_topic(self.domain, self.namespace, f"{self.local}{PARTITION_SUFFIX}{index}")
+        local = f"{self.local}{PARTITION_SUFFIX}{index}"
+        if len(local) > NAME_CHARACTERS_MAX:
+            return make_topic(self.domain, self.namespace, local)  # which refuses it
+        # What is checked is not checked anew: a topic may have thousands of partitions.
+        full = f"{self.full}{PARTITION_SUFFIX}{index}"
+        return TopicName(self.domain, self.namespace, local, index, full)
 
 
 def tenant_of(name: str) -> str:

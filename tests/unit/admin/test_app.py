@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 from starlette.requests import Request
@@ -13,6 +14,7 @@ from starlette.types import Message
 
 from headgate.admin.app import (
     CREDENTIALS_REFUSED,
+    NAMES_AT_ONCE,
     QUERY_PARAMETERS_MAX,
     AdminApp,
     raw_path,
@@ -27,6 +29,7 @@ from headgate.base.work_owner import WORK_OWNER
 from headgate.broker.authorization import ALLOW_ALL
 from headgate.facade.admin_facade import CHANGES_MAX
 from headgate.metadata.catalog import Change
+from headgate.metadata.rows import TopicRow
 from headgate.policy.access_rules import refusal_of
 from tests.unit.admin.client import ask, ask_async
 from tests.unit.admin.conftest import Ask
@@ -157,6 +160,28 @@ def test_the_work_of_a_request_is_that_of_its_tenant(
     assert api("GET", f"{path}/partitioned-stats").status == 200
     assert set(owners) == {"public"}
     assert WORK_OWNER.get() == ""
+
+
+@pytest.mark.parametrize(("method", "work"), [("GET", "compaction"), ("PUT", "unload")])
+def test_requests_about_many_partitions_do_not_all_begin_at_once(
+    api: Ask, broker: FakeFacade, method: str, work: str
+) -> None:
+    """Sixteen begin in one turn of the loop. Each made the names of all partitions at its start:
+    for 4,096 of them that was 0.2 s."""
+    path = "/admin/v2/persistent/public/default/many"
+    assert api("PUT", f"{path}/partitions", 4_096).status == 204
+    begun: list[int] = []
+    found = broker.catalog.topic
+
+    def topic(name: str) -> TopicRow | None:
+        if name.endswith("/many-partition-0"):
+            begun.append(broker.gave_way)
+        return found(name)
+
+    broker.gave_way = 0
+    with patch.object(broker.catalog, "topic", topic):
+        assert api(method, f"{path}/{work}").status < 400
+    assert begun[0] == 4_096 // NAMES_AT_ONCE
 
 
 def test_many_changes_about_one_tenant_hold_up_none_about_another(

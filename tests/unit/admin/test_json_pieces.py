@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import FieldInfo
 
+from headgate.admin import json_pieces
 from headgate.admin.json_pieces import (
     WHOLE_MAX,
     Encoded,
@@ -171,3 +173,18 @@ def test_a_value_is_emptied_without_json_too() -> None:
     steps = sum(1 for _ in emptied_in_steps(value, OWNED))
     assert steps >= 30 + 30 * 30
     assert value.subscriptions == {}
+
+
+def test_the_fields_of_a_kind_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """msgspec takes a fifth of a millisecond for them: 2 s for a topic with 10,000 consumers."""
+    read: list[object] = []
+
+    def fields(kind: Any) -> tuple[FieldInfo, ...]:
+        read.append(kind)
+        return msgspec.structs.fields(kind)
+
+    monkeypatch.setattr(json_pieces, "fields", fields)
+    value = topic(2, 500)
+    for _ in emptied_in_steps(value, OWNED):
+        pass
+    assert len(read) <= 4

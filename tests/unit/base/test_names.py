@@ -111,6 +111,15 @@ def test_a_partition_and_its_base_name_each_other() -> None:
     assert base.base is base
 
 
+def test_names_of_partitions_are_those_that_are_read() -> None:
+    base = parse_topic("acme/shop/" + "o" * (NAME_CHARACTERS_MAX - len("-partition-99")))
+    for index in (0, 7, 99):
+        name = base.partition_name(index)
+        assert name == parse_topic(name.full)
+    with pytest.raises(InvalidNameError):
+        base.partition_name(100)
+
+
 def test_namespaces_have_two_parts() -> None:
     assert str(NamespaceName.parse("acme/shop")) == "acme/shop"
     for text in ("acme", "acme/shop/orders", "", "/", "acme/"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
+from weakref import ref
 
 from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_S
@@ -24,8 +25,9 @@ class Timelines:
     """The timelines that were asked for last."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Subscription, tuple[int, Timeline]] = OrderedDict()
-        """By the first partition's part: when it was made, and the timeline."""
+        self._kept: OrderedDict[ref[Subscription], tuple[int, Timeline]] = OrderedDict()
+        """By the first partition's part: when it was made, and the timeline. A part that has ended
+        is not kept for it: it may remember megabytes, which nobody is charged with any more."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -33,7 +35,7 @@ class Timelines:
     def of(self, parts: Sequence[Part]) -> Sliced[Timeline]:
         """The timeline of one subscription, given as its partitions' parts (at least one)."""
         now_ns = max(part.now.at_ns for part in parts)
-        subscription = parts[0].subscription
+        subscription = ref(parts[0].subscription)
         made_ns, found = self._kept.pop(subscription, (0, None))
         if found is None or now_ns - made_ns > FRESH_NS:
             made_ns, found = now_ns, (yield from timeline(parts))

@@ -20,8 +20,12 @@ from headgate.engine.topic import Topic
 from headgate.flow.account.account import Cell
 from headgate.observe.stats.fields import CursorStats, InternalStats, LedgerStats
 
-RANGES_SHOWN_MAX = 1_000
-"""Most acknowledged ranges in the list of one cursor; another field counts all."""
+RANGES_SHOWN_MAX = 100
+"""Most acknowledged ranges in the list of one cursor; another field counts all. They are a part of
+the memory that an answer about a subscription is charged with."""
+
+RANGES_PER_YIELD = 25
+"""Ranges in a list that take about as long as the other fields of a cursor."""
 
 
 def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Sliced[InternalStats]:
@@ -34,11 +38,14 @@ def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Sliced[
     cursors = {}
     for name, subscription in list(topic.subscriptions.items()):
         if not subscription.removed:
-            cursors[name] = cursor_stats(subscription)
+            cursors[name] = stats = cursor_stats(subscription)
+            shown = min(stats.total_non_contiguous_deleted_messages_range, RANGES_SHOWN_MAX)
+            for _ in range(shown // RANGES_PER_YIELD):
+                yield
         yield
     ledgers = log.ledgers()
     last = log.position(log.end - 1) if ledgers else EARLIEST
-    stats = InternalStats(
+    found = InternalStats(
         entries_added_counter=log.end,
         number_of_entries=log.end - log.first,
         total_size=topic.storage_bytes(),
@@ -57,8 +64,8 @@ def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Sliced[
         cursors=cursors,
     )
     if topic.terminated:
-        stats.state = "Terminated"
-    return stats
+        found.state = "Terminated"
+    return found
 
 
 def cursor_stats(subscription: Subscription) -> CursorStats:

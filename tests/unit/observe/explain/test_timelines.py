@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from weakref import ref
+
 import pytest
 
 from headgate.base.sliced import at_once
@@ -40,3 +43,20 @@ def test_it_is_kept_for_half_a_minute_and_the_oldest_go(monkeypatch: pytest.Monk
     for subscription in found:
         at_once(kept.of([part_of(history, subscription)]))
     assert len(kept) == 2
+
+
+def test_a_subscription_that_has_ended_is_not_kept_for_its_timeline() -> None:
+    """It may remember megabytes of what waits for it, which count no more."""
+    broker = VirtualBroker()
+    topic = broker.topic("t", 10)
+    subscription = broker.subscription(topic)
+    broker.run(20)
+    kept = Timelines()
+    at_once(kept.of([part_of(broker.observer.history, subscription)]))
+    topic.remove_subscription(subscription.name)
+    ended = ref(subscription)
+    del subscription
+    broker.run(7_300)
+    gc.collect()
+    assert ended() is None
+    assert len(kept) == 1

@@ -10,9 +10,14 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.sliced import at_once
 from headgate.base.units import MIB
+from headgate.facade.admin_facade import SUBSCRIPTION_BYTES
 from headgate.ledger import LedgerSettings
 from headgate.observe.stats.fields import InternalStats
-from headgate.observe.stats.internal import internal_stats
+from headgate.observe.stats.internal import (
+    RANGES_PER_YIELD,
+    RANGES_SHOWN_MAX,
+    internal_stats,
+)
 from headgate.testing import World
 from headgate.wire.codes import SubscriptionType
 
@@ -34,6 +39,12 @@ def shown(world: World, *, metadata: bool = False) -> InternalStats:
     topic = broker.registry.get(NAME)
     assert topic is not None
     return at_once(internal_stats(topic, metadata=metadata))
+
+
+def acknowledge_every_second(world: World, subscription: str, count: int) -> None:
+    acks = world.broker.engine.topics[T].subscriptions[subscription].acks
+    for ordinal in range(1, count, 2):
+        acks.ack(ordinal)
 
 
 def test_an_unused_topic_has_no_ledger(world: World) -> None:
@@ -124,9 +135,32 @@ def test_not_every_one_of_many_holes_is_spelled_out(
         await asyncio.gather(*(producer.send_nowait(b"x") for _ in range(count)))
 
     world.run(play())
-    acks = world.broker.engine.topics[T].subscriptions["s"].acks
-    for ordinal in range(1, count, 2):
-        acks.ack(ordinal)
+    acknowledge_every_second(world, "s", count)
     cursor = shown(world).cursors["s"]
     assert cursor.individually_deleted_messages.count("..") == 3
     assert cursor.total_non_contiguous_deleted_messages_range == 5
+
+
+def test_holes_count_in_the_work_and_the_memory_of_an_answer(world: World) -> None:
+    """A thousand of each of 100 subscriptions held the loop for 0.17 s, and took seven times what
+    the answer was charged with."""
+    count = 3_000
+
+    async def play() -> None:
+        client = await world.connect()
+        for name in ("few", "many"):
+            await client.subscribe(T, name, queue_size=0)
+        producer = await client.producer(T)
+        await asyncio.gather(*(producer.send_nowait(b"x") for _ in range(count)))
+
+    world.run(play())
+    acknowledge_every_second(world, "many", count)
+    acknowledge_every_second(world, "few", 2)
+    broker = world.broker
+    broker.begin_turn()
+    topic = broker.engine.topics[T]
+    steps = sum(1 for _ in internal_stats(topic, metadata=False))
+    assert steps == 2 + RANGES_SHOWN_MAX // RANGES_PER_YIELD
+    cursor = shown(world).cursors["many"]
+    assert cursor.total_non_contiguous_deleted_messages_range == count // 2
+    assert len(cursor.individually_deleted_messages) < SUBSCRIPTION_BYTES
