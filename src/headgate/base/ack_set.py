@@ -365,7 +365,7 @@ class AckSet:
 
     def acked_in_block(self, number: int) -> int:
         """How many entries of a block are acknowledged, those up to ``mark_delete`` left out."""
-        return int.from_bytes(self._blocks[number], "little").bit_count()
+        return int.from_bytes(self._blocks.get(number, b""), "little").bit_count()
 
     @property
     def ranges_count(self) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from headgate.base.ack_set import AckSet
+from headgate.base.ack_set import BLOCK_ORDINALS, AckSet
 from headgate.base.block_sums import pieces_of
 from headgate.engine.ports import EntryLog
+from headgate.flow.quota.backlog import acked_bytes_within, learn_some
 from headgate.flow.quota.backlog_quota import (
     Quota,
     QuotaType,
@@ -87,6 +88,12 @@ EVICTED_IN_STEP: Final = 16
 """Subscriptions that one step of a pass moves: about 0.2 ms. A client can have an eviction on each
 of very many topics begin at once, by a message to each."""
 
+ENTRIES_LIKE_MOVE: Final = 64
+"""Acknowledged entries that are looked at in the time in which a subscription is moved."""
+
+PART_ENTRIES: Final = 256
+"""Where an eviction ends is looked for run by run among so many entries."""
+
 
 class TopicEvictions:
     """The evictions of one topic since it was loaded, by :class:`QuotaType`."""
@@ -152,7 +159,8 @@ class EvictionPass:
         self.awaits_index = False
         """Whether a part of the index is being read for it."""
         self.moved_count = 0
-        """Subscriptions that it passed so far."""
+        """Subscriptions that it passed so far, and one for each :data:`ENTRIES_LIKE_MOVE` of the
+        acknowledged entries that it had to look at."""
         self._end = log.end
         self.is_outdated = False
         """Whether subscriptions came, or moved back, since it began."""
@@ -174,22 +182,39 @@ class EvictionPass:
         while left and self.moved_count < stop:
             subscription = left[-1]
             if not subscription.removed:
-                action = partial(self._look_ahead, subscription)
-                if log.first < log.memory_first and not look_ups.is_looked_up(action, again):
+                action = partial(self._look_ahead, subscription, stop)
+                if log.first >= log.memory_first:
+                    action()
+                elif not look_ups.is_looked_up(action, again):
                     self.left_bytes = min(self.left_bytes, log.bytes_before(log.end))
                     self.awaits_index = True
                     return False
-                messages, size = subscription.evict_to(self._stop(subscription), self.quota)
-                if messages:
-                    self.losses.append(SubscriptionLoss(subscription.name, messages, size))
+                if self.moved_count >= stop:
+                    break
+                self._move(subscription)
             left.pop()
             self.moved_count += 1
         return not left
 
-    def _look_ahead(self, subscription: QuotaSubscription) -> None:
-        """Look up what the move of a subscription looks up, and change nothing."""
-        stop = self._stop(subscription)
-        self._log.index_of(subscription.entries_passed(stop - 1))
+    def _move(self, subscription: QuotaSubscription) -> None:
+        acks, ordinal = subscription.acks, self._stop(subscription)
+        ends = {(acks.mark_delete + 1) // BLOCK_ORDINALS, ordinal // BLOCK_ORDINALS}
+        # In the blocks at both ends of a move each run is looked at.
+        self.moved_count += sum(map(acks.acked_in_block, ends)) // ENTRIES_LIKE_MOVE
+        messages, size = subscription.evict_to(ordinal, self.quota)
+        if messages:
+            self.losses.append(SubscriptionLoss(subscription.name, messages, size))
+
+    def _look_ahead(self, subscription: QuotaSubscription, count_max: int) -> None:
+        """Look up what the move of a subscription looks up, and move nothing. First find the sums
+        of what is acknowledged, as far as ``moved_count`` stays below ``count_max``: of a topic
+        that was loaded again none are known, and a move would go through very many runs at once."""
+        log, acks = self._log, subscription.acks
+        first = max(acks.mark_delete + 1, log.first)
+        entries_max = (count_max - self.moved_count) * ENTRIES_LIKE_MOVE
+        self.moved_count += learn_some(log, acks, first, log.end, entries_max) // ENTRIES_LIKE_MOVE
+        if self.moved_count < count_max and log.first < log.memory_first:
+            log.index_of(subscription.entries_passed(self._stop(subscription) - 1))
 
     def _stop(self, subscription: QuotaSubscription) -> int:
         return _stop(self._log, subscription, self.quota, self.staged_bytes, self._log_ms)
@@ -222,14 +247,27 @@ def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:
                 excess_bytes -= unacked_bytes
                 at = piece.stop
                 continue
-        for first, last in acks.acked_ranges(piece.stop, piece.first):
-            if first > at:
-                unacked_bytes = log.bytes_before(first) - log.bytes_before(at)
-                if unacked_bytes >= excess_bytes:
-                    return _after(log, at, first, excess_bytes)
-                excess_bytes -= unacked_bytes
-            at = last + 1
+        for part in range(piece.first, piece.stop, PART_ENTRIES):
+            stop = min(part + PART_ENTRIES, piece.stop)
+            acked_bytes = acked_bytes_within(log, acks, part, stop)
+            unacked_bytes = log.bytes_before(stop) - log.bytes_before(at) - acked_bytes
+            if unacked_bytes >= excess_bytes:
+                return _kept_before(log, acks, at, stop, excess_bytes)
+            excess_bytes -= unacked_bytes
+            at = stop
     return _after(log, at, log.end, excess_bytes)
+
+
+def _kept_before(log: EntryLog, acks: AckSet, at: int, stop: int, excess_bytes: int) -> int:
+    """:func:`first_kept` of the entries from ``at`` to before ``stop``, which have enough."""
+    for first, last in acks.acked_ranges(stop, at):
+        if first > at:
+            unacked_bytes = log.bytes_before(first) - log.bytes_before(at)
+            if unacked_bytes >= excess_bytes:
+                return _after(log, at, first, excess_bytes)
+            excess_bytes -= unacked_bytes
+        at = last + 1
+    return _after(log, at, stop, excess_bytes)
 
 
 def _after(log: EntryLog, first: int, stop: int, size_bytes: int) -> int:

@@ -71,6 +71,27 @@ def acked_within(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
     return Amounts(entries, messages + acks.partial_messages(first, stop), size_bytes)
 
 
+def learn_some(index: Index, acks: AckSet, first: int, stop: int, entries_max: int) -> int:
+    """Find the sums of blocks of which they are not known, from ``first``, which is above the
+    mark-delete position, to before ``stop``. Goes on until it has looked at ``entries_max``
+    acknowledged entries, and up to a block more; returns at how many. With fewer, all are known."""
+    looked_at = 0
+    for piece in block_sums.pieces_of(acks, first, stop):
+        if looked_at >= entries_max:
+            break
+        if piece.sums is None and piece.is_block:
+            sums = _sums_of_runs(index, acks, piece)
+            block_sums.learn(acks, piece, sums)
+            looked_at += sums[0]
+    return looked_at
+
+
+def acked_bytes_within(index: Index, acks: AckSet, first: int, stop: int) -> int:
+    """The bytes of the entries from ``first``, which is above the mark-delete position, to before
+    ``stop`` that are acknowledged as a whole. Takes a short step for each run of them."""
+    return _sums_of_runs(index, acks, block_sums.Piece(first, stop, None))[2]
+
+
 def _sums_of_runs(index: Index, acks: AckSet, piece: block_sums.Piece) -> list[int]:
     """What is acknowledged in one piece. A start counts all runs of all subscriptions, so most of
     them take no look-up of their own."""
