@@ -477,7 +477,7 @@ class TopicPublishing:
                 self._close(producer)
         quota = self.topic.quota
         if quota is not None and self.staged_bytes >= quota.safe_below:
-            quota.evaluate()
+            quota.topic.engine.quotas.commit_ended(quota)
         self.update_admit_below()
 
     # -- the outcome of a commit ------------------------------------------------------------

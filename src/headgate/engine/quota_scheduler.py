@@ -70,6 +70,14 @@ class QuotaScheduler:
 
     # -- topics ----------------------------------------------------------------------------
 
+    def commit_ended(self, quota: TopicQuota) -> None:
+        """Entries of the topic are durable or lost: evaluate its quotas, now unless one evicts. An
+        eviction counts as work of the flush: a commit may have entries of a thousand topics."""
+        if any(each is not None and not each.policy.stops_producers for each in quota.quotas):
+            self.touch(quota)
+        else:
+            quota.evaluate()
+
     def follow(self, quota: TopicQuota) -> None:
         """Sample from now on how fast a topic fills."""
         self._active.append(quota)

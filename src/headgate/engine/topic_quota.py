@@ -9,6 +9,7 @@ append must do so: without a backlog, while a quota is exceeded, and while a pro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from headgate.base.names import TopicName
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from headgate.engine.publishing import TopicPublishing
     from headgate.engine.types import Bucket
 
+_done_bytes: Final = attrgetter("done_bytes")
+_mark_delete: Final = attrgetter("acks.mark_delete")
+
 SAMPLED_PART = 64
 """The fill rate is sampled from this part of the limit on: 1/64."""
 
@@ -69,6 +73,9 @@ class QuotaSchedule(Protocol):
 
     def touch(self, quota: TopicQuota, /) -> None:
         """Evaluate these quotas in this turn's flush."""
+
+    def commit_ended(self, quota: TopicQuota, /) -> None:
+        """Entries of the topic are durable or lost: evaluate these quotas."""
 
     def follow(self, quota: TopicQuota, /) -> None:
         """Sample from now on how fast the topic fills."""
@@ -577,14 +584,6 @@ class TopicQuota:
         whose = f" of subscription {holder.name}" if holder is not None else ""
         what = "backlog" if quota.type is QuotaType.SIZE else "oldest message"
         return f"the {what}{whose} is at {figure} of {limit} ({quota.source})"
-
-
-def _done_bytes(subscription: QuotaSubscription) -> int:
-    return subscription.done_bytes
-
-
-def _mark_delete(subscription: QuotaSubscription) -> int:
-    return subscription.acks.mark_delete
 
 
 def _slowed_by(publishing: TopicPublishing) -> SlowedBy:
