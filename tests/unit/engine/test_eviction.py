@@ -41,10 +41,14 @@ def standing(
     return rig, rig.topic.add_subscription("s", acks, cursor_id=1)
 
 
-def test_an_eviction_over_very_many_runs_looks_at_those_of_few_blocks() -> None:
+def test_an_eviction_over_very_many_runs_looks_at_those_of_few_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It went through all of them, twice, for each of 16 subscriptions without a pause."""
     rig = Rig()
     rig.publish(4 * BLOCK_ORDINALS, body=TEN)
+    monkeypatch.setattr(rig.log, "messages_before", lambda ordinal: ordinal)
+    monkeypatch.setattr(rig.log, "bytes_before", lambda ordinal: 10 * ordinal)
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription)
     for ordinal in range(1, 4 * BLOCK_ORDINALS, 2):
