@@ -42,10 +42,10 @@ def test_now_names_the_cause_of_each_backlog(open_page: OpenPage) -> None:
     rows = page.get_by_role("row")
     for backlog in BACKLOGS:
         row = rows.filter(has=page.get_by_role("link", name=f"public/default/{backlog.topic}"))
-        if backlog.verdict == "NONE":
-            assert row.count() == 0
-        else:
+        if backlog.verdict != "NONE":
             expect(row.first.locator(".verdict")).to_have_text(CAUSES[backlog.verdict])
+        elif row.count():  # a message is with its consumer at this instant
+            expect(row.first.locator(".verdict")).to_have_text("Keeps up")
     expect(page.get_by_role("heading", name="Producers that wait")).to_be_visible()
     expect(page.get_by_text("1 producer waits for the topic's publish limit")).to_be_visible()
 
