@@ -252,7 +252,7 @@ class LogCheck:
         elif segment.reads_records:
             self._hole(segment, piece, finding)
         else:
-            if piece.kind == UNREADABLE:
+            if piece.kind == UNREADABLE or _meets_hole(segment.data, piece):
                 segment.gaps.append(finding)
             finding.what += _NAMED_BY_INDEX if segment.lost else _NOT_READ
         return False

@@ -400,3 +400,23 @@ def test_holes_across_released_messages_smaller_than_a_page_are_no_damage() -> N
     log.close()
     assert bytes(2 * PAGE_BYTES) in content(fs, f"{DIRECTORY}/{segment_name(1)}")
     assert verify(fs).damage == []
+
+
+def test_holes_across_messages_that_no_index_has_any_more_are_no_damage() -> None:
+    """A topic that is deleted before its segment is sealed is not in the footer."""
+    fs = MemFs()
+    log = open_log(fs, topics=[1, 2], settings=PUNCHING)
+    for _ in range(4):
+        append(log, 2, b"kept")
+        for _ in range(2):
+            append(log, 1, b"a" * 3 * PAGE_BYTES)
+    log.drop_topic(1)
+    while log.topic(2).run_in(2) is None:
+        append(log, 2, b"b" * 4_000)
+        log.run_maintenance()
+    drain(log)
+    log.close()
+    data = content(fs, f"{DIRECTORY}/{segment_name(1)}")
+    assert b"kept" in data
+    assert b"a" * 2 * PAGE_BYTES not in data
+    assert verify_log(fs, DIRECTORY, {2: "two"}).damage == []
