@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from heapq import heappop, heappush
 from typing import NamedTuple
+
+from headgate.base.lazy_min_heap import LazyMinHeap
 
 
 class Owner(NamedTuple):
@@ -25,9 +26,9 @@ class FairLines:
         self._bytes_max = bytes_max
         self._by_owner: dict[Owner, list[tuple[str, int]]] = {}
         """Each text with its bytes."""
-        self._sizes: Counter[Owner] = Counter()
-        self._largest_first: list[tuple[int, Owner]] = []
-        """A heap. Sizes that an owner had before are passed over."""
+        self._sizes = sizes = Counter[Owner]()
+        self._owners = LazyMinHeap[Owner](lambda owner: -sizes[owner], ())
+        """Finds the owner with most."""
         self._count = self._bytes = 0
         self.left_out: Counter[str] = Counter()
         """Texts that are not among them, by cluster."""
@@ -41,7 +42,7 @@ class FairLines:
         """Add a text, if there is room or another owner has more."""
         size = len(text.encode())
         while self._count >= self._texts_max or self._bytes + size > self._bytes_max:
-            largest = self._largest()
+            largest = self._owners.top()
             if largest is None or self._sizes[largest] <= self._sizes[owner] + size:
                 self.left_out[owner.cluster] += 1
                 return
@@ -55,12 +56,5 @@ class FairLines:
         self._count += count
         self._bytes += size
         self._sizes[owner] += size
-        heappush(self._largest_first, (-self._sizes[owner], owner))
-
-    def _largest(self) -> Owner | None:
-        while self._largest_first:
-            size, owner = self._largest_first[0]
-            if self._sizes[owner] == -size and size:
-                return owner
-            heappop(self._largest_first)
-        return None
+        if size > 0:
+            self._owners.changed(owner)

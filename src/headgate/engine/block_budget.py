@@ -9,18 +9,14 @@ again. Those in order, and those within blocks that are there, always have room.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
-from headgate.base.ack_set import AckSet
 from headgate.base.units import MIB
 from headgate.engine.ack_budget import AckBudget, AcksHolder, NoAckRoomError
 
 BLOCKS_BYTES_MAX: Final = 256 * MIB
 """The bound of all: 335,000 blocks, which are acknowledgements among 1.3 billion messages."""
-
-
-def _blocks_bytes(acks: AckSet) -> int:
-    return acks.blocks_bytes
 
 
 class BlockBudget(AckBudget):
@@ -29,7 +25,7 @@ class BlockBudget(AckBudget):
     __slots__ = ()
 
     def __init__(self, bytes_max: int = BLOCKS_BYTES_MAX) -> None:
-        super().__init__(_blocks_bytes, bytes_max)
+        super().__init__(attrgetter("blocks_bytes"), bytes_max)
 
     def check_room(self, subscription: AcksHolder) -> None:
         """Raise :class:`NoAckRoomError` unless a subscription may begin one more block."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Generic, Protocol, TypeVar
 
 from headgate.base.ack_set import AckSet
-from headgate.engine.lazy_min_heap import LazyMinHeap
+from headgate.base.lazy_min_heap import LazyMinHeap
 
 SCANNED_MAX: Final = 16
 """With more subscriptions than this, heaps find the slowest and the oldest."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headgate.base.lazy_min_heap import LazyMinHeap
 from headgate.base.owner_shares import OWNERS_BOUNDS, SMALL_BOUNDS, OwnerShares
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.delayed_index import INDEXED_BYTES
-from headgate.engine.lazy_min_heap import LazyMinHeap
 
 NEVER_MS = 1 << 62
 """Later than any due time."""

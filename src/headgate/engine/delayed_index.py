@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from headgate.engine.lazy_min_heap import LazyMinHeap
+from headgate.base.lazy_min_heap import LazyMinHeap
 from headgate.flow.quota.backlog import Amounts
 
 CHUNK_ENTRIES = 128

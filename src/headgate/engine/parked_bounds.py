@@ -19,11 +19,11 @@ from functools import partial
 from heapq import nlargest
 from typing import Final, Protocol, cast
 
+from headgate.base.lazy_min_heap import LazyMinHeap
 from headgate.base.owner_shares import OwnerShares
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
-from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
 from headgate.engine.producer import Producer, ProducerPort

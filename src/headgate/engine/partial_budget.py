@@ -7,9 +7,9 @@ refuses that further batches begin to be partly acknowledged.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
-from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError
 from headgate.base.units import MIB
 from headgate.engine.ack_budget import AckBudget, AcksHolder, NoAckRoomError
@@ -24,17 +24,13 @@ PARTS_BATCH_MAX: Final = 1 << 16
 each message."""
 
 
-def _partial_bytes(acks: AckSet) -> int:
-    return acks.partial_bytes
-
-
 class PartialBudget(AckBudget):
     """What partly acknowledged batches take, by subscription."""
 
     __slots__ = ()
 
     def __init__(self, bytes_max: int = PARTIALS_BYTES_MAX) -> None:
-        super().__init__(_partial_bytes, bytes_max)
+        super().__init__(attrgetter("partial_bytes"), bytes_max)
 
     def check_room(self, subscription: AcksHolder) -> None:
         """Raise :class:`InputError` unless one more batch of a subscription may be partly

@@ -85,9 +85,7 @@ class QuotaScheduler:
     def count_eviction(self, topic: Topic, act: Eviction) -> None:
         """Add an eviction to the totals, which remain when the topic is unloaded."""
         namespace = str(topic.name.namespace)
-        by_type = self.evictions_by_namespace.get(namespace)
-        if by_type is None:
-            by_type = self.evictions_by_namespace[namespace] = [0, 0]
+        by_type = self.evictions_by_namespace.setdefault(namespace, [0, 0])
         by_type[act.quota.type] += 1
         acts, messages, size = self.evicted[act.quota.type]
         self.evicted[act.quota.type] = (acts + 1, messages + act.messages, size + act.bytes)

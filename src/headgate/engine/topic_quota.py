@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol
 
+from headgate.base.lazy_min_heap import LazyMinHeap
 from headgate.base.names import TopicName
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S
@@ -25,7 +26,6 @@ from headgate.engine.eviction import (
     QuotaSubscription,
     TopicEvictions,
 )
-from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer_stops import ProducerStops
 from headgate.engine.publishing import ADMIT_ALL, ADMIT_NONE

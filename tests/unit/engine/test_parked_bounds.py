@@ -469,26 +469,38 @@ def test_thousands_that_were_held_since_the_same_instant_are_closed_in_several_l
     assert all(producer.closed for producer in producers)
 
 
+class Looks:
+    """How often somebody looks at what a producer or a connection parks."""
+
+    count = 0
+
+    @property
+    def parked_bytes(self) -> int:
+        Looks.count += 1
+        return self.counted_bytes
+
+    @parked_bytes.setter
+    def parked_bytes(self, size_bytes: int) -> None:
+        self.counted_bytes = size_bytes
+
+
+class CountedProducer(Looks, Producer):  # type: ignore[misc]
+    """A producer that counts them."""
+
+
+class CountedPort(Looks, FakePort):  # type: ignore[misc]
+    """A connection that counts them."""
+
+
 def test_what_is_parked_beyond_a_bound_does_not_look_at_all_that_park() -> None:
     """With 104,500 that a quota held each further SEND looked at all: 5 s without a pause."""
-    looked = 0
-
-    class Counted(Producer):
-        @property
-        def parked_bytes(self) -> int:  # type: ignore[override]
-            nonlocal looked
-            looked += 1
-            return self.counted_bytes
-
-        @parked_bytes.setter
-        def parked_bytes(self, size_bytes: int) -> None:
-            self.counted_bytes = size_bytes
-
     rig = QuotaRig(size_quota(10))
     rig.subscribe()
     rig.engine.limits.parked_bytes_max = len(TEN) * 1_000
     ports = [FakePort() for _ in range(4)]
-    producers = [Counted(number, f"c{number}", ports[number % 4]) for number in range(2, 2_002)]
+    producers = [
+        CountedProducer(number, f"c{number}", ports[number % 4]) for number in range(2, 2_002)
+    ]
     for producer in producers:
         rig.topic.add_producer(producer)
     rig.publish(2, body=TEN)
@@ -496,28 +508,15 @@ def test_what_is_parked_beyond_a_bound_does_not_look_at_all_that_park() -> None:
         send(rig, producer, 1)
     parking = [producer for producer in producers if producer.parked]
     assert 990 < len(parking) <= 1_000
-    looked = 0
+    Looks.count = 0
     for producer in parking[-50:]:
         send(rig, producer, 1)
     assert sum(producer.closed for producer in producers) >= 1_000
-    assert looked < 50 * 40
+    assert Looks.count < 50 * 40
 
 
 def test_of_very_many_connections_those_that_park_most_make_room_without_a_look_for_each() -> None:
     """With 7,000 each further SEND took 2.4 ms."""
-    looked = 0
-
-    class CountedPort(FakePort):
-        @property
-        def parked_bytes(self) -> int:  # type: ignore[override]
-            nonlocal looked
-            looked += 1
-            return self.counted_bytes
-
-        @parked_bytes.setter
-        def parked_bytes(self, size_bytes: int) -> None:
-            self.counted_bytes = size_bytes
-
     rig = QuotaRig(size_quota(10))
     rig.subscribe()
     rig.engine.limits.parked_bytes_max = len(TEN) * 1_000
@@ -525,8 +524,8 @@ def test_of_very_many_connections_those_that_park_most_make_room_without_a_look_
     rig.publish(2, body=TEN)
     for producer in producers[:999]:
         send(rig, producer, 1)
-    looked = 0
+    Looks.count = 0
     for producer in producers[999:1_099]:
         send(rig, producer, 1)
     assert 90 < sum(producer.closed for producer in producers) <= 100
-    assert looked < 100 * 100
+    assert Looks.count < 100 * 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.engine.lazy_min_heap import LazyMinHeap
+from headgate.base.lazy_min_heap import LazyMinHeap
 from headgate.engine.topic import Topic
 
 

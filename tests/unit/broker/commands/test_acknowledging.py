@@ -11,6 +11,7 @@ from headgate.base.partial_acks import ENTRY_BYTES, MAP_BYTES, SET_BYTES
 from headgate.base.positions import Position
 from headgate.base.units import KIB
 from headgate.base.work_units import HOLDERS_PER_UNIT, PIECE_UNITS, TURN_UNITS
+from headgate.engine.dispatcher import Dispatcher
 from headgate.ledger import LedgerSettings
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
@@ -222,6 +223,26 @@ async def test_a_failed_disk_is_no_answer_of_success(world: World) -> None:
         assert refusal.value.code == ServerError.PERSISTENCE_ERROR
 
 
+class Searches:
+    """How many consumers a dispatcher searches for a holder, and how many of them in a turn."""
+
+    def __init__(self, world: World, dispatcher: Dispatcher, *, in_pieces: bool = False) -> None:
+        """``in_pieces``: a piece of long work counts as a turn of its own."""
+        broker = world.broker
+        self._dispatcher, self._begin_turn = dispatcher, broker.begin_turn
+        self.count = self.most = 0
+        """In all, and the most of one turn."""
+        broker.begin_turn = self.begin_turn  # type: ignore[method-assign]
+        if in_pieces:
+            broker.work._begin_turn = self.begin_turn
+
+    def begin_turn(self) -> None:
+        """The next turn begins."""
+        searched = self._dispatcher.holders_searched_count
+        self.most, self.count = max(self.most, searched - self.count), searched
+        self._begin_turn()
+
+
 @played()
 async def test_acks_of_what_others_hold_are_slices_of_bounded_work(world: World) -> None:
     """Each such id searches the consumers: 256 ids in one turn took 0.4 s at 10,000 of them."""
@@ -238,21 +259,12 @@ async def test_acks_of_what_others_hold_are_slices_of_bounded_work(world: World)
     while len(holder.queue) < entries_count:
         await asyncio.sleep(0.1)
     dispatcher = world.broker.engine.topics[TOPIC].subscriptions["s"].dispatcher
-    begin_turn = world.broker.begin_turn
-    before = most = 0
-
-    def begun() -> None:
-        nonlocal before, most
-        most = max(most, dispatcher.holders_searched_count - before)
-        before = dispatcher.holders_searched_count
-        begin_turn()
-
-    world.broker.begin_turn = begun  # type: ignore[method-assign]
+    searches = Searches(world, dispatcher)
     await other.ack(*positions)
-    begun()
+    searches.begin_turn()
     assert backlog(world) == 0
-    assert before == consumers_count * entries_count
-    assert most <= 2 * TURN_UNITS * HOLDERS_PER_UNIT
+    assert searches.count == consumers_count * entries_count
+    assert searches.most <= 2 * TURN_UNITS * HOLDERS_PER_UNIT
 
 
 @played()
@@ -306,21 +318,12 @@ async def test_acks_of_entries_whose_index_was_read_are_pieces_of_bounded_work(
     while len(holder.queue) < entries_count:
         await asyncio.sleep(0.1)
     dispatcher = topic.subscriptions["s"].dispatcher
-    begin_turn = world.broker.begin_turn
-    before = most = 0
-
-    def begun() -> None:
-        nonlocal before, most
-        most = max(most, dispatcher.holders_searched_count - before)
-        before = dispatcher.holders_searched_count
-        begin_turn()
-
-    world.broker.begin_turn = world.broker.work._begin_turn = begun  # type: ignore[method-assign]
+    searches = Searches(world, dispatcher, in_pieces=True)
     await other.ack(*positions[:entries_count])
-    begun()
+    searches.begin_turn()
     assert backlog(world) == 500
-    assert before == consumers_count * entries_count
-    assert most <= 2 * PIECE_UNITS * HOLDERS_PER_UNIT
+    assert searches.count == consumers_count * entries_count
+    assert searches.most <= 2 * PIECE_UNITS * HOLDERS_PER_UNIT
 
 
 @played(ledger=COLD, settings={"retentionCheckIntervalInSeconds": "1"})

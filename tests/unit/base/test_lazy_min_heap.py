@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.engine.lazy_min_heap import STALE_ENTRIES_MAX, LazyMinHeap
+from headgate.base.lazy_min_heap import STALE_ENTRIES_MAX, LazyMinHeap
 
 
 class Item:
