@@ -365,9 +365,8 @@ class TopicPublishing:
     def stage_parked(self, producer: Producer, send: ParkedSend, charged: int) -> None:
         """Stage a SEND that was parked. If the disk has failed, refuse it and end its producer."""
         self.admit_below = ADMIT_ALL
-        *_, message_count, body, _ = send
         try:
-            is_staged = self.publish(producer, *send[:2], message_count, body, charged)
+            is_staged = self.publish(producer, *send[:4], charged)
         except StorageError as error:
             self.update_admit_below()
             producer.port.send_refused(producer.producer_id, send.sequence_id, str(error))
