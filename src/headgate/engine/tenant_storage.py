@@ -39,8 +39,6 @@ class TenantStorage:
         """The logs of topics hold them, also of topics that are not loaded."""
         self._full: dict[str, tuple[StoredTotal, int]] = {}
         """The tenants of which an entry had no room, each with the bytes of the largest one."""
-        self.refused_count = 0
-        """Entries without room and new producers that were refused, of all tenants."""
 
     def join(self, log: StoredTopic, name: TopicName) -> None:
         """Count a topic for its tenant until it is deleted. No change if it is counted already."""
@@ -68,7 +66,6 @@ class TenantStorage:
 
     def refuse(self, stored: StoredTotal, body_bytes: int) -> None:
         """Note that an entry of a tenant has no room: its producer is to be closed."""
-        self.refused_count += 1
         largest = self._full.get(stored.owner, (stored, 0))[1]
         entry_bytes = body_bytes + stored.entry_head_bytes
         self._full[stored.owner] = (stored, max(largest, entry_bytes))
@@ -95,8 +92,7 @@ class TenantStorage:
             ProducersRefusedError: it does.
         """
         if self._full and self.is_full(stored):
-            self.refused_count += 1
-            raise ProducersRefusedError(f"Cannot create producer: {full_text(stored)}")
+                raise ProducersRefusedError(f"Cannot create producer: {full_text(stored)}")
 
 
 def full_text(stored: StoredTotal) -> str:
