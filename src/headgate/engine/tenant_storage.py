@@ -92,7 +92,7 @@ class TenantStorage:
             ProducersRefusedError: it does.
         """
         if self._full and self.is_full(stored):
-                raise ProducersRefusedError(f"Cannot create producer: {full_text(stored)}")
+            raise ProducersRefusedError(f"Cannot create producer: {full_text(stored)}")
 
 
 def full_text(stored: StoredTotal) -> str:
