@@ -46,7 +46,7 @@ def is_consistent(quota: TopicQuota) -> bool:
     if size is not None and topic.publishing.staged_bytes - done_bytes >= size.limit:
         # Staged entries are evaluated when they are durable.
         return topic.log.bytes_before(end) - done_bytes < max(size.limit, 1)
-    if time is None or oldest_ms is None:
+    if time is None or oldest_ms is None or _awaits_index(quota):
         return True
     return topic.engine.log_ms - oldest_ms < time.limit + LATE_MS_MAX
 
@@ -87,5 +87,10 @@ def _time_is_consistent(quota: TopicQuota, oldest_ms: int | None) -> bool:
         return known is None
     age = age_ms(quota.topic.engine.log_ms, oldest_ms)
     if known is None:
-        return age < time.limit + LATE_MS_MAX
+        return age < time.limit + LATE_MS_MAX or _awaits_index(quota)
     return not age_released(age, time.limit)
+
+
+def _awaits_index(quota: TopicQuota) -> bool:
+    """Whether an eviction has begun in time, and waits for a disk that is slow or fails."""
+    return quota.eviction is not None and quota.eviction.awaits_index

@@ -135,7 +135,9 @@ class QuotaScheduler:
                 used += self._engine.admission.drain(queue, ParkedAt.QUOTA, entries_max - used)
             quota.update_safe_below()
             quota.is_dirty = False
-            is_unfinished = quota.is_evicting or (stops is not None and stops.is_ending)
+            eviction = quota.eviction
+            is_unfinished = eviction is not None and not eviction.awaits_index
+            is_unfinished |= stops is not None and stops.is_ending
             if is_unfinished or (queue and quota.exceeded is None):
                 self.touch(quota)
         return used

@@ -369,7 +369,7 @@ class TopicQuota:
 
     def evaluate(self) -> None:
         """Enforce the quotas now: evict, stop producers or release them."""
-        if self.is_evicting:
+        if self.eviction is not None and not self.eviction.awaits_index:
             self._evict_on()
         size, time = self.quotas
         before = self.exceeded_by_type
@@ -473,9 +473,9 @@ class TopicQuota:
         return is_over
 
     @property
-    def is_evicting(self) -> bool:
-        """Whether an eviction goes on with the next evaluation."""
-        return self._evicting is not None and not self._evicting[0].awaits_index
+    def eviction(self) -> EvictionPass | None:
+        """The one that has begun and goes on, if any."""
+        return None if self._evicting is None else self._evicting[0]
 
     def _evict_on(self) -> None:
         """Continue an eviction: its next subscription's index was read, or many are left."""

@@ -373,7 +373,8 @@ class Saboteur:
 
         if not self._story.disk_failed:
             before, disk.plan = disk.plan, plan
-            await asyncio.sleep(self._rng.uniform(0.1, 3.0))
+            with self._story.unreadable():
+                await asyncio.sleep(self._rng.uniform(0.1, 3.0))
             if disk.plan is plan:
                 disk.plan = before
 

@@ -84,6 +84,7 @@ class Story:
         self._kinds: dict[Cursor, SubscriptionType] = {}
         self._sessions = 0
         self._troubles = 0
+        self._unreadable = 0
         self._calm_since_ns = 0
         self._actors: list[asyncio.Task[None]] = []
 
@@ -159,6 +160,16 @@ class Story:
             self._troubles -= 1
             self._calm_since_ns = self.world.clock.monotonic_ns()
 
+    @contextmanager
+    def unreadable(self) -> Iterator[None]:
+        """Reads fail meanwhile, and acknowledgements may wait for one."""
+        self._unreadable += 1
+        try:
+            yield
+        finally:
+            self._unreadable -= 1
+            self._calm_since_ns = self.world.clock.monotonic_ns()
+
     # -- the story -----------------------------------------------------------------------------
 
     async def _play(self) -> None:
@@ -223,7 +234,8 @@ class Story:
     async def _end_episode(self, how: str) -> None:
         self.note(f"----- {how}")
         now_ns = self.world.clock.monotonic_ns()
-        calm_since_ns = now_ns if self._troubles or self.disk_failed else self._calm_since_ns
+        is_troubled = self._troubles or self._unreadable or self.disk_failed
+        calm_since_ns = now_ns if is_troubled else self._calm_since_ns
         if how == "calm" and not self.disk_failed:
             await self._rest()
             return

@@ -6,7 +6,7 @@ import pytest
 
 from headgate.engine.quota_check import is_consistent
 from headgate.engine.topic_quota import TopicQuota
-from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
 from tests.unit.engine.quota_rig import EVICT, QuotaRig, size_quota, time_quota
 
 TEN = bytes(10)
@@ -40,6 +40,19 @@ def test_a_missed_age_is_found() -> None:
     rig, quota = rig_of(time_quota(1_000), 1)
     rig.engine.log_ms += 10_000  # and no timer that sees it
     assert not is_consistent(quota)
+
+
+@pytest.mark.parametrize("beside", [NO_QUOTAS.size, size_quota(10).size])
+def test_an_eviction_that_waits_for_the_disk_is_not_missed(
+    beside: Quota | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, quota = rig_of(Quotas(beside, time_quota(1_000, EVICT).time), 1)
+    rig.log.memory_first = rig.log.end
+    monkeypatch.setattr(rig.effects, "is_looked_up", lambda *_: False, raising=False)
+    rig.advance(5_000)
+    assert is_consistent(quota)
+    quota.exceeded, quota.exceeded_by_type, quota.awaits_acks = None, NO_QUOTAS, False
+    assert is_consistent(quota) == (beside is None)
 
 
 def test_a_hold_without_its_quota_is_found() -> None:
