@@ -27,6 +27,8 @@ class Loss:
     place: str
     knows_ledgers: bool = False
     """Whether the ledgers of the entries are known, and so their message ids."""
+    segment: int = 0
+    """The segment of an entry whose stored bytes are damaged; 0 for entries that are missing."""
 
 
 class Doubt(NamedTuple):
@@ -113,10 +115,13 @@ class LossAssessment:
         state = self._state
         before = _damaged(state)
         for loss in self.losses:
+            topic = state.topics[loss.topic]
+            if loss.segment and _is_rewritten(topic, loss):
+                continue
             # Each start finds a loss in an older segment again. What checkpoint or ACCEPT records
             # know of is accepted, or the topic is still damaged.
-            for new in _outside(loss, state.topics[loss.topic].lost):
-                _mark_lost(state.topics[loss.topic], new)
+            for new in _outside(loss, topic.lost):
+                _mark_lost(topic, new)
         for number, doubts in self.doubts.items():
             if number in self._known:
                 _mark_doubts(state.enter_topic(number), doubts)
@@ -139,6 +144,12 @@ class LossAssessment:
                     f"{place}: acknowledgements of this subscription may have been there"
                 )
         return _damaged(state) != before
+
+
+def _is_rewritten(topic: TopicLog, loss: Loss) -> bool:
+    """Whether a damaged entry is read from a later segment, into which rewriting has copied it."""
+    is_there = topic.first <= loss.first < topic.end
+    return is_there and topic.run_of(loss.first)[0] > loss.segment
 
 
 def _mark_lost(topic: TopicLog, loss: Loss) -> None:

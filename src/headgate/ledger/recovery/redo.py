@@ -182,7 +182,8 @@ class Redo:
     def note_damaged_entry(self, number: int, ordinal: int, at: int) -> None:
         """Note an indexed entry whose stored bytes are damaged."""
         place = f"{self.place(at)} is damaged"
-        self._assessment.losses.append(Loss(number, ordinal, ordinal + 1, place))
+        loss = Loss(number, ordinal, ordinal + 1, place, segment=self.segment)
+        self._assessment.losses.append(loss)
 
     def _lose(self, topic: TopicLog, ordinal: int, totals: TopicTotals | None, at: int) -> None:
         place = f"before {self.place(at)}"

@@ -274,6 +274,9 @@ class LogCheck:
         topic.last = (segment.role.segment, piece.offset)
         self._contents.note_alive(segment, number)
         segment.sequence[number] = ordinal + 1
+        doubt, self._doubt = self._doubt, None
+        if doubt is not None and doubt[0] == piece.offset and self._contents.exists(number):
+            doubt[1].costs.append(self._contents.may_be_lost(topic, ordinal))
         return True
 
     def _hole(self, segment: CheckedSegment, piece: Piece, finding: Finding) -> None:

@@ -84,6 +84,21 @@ def test_a_loss_of_what_is_trimmed_is_none() -> None:
     assert state.topics[2].lost == [(12, 20)]
 
 
+def test_a_damaged_entry_that_was_rewritten_is_not_lost() -> None:
+    """A start refused its topic, where ``verify`` said that the copy is sound."""
+    state = state_of()
+    topic = state.topics[1]
+    for ordinal, segment in enumerate((5, 7, 6)):
+        topic.open_run(segment)
+        topic.append(1, 10, 0, 0, 64 + ordinal)
+    topic.end = topic.staged_end
+    assessment = LossAssessment(state, [1])
+    assessment.losses = [Loss(1, at, at + 1, "here", segment=6) for at in (1, 2)]
+    assert assessment.mark_damaged()
+    assert topic.damage == "here: entry 2 is lost"
+    assert topic.lost == [(2, 3)]
+
+
 def test_what_was_accepted_is_over() -> None:
     state = state_of(3)
     assessment = LossAssessment(state, [1, 2])
