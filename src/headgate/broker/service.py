@@ -174,8 +174,7 @@ class Broker:
         """Actions for the end of the next flush: connections write what they gathered."""
 
     def _make_identity_writer(self, logs: Sequence[CommitLog]) -> IdentityWriter:
-        # By the names of their directories, which the identities in the metadata have.
-        by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
+        by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))  # as in the metadata
         return IdentityWriter(self.catalog, by_name, self.lanes.metadata)
 
     def _make_client_memory(self, bytes_max: int) -> ClientMemory:
@@ -393,6 +392,7 @@ class Broker:
     async def close(self) -> None:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
+        await self.connections.left_acknowledgements.finish()
         self.stop_sweeps()
         self.audit.close()
         try:

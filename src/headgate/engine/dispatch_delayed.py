@@ -131,7 +131,7 @@ class DelayingDispatcher(Dispatcher):
         delayed = self.delayed
         if delayed is not None and delayed.not_due.entries and not self.in_flight_messages():
             return Cell.NOT_DUE
-        return Cell.AWAITING_ACK
+        return super().cell_of_rest()
 
     def entries_to_read(self, ordinal: int) -> int:
         if self.delayed is None or ordinal not in self.delayed.due_since:

@@ -365,8 +365,9 @@ class Dispatcher(ABC):
         return entries
 
     def cell_of_rest(self) -> Cell:
-        """The state while there is a backlog of which nothing can be delivered."""
-        return Cell.AWAITING_ACK
+        """The state while there is a backlog of which nothing can be delivered: consumers hold it,
+        or a staged trim removes it."""
+        return Cell.AWAITING_ACK if self.subscription.consumers else Cell.NO_CONSUMER
 
     def entries_to_read(self, ordinal: int) -> int:  # noqa: ARG002
         """How many entries from ``ordinal`` on a read from disk should bring at most."""

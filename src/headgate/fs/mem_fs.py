@@ -74,6 +74,11 @@ class _Inode:
         self.data.resize(size)
         self.unsynced.append((size, None))
 
+    def is_hole(self, page: int) -> bool:
+        """Whether a page that was punched is one still."""
+        begin = page * PAGE_BYTES
+        return begin < self.data.size and not any(self.data.read(begin, PAGE_BYTES))
+
     def sync(self) -> None:
         for offset, piece in self.unsynced:
             if piece is None:
@@ -290,7 +295,7 @@ class MemFs:
                     copy.synced = inode.after_crash(rng)
                     copy.data = copy.synced.copy()
                     copy.allocated = copy.synced.size
-                    copy.holes = set(inode.holes)
+                    copy.holes = {page for page in inode.holes if copy.is_hole(page)}
                 clone._names[path][name] = copy
             clone._durable[path] = dict(clone._names[path])
         return clone

@@ -41,6 +41,20 @@ def test_a_backlog_is_handed_out_in_rounds() -> None:
     assert min(len(one.entries), len(two.entries)) >= 20
 
 
+def test_without_consumers_what_a_staged_trim_removes_waits_for_none() -> None:
+    """After a seek back into it, its state was that of messages which consumers hold."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(3)
+    consumer, _ = rig.consumer(subscription, SHARED, permits=100)
+    subscription.ack_through(consumer, 2)
+    rig.log.trim_end = 3
+    subscription.remove_consumer(consumer)
+    subscription.reset(1)
+    rig.flush()
+    assert (subscription.backlog_entries, subscription.account.cell) == (2, Cell.NO_CONSUMER)
+
+
 def test_thousands_of_consumers_leave_in_any_order() -> None:
     """In a list, each looked at all before it: those that leave in the opposite order to that in
     which they came, 30,000 of one subscription, took twice the processor."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.connection_limits import ConnectionLimits
+from headgate.broker.connection.left_acknowledgements import LeftAcknowledgements
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.held_memory import CONNECTION_BYTES
 from headgate.broker.info import BrokerCounts
@@ -48,6 +49,7 @@ class OpenConnections(Collection["Connection"]):
         self._unseen_count = 0
         """Paused connections that :meth:`resume_reading` has yet to look at."""
         self._is_resuming = False
+        self.left_acknowledgements = LeftAcknowledgements()
         self.closing: set[Connection] = set()
         """Connections that have ended, but whose peers have not read the last frames."""
 

@@ -6,15 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX, taken_bytes
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
+from headgate.broker.connection.left_acknowledgements import LeftAcknowledgements
 from headgate.wire import commands
-from headgate.wire.codes import ServerError
+from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.messages import BaseCommand
 
 logger = logging.getLogger("headgate.connection")
@@ -22,6 +23,14 @@ logger = logging.getLogger("headgate.connection")
 SMALL_BYTES: Final = 8 * KIB
 """Commands that take up to this count when a connection's memory is measured, larger ones at
 once."""
+
+
+class _Waiting(NamedTuple):
+    """What a command that waits takes."""
+
+    taken_bytes: int
+    size_bytes: int
+    is_ack: bool
 
 
 class WaitingCommands:
@@ -32,14 +41,15 @@ class WaitingCommands:
         connection: ClientConnection,
         loop: asyncio.AbstractEventLoop,
         charge: Callable[[int], None],
+        left: LeftAcknowledgements,
     ) -> None:
         """``charge`` is called with what each large command takes that waits, and with as much less
-        when it no longer does."""
+        when it no longer does. ``left`` keeps acknowledgements when the connection has ended."""
         self._connection = connection
         self._loop = loop
         self._charge = charge
-        self._tasks: dict[asyncio.Task[None], tuple[int, int]] = {}
-        """With what each takes, and its size."""
+        self._left = left
+        self._tasks: dict[asyncio.Task[None], _Waiting] = {}
         self._size_bytes = 0
         self.taken_bytes = 0
         """Memory of all commands that wait."""
@@ -69,7 +79,7 @@ class WaitingCommands:
         task = self._loop.create_task(self._carry_out(coroutine, command))
         size_bytes = command.ByteSize()
         taken = taken_bytes(command, size_bytes)
-        self._tasks[task] = taken, size_bytes
+        self._tasks[task] = _Waiting(taken, size_bytes, command.type == CommandType.ACK)
         self._size_bytes += size_bytes
         self.taken_bytes += taken
         if taken > SMALL_BYTES:
@@ -77,13 +87,14 @@ class WaitingCommands:
         task.add_done_callback(partial(self._done, coroutine))
 
     def cancel(self) -> None:
-        """Cancel all of them, because the connection has ended."""
-        for task in self._tasks:
-            task.cancel()
+        """The connection has ended: cancel all of them but acknowledgements, which count."""
+        for task, waiting in self._tasks.items():
+            if not (waiting.is_ack and self._left.keep(task, waiting.taken_bytes)):
+                task.cancel()
 
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # the task may have been cancelled before it began
-        taken, size_bytes = self._tasks.pop(task)
+        taken, size_bytes, _ = self._tasks.pop(task)
         self._size_bytes -= size_bytes
         self.taken_bytes -= taken
         if taken > SMALL_BYTES:

@@ -11,6 +11,7 @@ import pytest
 from headgate.base.units import KIB
 from headgate.broker.connection.bounds import COMMANDS_MAX
 from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.left_acknowledgements import LeftAcknowledgements
 from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.broker.held_memory import PROPERTY_BYTES, WAITING_BYTES
 from headgate.engine.errors import NotAllowedError
@@ -91,7 +92,7 @@ async def test_what_is_given_up_before_it_begins_is_closed(world: World) -> None
     await world.connect()
     charged: list[int] = []
     loop = asyncio.get_running_loop()
-    waiting = WaitingCommands(server_side(world), loop, charged.append)
+    waiting = WaitingCommands(server_side(world), loop, charged.append, LeftAcknowledgements())
 
     async def never() -> None:
         raise AssertionError
