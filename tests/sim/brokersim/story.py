@@ -144,7 +144,10 @@ class Story:
             # The answer came just before the machine stopped: nobody can tell any more.
             return END
         found = self.world.broker.engine.topics.get(topic)
-        return START if found is None else found.log.position(found.log.first)
+        if found is None:
+            return START
+        # What a staged trim removes may still come, or not.
+        return found.log.position(max(found.log.first, found.log.trim_end))
 
     def change_kind(self, cursor: Cursor) -> None:
         """Those who come from now on ask for another type."""
