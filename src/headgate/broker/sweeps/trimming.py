@@ -200,6 +200,8 @@ class Trimming:
             due_ms = self._due.due_ms(topic)
             is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
             await order_cursors(topic, pace)
+            if is_awaited:
+                self._touch_while_acknowledging(topic)
             if not topic.is_live or not _may_release(topic):
                 continue  # most topics, most of the time
             is_trimmed = await self._trim_loaded(topic, pace)
@@ -216,12 +218,20 @@ class Trimming:
         for topic in topics:
             has_looked = True
             await order_cursors(topic, pace)
+            self._touch_while_acknowledging(topic)
             if topic.is_live and _may_release(topic):
                 await self._trim_loaded(topic, pace)
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
         if has_looked:
             self._commit()
+
+    def _touch_while_acknowledging(self, topic: Topic) -> None:
+        """Look at a topic again if its slowest subscription has acknowledgements that are not
+        staged. Of those between two commits, only the first one touches the topic."""
+        oldest = topic.cursors.oldest_durable()
+        if topic.is_live and oldest is not None and oldest.acks_dirty:
+            self.touch(topic)
 
     async def _trim_loaded(self, topic: Topic, pace: Pace) -> bool:
         """Load what trimming a topic looks up of its index, then trim it."""
@@ -235,6 +245,7 @@ class Trimming:
             await index.look_up(partial(self._look_ahead, topic))
         except StorageError as error:
             logger.error("trimming %s waits: %s", topic.name, error)
+            self.touch(topic)
             return False
         await order_cursors(topic, pace)
         return topic.is_live and self._may_trim(topic) and self._trim_topic(topic)

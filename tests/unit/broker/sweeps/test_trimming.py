@@ -82,6 +82,28 @@ async def test_much_that_is_published_is_given_up_without_waiting_for_a_check(wo
 
 
 @played(settings={"retentionCheckIntervalInSeconds": "1000000"})
+async def test_acknowledgements_that_a_look_found_unstored_do_not_need_a_walk(world: World) -> None:
+    """Only the first one since a commit asked for a look."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s")
+    await publish(client, 20)
+    await take(consumer, 17)
+    rest = [(await consumer.receive()).position for _ in range(3)]
+    world.lanes[0].freeze()
+    for position in rest[:2]:
+        consumer.ack_nowait(position)
+        await asyncio.sleep(1)
+    assert topic_of(world).subscriptions["s"].acks_dirty
+    await asyncio.sleep(40)
+    assert topic_of(world).log.first == 0
+    consumer.ack_nowait(rest[2])
+    world.lanes[0].thaw()
+    await asyncio.sleep(40)
+    assert topic_of(world).log.first == 20
+    assert world.broker.trimming.found_by_walk == 0
+
+
+@played(settings={"retentionCheckIntervalInSeconds": "1000000"})
 async def test_acknowledged_messages_go_within_a_minute_without_a_walk(world: World) -> None:
     client = await world.connect()
     consumer = await client.subscribe(TOPIC, "s")
