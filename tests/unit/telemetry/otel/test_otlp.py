@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 
 import pytest
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
@@ -14,6 +15,7 @@ from opentelemetry.sdk.metrics.export import (
 )
 
 from headgate.base.clock import SystemClock
+from headgate.engine.types import SubscriptionType
 from headgate.telemetry.otel.measurements import Batch, Measurement
 from headgate.telemetry.otel.otlp import SCOPE, OtlpExporter, resource
 from headgate.testing import World
@@ -85,6 +87,34 @@ def test_everything_that_is_measured_can_be_sent() -> None:
 
     with World() as world:
         world.run(scenario(world))
+
+
+def test_ids_of_clients_of_any_number_are_sent_and_not_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client = await world.connect()
+        monkeypatch.setattr(client, "new_id", count((1 << 64) - 1, -1).__next__)
+        await client.subscribe(NAME, "s", kind=SubscriptionType.SHARED)
+        await client.producer(NAME)
+        batch = Batch()
+        batch.by_name.update(await everything(broker))
+        request = encode_metrics(exporter().metrics_data(batch))
+        found = {
+            attribute.value.int_value
+            for metric in request.resource_metrics[0].scope_metrics[0].metrics
+            for point in metric.sum.data_points
+            for attribute in point.attributes
+            if attribute.key in ("pulsar.consumer.id", "pulsar.producer.id")
+        }
+        assert found and max(found) < 0
+        assert len(found) == 2
+
+    with World() as world:
+        world.run(scenario(world))
+    # The library logs a traceback for each attribute that it leaves out, of each value.
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
 
 
 def test_the_environment_wins_over_pulsars_resource(monkeypatch: pytest.MonkeyPatch) -> None:
