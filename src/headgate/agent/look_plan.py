@@ -50,6 +50,10 @@ class Look(NamedTuple):
 PERIOD_S_MIN: Final = 0.5
 _FAILURES_COUNTED_MAX: Final = 5
 
+YIELDED_NS: Final = 300 * NS_PER_S
+"""How long a survey that failed gives way to others: surveys are made one at a time, and brokers
+that do not answer would take the time of all."""
+
 _JITTERED: Final = (LookKind.STATS, LookKind.PROOF)
 _JITTER: Final = 1.0
 _LITTLE_JITTER: Final = 0.2
@@ -101,6 +105,11 @@ class _Planned:
         """Whether it is to be asked when it is due."""
         return self.is_wanted and not self.is_running
 
+    def turn_ns(self, kind: LookKind) -> int:
+        """The instant by which looks of a kind take turns, once they are due."""
+        yields = kind is LookKind.SURVEY and self.failures
+        return self.due_ns + YIELDED_NS if yields else self.due_ns
+
 
 class LookPlan:
     """The looks at one cluster."""
@@ -137,9 +146,9 @@ class LookPlan:
 
     def due(self, now_ns: int) -> list[Look]:
         """The looks that are due and not under way: the most urgent kind first, in it those that
-        have waited longest."""
+        have waited longest. Surveys that failed give way for :data:`YIELDED_NS`."""
         found = [
-            (kind, planned.due_ns, subject)
+            (kind, planned.turn_ns(kind), subject)
             for kind, looks in self._looks.items()
             for subject, planned in looks.items()
             if planned.due_ns <= now_ns and planned.is_waiting()

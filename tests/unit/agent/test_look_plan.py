@@ -79,6 +79,23 @@ def test_a_survey_that_fails_keeps_its_period() -> None:
     assert plan.wait_ns(NOW_NS) == 60 * NS_PER_S
 
 
+def test_surveys_that_failed_give_way_to_others_for_a_while() -> None:
+    """They are made one at a time: few brokers that do not answer took the time of all."""
+    survey = LookKind.SURVEY
+    plan = LookPlan()
+    plan.want(survey, ["hangs", "sound"], NOW_NS)
+    done(plan, Look(survey, "hangs"), NOW_NS, good=False)
+    done(plan, Look(survey, "sound"), NOW_NS + 200 * NS_PER_S)
+    later_ns = NOW_NS + 300 * NS_PER_S
+    assert [look.subject for look in plan.due(later_ns)] == ["sound", "hangs"]
+    done(plan, Look(survey, "sound"), NOW_NS + 361 * NS_PER_S)
+    later_ns = NOW_NS + 430 * NS_PER_S
+    assert [look.subject for look in plan.due(later_ns)] == ["hangs", "sound"]
+    done(plan, Look(survey, "hangs"), later_ns)
+    later_ns += 100 * NS_PER_S
+    assert [look.subject for look in plan.due(later_ns)] == ["sound", "hangs"]
+
+
 def test_who_comes_and_goes_is_not_asked_more_often() -> None:
     plan = LookPlan()
     plan.want(STATS, ["a"], NOW_NS)
