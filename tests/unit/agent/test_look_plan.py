@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from headgate.agent.look_plan import Look, LookKind, LookPeriods, LookPlan
@@ -57,6 +59,24 @@ def test_the_most_urgent_kind_comes_first_then_what_waited_longest() -> None:
     plan.want(STATS, ["late", "early"], NOW_NS)
     plan.want(LookKind.BROKERS, [""], NOW_NS + 2)
     assert [look.subject for look in plan.due(NOW_NS + 2)] == ["", "early", "late", "broker"]
+
+
+def test_where_there_is_time_for_few_looks_each_kind_gets_its_part() -> None:
+    """Suspects were all that was looked at, and no survey found what else there is."""
+    plan = LookPlan()
+    suspects, brokers = [f"s{n}" for n in range(100)], [f"b{n}" for n in range(10)]
+    plan.want(STATS, suspects, NOW_NS)
+    plan.want(LookKind.SURVEY, brokers, NOW_NS)
+    plan.want(LookKind.LIMITS, suspects[:20], NOW_NS)
+    done_of: Counter[LookKind] = Counter()
+    for second in range(1_200):  # one look a second, where 20 are wanted
+        now_ns = NOW_NS + second * NS_PER_S
+        look = plan.due(now_ns)[0]
+        done(plan, look, now_ns)
+        done_of[look.kind] += 1
+    assert 50 <= done_of[LookKind.SURVEY] <= 80
+    assert 100 <= done_of[LookKind.LIMITS] <= 160
+    assert done_of[STATS] > 900
 
 
 def test_failures_wait_longer_but_at_most_a_minute() -> None:
