@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
@@ -141,6 +142,24 @@ def test_a_failure_is_returned_and_not_logged(caplog: pytest.LogCaptureFixture) 
     failing.close()
     assert "shutdown" in failing.export(batch_of())
     assert not caplog.records
+
+
+def test_a_reason_has_no_key_of_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = exporter("http://user:password@collector/receiver/secret?key=hidden")
+    logger = logging.getLogger("opentelemetry.exporter.otlp.proto.http.metric_exporter")
+    text = "Max retries exceeded with url: /receiver/secret?key=hidden (refused)"
+
+    def refused(_data: MetricsData) -> MetricExportResult:
+        logger.warning(text)
+        return MetricExportResult.FAILURE
+
+    def broken(_data: MetricsData) -> MetricExportResult:
+        raise RuntimeError(text)
+
+    for export, name in ((refused, ""), (broken, "RuntimeError: ")):
+        monkeypatch.setattr(failing, "_exporter", SimpleNamespace(export=export))
+        reason = failing.export(batch_of())
+        assert reason == f"{name}Max retries exceeded with url: ... (refused)"
 
 
 def test_an_error_of_the_library_is_a_reason_too(monkeypatch: pytest.MonkeyPatch) -> None:
