@@ -32,6 +32,11 @@ PROOF_NS: Final = 15 * NS_PER_S
 OUTLIVED_NS: Final = 5 * NS_PER_MINUTE
 """A topic that was seen so much later than the one of its name without a number has taken its place
 as a partition. Until then it is a topic of its own: whoever may create topics chooses its name."""
+ABSENT_NS: Final = 5 * NS_PER_MINUTE
+"""A topic that surveys of its broker have not shown for so long is absent: deleted, or unloaded."""
+ABSENT_MAX: Final = 20_000
+"""Absent topics that are kept, of some 4 KB each; those that were seen last stay. Whoever may
+create topics chooses how many come and go in an hour."""
 
 
 class SubscriptionTotals(NamedTuple):
@@ -56,6 +61,8 @@ class ClusterHistory:
         """Brokers that did not answer the last request: since when, and why."""
         self._unanswered_ns: dict[str, int] = {}
         """The last request that each of them did not answer."""
+        self._surveyed_ns: dict[str, int] = {}
+        """The last survey of each broker."""
         self._partitioned: dict[str, set[str]] = {}
         """Names of partitions by the name of their topic."""
         self.changes = LookChanges()
@@ -78,6 +85,7 @@ class ClusterHistory:
             self.changes.note_look(before, look)
         if look.is_survey:
             topic.forget_past(SURVEYED_POINTS)
+            self._surveyed_ns[look.owner] = max(look.at_ns, self._surveyed_ns.get(look.owner, 0))
 
     def note_proof(self, proof: ProofLook) -> None:
         """``internalStats`` of a topic or partition; nothing if it is not known."""
@@ -103,18 +111,31 @@ class ClusterHistory:
         self._unanswered_ns[broker] = at_ns
 
     def forget(self, before_ns: int) -> None:
-        """Forget topics that no look has shown since an instant, and brokers that did not answer
-        since then."""
+        """Forget topics that no look has shown since an instant, all but the last ones that became
+        absent, and brokers that did not answer since then."""
         for name in [name for name, topic in self.topics.items() if topic.at_ns < before_ns]:
-            del self.topics[name]
-            base = name.rpartition(PARTITION_SUFFIX)[0]
-            parts = self._partitioned.get(base)
-            if parts is not None:
-                parts.discard(name)
-                if not parts:
-                    del self._partitioned[base]
+            self._drop(name)
+        absent = [topic for topic in self.topics.values() if self._is_absent(topic)]
+        if len(absent) > ABSENT_MAX:
+            absent.sort(key=lambda topic: topic.at_ns)
+            for topic in absent[: len(absent) - ABSENT_MAX]:
+                self._drop(topic.name)
         for broker in [b for b, at_ns in self._unanswered_ns.items() if at_ns < before_ns]:
             self._note_answer(broker)
+        for broker in [b for b, at_ns in self._surveyed_ns.items() if at_ns < before_ns]:
+            del self._surveyed_ns[broker]
+
+    def _is_absent(self, topic: InferredTopic) -> bool:
+        return topic.at_ns < self._surveyed_ns.get(topic.owner, 0) - ABSENT_NS
+
+    def _drop(self, name: str) -> None:
+        del self.topics[name]
+        base = name.rpartition(PARTITION_SUFFIX)[0]
+        parts = self._partitioned.get(base)
+        if parts is not None:
+            parts.discard(name)
+            if not parts:
+                del self._partitioned[base]
 
     def _note_answer(self, broker: str) -> None:
         self.unreachable.pop(broker, None)

@@ -6,7 +6,7 @@ its broker counts; ``TopicTotals`` adds that up over the topic's loads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -79,9 +79,13 @@ class TopicTotals:
             known.sums[name] = known.sums.get(name, 0) + grown
             known.last[name] = now
 
-    def forget(self, before_ns: int) -> None:
-        """Forget the topics that were not seen since an instant."""
-        for topic in [name for name, each in self._topics.items() if each.at_ns < before_ns]:
+    def forget(self, before_ns: int, known: Container[str] | None = None) -> None:
+        """Forget the topics that were not seen since an instant, and those not in ``known``."""
+        for topic in [
+            name
+            for name, each in self._topics.items()
+            if each.at_ns < before_ns or (known is not None and name not in known)
+        ]:
             del self._topics[topic]
 
     def of(self, topic: str) -> tuple[int, Mapping[str, int]] | None:

@@ -28,6 +28,9 @@ from headgate.base.units import MIB, NS_PER_S
 
 CONNECT_S: Final = 3.0
 """Longest wait for a connection: a broker that is gone must not hold up the others."""
+SILENT_S: Final = 20.0
+"""Longest time in which nothing of an answer comes, whatever the whole of it may take: surveys are
+made one at a time, and each broker that says nothing holds up those of all others."""
 
 _TRUST: Final = "--tls-trust-cert-path"
 _CONNECTIONS_KEPT: Final = 16
@@ -67,23 +70,24 @@ class HttpTransport:
         self, url: str, headers: Mapping[str, str], timeout_s: float, bytes_max: int
     ) -> RawReply:
         end_ns = self._clock.monotonic_ns() + round(timeout_s * NS_PER_S)
+        silent_s = min(SILENT_S, timeout_s)
         server = origin(url)
         try:
             response = self._pools.request(
                 "GET",
                 url,
                 headers={"Accept-Encoding": "gzip", "Accept": "*/*", **headers},
-                timeout=urllib3.Timeout(connect=min(CONNECT_S, timeout_s), read=timeout_s),
+                timeout=urllib3.Timeout(connect=min(CONNECT_S, timeout_s), read=silent_s),
                 redirect=False,
                 preload_content=False,
             )
         except (HTTPError, OSError, UnicodeError) as error:
-            raise _failure(server, error, timeout_s) from error
+            raise _failure(server, error, silent_s) from error
         try:
             body = self._body(response, server, end_ns, timeout_s, bytes_max)
         except (HTTPError, OSError) as error:
             response.close()
-            raise _failure(server, error, timeout_s) from error
+            raise _failure(server, error, silent_s) from error
         except BaseException:
             response.close()
             raise
@@ -131,8 +135,8 @@ def origin(url: str) -> str:
     return f"{where.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _failure(server: str, error: Exception, timeout_s: float) -> HeadgateError:
-    """One sentence on a request that got no answer."""
+def _failure(server: str, error: Exception, silent_s: float) -> HeadgateError:
+    """One sentence on a request that got no answer; ``silent_s`` is how long it was waited for."""
     if isinstance(error, UnicodeError | LocationParseError):
         return AdminUrlError(f"{server!r} is no URL of a server")
     for cause in _causes(error):
@@ -145,7 +149,7 @@ def _failure(server: str, error: Exception, timeout_s: float) -> HeadgateError:
         why = next((c.strerror for c in _causes(error) if isinstance(c, OSError) if c.strerror), "")
         return UnreachableError(f"{server} cannot be reached: {why or 'no connection'}")
     if isinstance(error, ReadTimeoutError | RequestTimeoutError):
-        return UnreachableError(f"{server} did not answer within {timeout_s:g} s")
+        return UnreachableError(f"{server} did not answer within {silent_s:g} s")
     if isinstance(error, SSLError):
         return UnreachableError(f"{server}: no TLS connection")
     return UnreachableError(f"{server} does not speak HTTP, or closed the connection")

@@ -50,6 +50,13 @@ class Look(NamedTuple):
 PERIOD_S_MIN: Final = 0.5
 _FAILURES_COUNTED_MAX: Final = 5
 
+OVERDUE_NS: Final = 15 * NS_PER_S
+"""A look that has waited for so long comes before more urgent kinds: where there is time for few
+looks, suspects would else be all that is looked at, and nothing else would be found."""
+YIELDED_NS: Final = 300 * NS_PER_S
+"""How long a survey that failed gives way to others: surveys are made one at a time, and brokers
+that do not answer would take the time of all."""
+
 _JITTERED: Final = (LookKind.STATS, LookKind.PROOF)
 _JITTER: Final = 1.0
 _LITTLE_JITTER: Final = 0.2
@@ -101,6 +108,13 @@ class _Planned:
         """Whether it is to be asked when it is due."""
         return self.is_wanted and not self.is_running
 
+    def turn(self, kind: LookKind, now_ns: int) -> tuple[bool, int, int]:
+        """By which looks that are due take turns, the least first."""
+        yields = kind is LookKind.SURVEY and self.failures
+        since_ns = self.due_ns + YIELDED_NS if yields else self.due_ns
+        is_urgent = now_ns - since_ns < OVERDUE_NS
+        return is_urgent, kind if is_urgent else 0, since_ns
+
 
 class LookPlan:
     """The looks at one cluster."""
@@ -136,15 +150,16 @@ class LookPlan:
         return [subject for subject, planned in self._looks[kind].items() if planned.is_wanted]
 
     def due(self, now_ns: int) -> list[Look]:
-        """The looks that are due and not under way: the most urgent kind first, in it those that
-        have waited longest."""
+        """The looks that are due and not under way: those that are overdue, what has waited longest
+        first, then by kind, the most urgent first. Surveys that failed give way for
+        :data:`YIELDED_NS`."""
         found = [
-            (kind, planned.due_ns, subject)
+            (planned.turn(kind, now_ns), Look(kind, subject))
             for kind, looks in self._looks.items()
             for subject, planned in looks.items()
             if planned.due_ns <= now_ns and planned.is_waiting()
         ]
-        return [Look(kind, subject) for kind, _, subject in sorted(found)]
+        return [look for _, look in sorted(found)]
 
     def note_start(self, look: Look) -> None:
         """A look is under way."""

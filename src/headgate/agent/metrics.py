@@ -15,7 +15,7 @@ from headgate.agent.fair_lines import FairLines, Owner
 from headgate.agent.figures import SubjectFigures
 from headgate.agent.quota_forecast import Level
 from headgate.agent.series import AgentSeries
-from headgate.base.largest import Largest
+from headgate.base.fair_largest import FairLargest
 from headgate.base.names import parse_topic, tenant_of
 from headgate.base.texts import label_value
 from headgate.base.units import MIB, NS_PER_S
@@ -27,7 +27,8 @@ SUBSCRIPTIONS_MAX: Final = 10_000
 leave room to the others: a client may have very many on one topic."""
 
 QUOTAS_MAX: Final = 10_000
-"""Quotas of one cluster with series, those that will be reached soonest."""
+"""Quotas of one cluster with series, of each tenant those that will be reached soonest. Beyond it
+the tenants with most leave room to the others: one may have very many that are reached."""
 
 STATES_BYTES_MAX: Final = 16 * MIB
 """All series of subscriptions of all clusters, which clients give long names."""
@@ -142,19 +143,25 @@ def _add_counts(lines: dict[str, list[str]], cluster: str, counts: ClusterCounts
 
 
 def _add_quotas(lines: FairLines, cluster: str, levels: Sequence[Level]) -> None:
-    soonest = Largest[tuple[float, Level]](QUOTAS_MAX)
+    soonest = FairLargest[tuple[float, Level]](QUOTAS_MAX)
     for level in levels:
         if (seconds := level.seconds_to_breach) is not None:
-            soonest.add(-seconds, (seconds, level))
-    for seconds, level in soonest.items():
-        of_topic = (*_topic_labels(cluster, level.topic), level.type.label)
-        text = _line(series.SECONDS_TO_BREACH, seconds, *of_topic)
-        if level.period_s is not None:
-            text += _line(series.QUOTA_PERIOD, level.period_s, *of_topic)
-        if level.subscription is not None:
-            name = label_value(level.subscription)
-            text += _line(series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
-        lines.add(Owner(cluster, tenant_of(level.topic)), text)
+            soonest.add(tenant_of(level.topic), -seconds, (seconds, level))
+    for tenant, found in soonest.taken().items():
+        owner = Owner(cluster, tenant)
+        for _, (seconds, level) in found:
+            lines.add(owner, _quota_lines(cluster, seconds, level))
+
+
+def _quota_lines(cluster: str, seconds: float, level: Level) -> str:
+    of_topic = (*_topic_labels(cluster, level.topic), level.type.label)
+    text = _line(series.SECONDS_TO_BREACH, seconds, *of_topic)
+    if level.period_s is not None:
+        text += _line(series.QUOTA_PERIOD, level.period_s, *of_topic)
+    if level.subscription is not None:
+        name = label_value(level.subscription)
+        text += _line(series.QUOTA_SUBSCRIPTION, 1, *of_topic, name)
+    return text
 
 
 def _add_states(lines: FairLines, cluster: str, figures: Iterable[SubjectFigures]) -> None:

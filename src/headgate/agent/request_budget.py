@@ -1,7 +1,8 @@
 """How many requests a cluster gets from the agent: a law, with time as an argument.
 
-At most 50 in any second, and four at once for one broker. A slow or overloaded answer halves the
-rate, at most once a second; ten seconds later the rate grows again by a tenth a second.
+At most 50 in any second, and four at once for one broker. An overloaded answer halves the rate, as
+slow ones do where they are a tenth of the last ten seconds' answers, at most once a second; ten
+seconds later the rate grows again by a tenth a second.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ REQUESTS_PER_S_MAX: Final = 50
 AT_ONCE_MAX: Final = 4
 """Requests that one broker works on at the same time."""
 SLOW_S: Final = 1.0
-"""An answer that takes longer says that the broker has no time for the agent."""
+"""An answer that takes longer says that the broker has no time for the agent ..."""
+SLOW_PART: Final = 10
+"""... where one answer in so many does. Fewer are about what is asked for: a client may have
+thousands of subscriptions on a topic, whose statistics take a broker seconds."""
+ANSWERS_NS: Final = 10 * NS_PER_S
+"""The time whose answers are compared."""
 OVERLOADED: Final = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 REST_NS: Final = 10 * NS_PER_S
 """How long the rate stays after it was halved."""
@@ -43,6 +49,10 @@ class RequestBudget:
         self._at_once_max = at_once
         self._sent: deque[int] = deque()
         self._running: SparseCounter[str] = SparseCounter()
+        self._answers: deque[tuple[int, bool]] = deque()
+        """When each of the last ones ended, and whether it was slow."""
+        self._slow = 0
+        """Those of them that were slow."""
         self._changed_ns: int | None = None
         self._rests = False
         self.halved = 0
@@ -96,11 +106,14 @@ class RequestBudget:
             slow_s: a longer time counts as slow.
         """
         self._running[broker] -= 1
+        is_slow = took_s > slow_s
+        self._note_answer(now_ns, is_slow)
         changed_ns = self._changed_ns
         is_settled = changed_ns is None or now_ns - changed_ns >= NS_PER_S
         if not is_settled:
             return
-        if took_s > slow_s or status in OVERLOADED:
+        are_slow = is_slow and self._slow * SLOW_PART >= len(self._answers)
+        if are_slow or status in OVERLOADED:
             self._per_s = max(1, self._per_s // 2)
             self._changed_ns = now_ns
             self._rests = True
@@ -112,3 +125,10 @@ class RequestBudget:
             self._per_s = min(self._per_s_max, self._per_s + max(1, self._per_s // _PART))
             self._changed_ns = now_ns
             self._rests = False
+
+    def _note_answer(self, now_ns: int, is_slow: bool) -> None:
+        answers = self._answers
+        answers.append((now_ns, is_slow))
+        self._slow += is_slow
+        while answers[0][0] <= now_ns - ANSWERS_NS:
+            self._slow -= answers.popleft()[1]

@@ -182,7 +182,7 @@ class SharedHistory:
         with self._lock:
             self._history.forget(before_ns)
             self._quotas.forget(before_ns, self._history.topics)
-            self._totals.forget(before_ns)
+            self._totals.forget(before_ns, self._history.topics)
 
     # -- what others ask -----------------------------------------------------------------------
 

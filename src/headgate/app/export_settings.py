@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from headgate.base.errors import InputError
 from headgate.base.units import MS_PER_S
@@ -52,7 +52,7 @@ def export_settings(environment: Mapping[str, str]) -> ExportSettings | None:
     for name, (is_allowed, allowed) in _RULES.items():
         if name in values and not is_allowed(values[name]):
             # Headers hold passwords, addresses may; and errors are logged.
-            has_secrets = name.endswith("_HEADERS") or "@" in values[name]
+            has_secrets = name.endswith("_HEADERS") or "@" in values[name] or "?" in values[name]
             shown = "" if has_secrets else values[name]
             raise _refused(name, shown, allowed)
     base = values.get("OTEL_EXPORTER_OTLP_ENDPOINT", ENDPOINT).removesuffix("/")
@@ -103,6 +103,15 @@ _PAIRS: Final[Rule] = (
     lambda text: all(re.fullmatch(r"\s*[^=\s]+\s*=.*", part) for part in text.split(",")),
     "name=value,name=value",
 )
+
+
+def _are_headers(text: str) -> bool:
+    """Whether they can be sent: the library names the value of one that cannot in its error."""
+    values = [unquote(part.partition("=")[2]).strip() for part in text.split(",")]
+    return _PAIRS[0](text) and all(value.isascii() and value.isprintable() for value in values)
+
+
+_HEADERS: Final[Rule] = _are_headers, "name=value,name=value, of visible characters"
 _FILE: Final[Rule] = lambda text: Path(text).is_file(), "a file that is there"
 
 _RULES: Final[dict[str, Rule]] = {
@@ -117,7 +126,7 @@ _RULES: Final[dict[str, Rule]] = {
         "PROTOCOL": _one_of("http/protobuf"),
         "ENDPOINT": _ADDRESS,
         "TIMEOUT": _milliseconds(1),
-        "HEADERS": _PAIRS,
+        "HEADERS": _HEADERS,
         "COMPRESSION": _one_of("none", "gzip", "deflate"),
         "CERTIFICATE": _FILE,
         "CLIENT_CERTIFICATE": _FILE,

@@ -6,7 +6,7 @@ import logging
 from urllib.parse import urlsplit
 
 from headgate import __version__
-from headgate.app.export_settings import ExportSettings
+from headgate.app.export_settings import METRICS_PATH, ExportSettings
 from headgate.broker.service import Broker
 from headgate.storage.lanes import ThreadLane
 from headgate.telemetry.otel.export import MetricExport
@@ -34,7 +34,8 @@ def start_export(broker: Broker, settings: ExportSettings) -> MetricExport:
         "metrics are exported to %s://%s%s every %d ms",
         shown.scheme,
         shown.netloc.rpartition("@")[2],  # without a password
-        shown.path,
+        # Another one may be a key.
+        shown.path if shown.path == METRICS_PATH else "",
         settings.interval_ms,
     )
     return export

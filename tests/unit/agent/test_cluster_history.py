@@ -7,6 +7,9 @@ import tracemalloc
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from headgate.agent import cluster_history
 from headgate.agent.cluster_history import SURVEYED_POINTS, ClusterHistory
 from headgate.agent.looks import ConsumerLook, LimitsLook, ProofLook
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
@@ -175,6 +178,29 @@ def test_an_hour_of_surveys_of_healthy_topics_takes_little_memory() -> None:
     assert all(track is not None and 2 <= len(track) <= SURVEYED_POINTS + 1 for track in tracks)
     history.forget(2 * NS_PER_HOUR + 2 * NS_PER_MINUTE)
     assert history.topics == {}
+
+
+def test_topics_that_come_and_go_are_kept_in_a_bounded_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever may create topics chooses how many there were within an hour: the agent kept all."""
+    monkeypatch.setattr(cluster_history, "ABSENT_MAX", 10)
+    history = ClusterHistory("c")
+    for minute in range(30):
+        _note(history, "stays", 60 * minute, survey=True)
+        for place in range(8):
+            _note(history, f"t{minute}-{place}", 60 * minute, survey=True)
+        history.forget((60 * minute - 3_600) * NS_PER_S)
+    # Six surveys of the last five minutes, and those that were seen last before.
+    assert len(history.topics) == 1 + 6 * 8 + 10
+    assert _name("stays") in history.topics
+    assert {_name(f"t{minute}-0") for minute in range(23, 30)} <= {*history.topics}
+    # Of a broker that answers nothing it is not known what is there.
+    history.forget(0)
+    for minute in range(30, 50):
+        history.note_unreachable("b1", 60 * minute * NS_PER_S, "it does not answer")
+        history.forget(0)
+    assert len(history.topics) == 1 + 6 * 8 + 10
 
 
 def test_an_unreachable_broker_is_so_since_it_first_did_not_answer() -> None:

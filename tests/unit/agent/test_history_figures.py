@@ -24,7 +24,16 @@ def test_what_a_broker_counted_is_added_up_over_the_topics_loads() -> None:
     for at_s, published in ((1, 500), (2, 520), (2, 900), (3, None), (4, 530), (5, 7), (6, 9)):
         totals.note_look(look(at_s, published=published))
     assert totals.of(TOPIC) == (S, {**totals.of(TOPIC)[1], "msgs_in": 39})  # type: ignore[index]
+    totals.forget(0, {TOPIC})
+    assert totals.of(TOPIC) is not None
     totals.forget(7 * S)
+    assert totals.of(TOPIC) is None
+
+
+def test_topics_that_the_history_forgot_are_forgotten() -> None:
+    totals = TopicTotals()
+    totals.note_look(look(1))
+    totals.forget(0, {"persistent://other/n/t"})
     assert totals.of(TOPIC) is None
 
 

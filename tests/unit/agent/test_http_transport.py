@@ -14,6 +14,7 @@ import pytest
 
 from headgate.access.admin_api import AdminUrlError, UnreachableError
 from headgate.access.client_config import ClientConfig
+from headgate.agent import http_transport
 from headgate.agent.http_transport import HttpTransport, origin
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
@@ -180,6 +181,20 @@ def test_a_silent_server_is_waited_for_as_long_as_allowed() -> None:
         transport = HttpTransport(ClientConfig(url), SystemClock())
         with pytest.raises(UnreachableError, match=rf"^{url} did not answer within 0.05 s"):
             transport.get(f"{url}/", {}, 0.05, MANY)
+
+
+def test_a_silent_server_is_given_up_before_a_long_answer_would_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A survey may take a minute, and is made while no other is."""
+    monkeypatch.setattr(http_transport, "SILENT_S", 0.05)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        transport = HttpTransport(ClientConfig(url), SystemClock())
+        with pytest.raises(UnreachableError, match=rf"^{url} did not answer within 0.05 s"):
+            transport.get(f"{url}/", {}, 5.0, MANY)
 
 
 def test_tls_to_a_port_without_it(url: str) -> None:

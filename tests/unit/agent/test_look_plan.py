@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from headgate.agent.look_plan import Look, LookKind, LookPeriods, LookPlan
@@ -59,6 +61,24 @@ def test_the_most_urgent_kind_comes_first_then_what_waited_longest() -> None:
     assert [look.subject for look in plan.due(NOW_NS + 2)] == ["", "early", "late", "broker"]
 
 
+def test_where_there_is_time_for_few_looks_each_kind_gets_its_part() -> None:
+    """Suspects were all that was looked at, and no survey found what else there is."""
+    plan = LookPlan()
+    suspects, brokers = [f"s{n}" for n in range(100)], [f"b{n}" for n in range(10)]
+    plan.want(STATS, suspects, NOW_NS)
+    plan.want(LookKind.SURVEY, brokers, NOW_NS)
+    plan.want(LookKind.LIMITS, suspects[:20], NOW_NS)
+    done_of: Counter[LookKind] = Counter()
+    for second in range(1_200):  # one look a second, where 20 are wanted
+        now_ns = NOW_NS + second * NS_PER_S
+        look = plan.due(now_ns)[0]
+        done(plan, look, now_ns)
+        done_of[look.kind] += 1
+    assert 50 <= done_of[LookKind.SURVEY] <= 80
+    assert 100 <= done_of[LookKind.LIMITS] <= 160
+    assert done_of[STATS] > 900
+
+
 def test_failures_wait_longer_but_at_most_a_minute() -> None:
     plan, look = LookPlan(), Look(STATS, "a")
     plan.want(STATS, ["a"], NOW_NS)
@@ -77,6 +97,23 @@ def test_a_survey_that_fails_keeps_its_period() -> None:
     for _ in range(5):
         done(plan, look, NOW_NS, good=False)
     assert plan.wait_ns(NOW_NS) == 60 * NS_PER_S
+
+
+def test_surveys_that_failed_give_way_to_others_for_a_while() -> None:
+    """They are made one at a time: few brokers that do not answer took the time of all."""
+    survey = LookKind.SURVEY
+    plan = LookPlan()
+    plan.want(survey, ["hangs", "sound"], NOW_NS)
+    done(plan, Look(survey, "hangs"), NOW_NS, good=False)
+    done(plan, Look(survey, "sound"), NOW_NS + 200 * NS_PER_S)
+    later_ns = NOW_NS + 300 * NS_PER_S
+    assert [look.subject for look in plan.due(later_ns)] == ["sound", "hangs"]
+    done(plan, Look(survey, "sound"), NOW_NS + 361 * NS_PER_S)
+    later_ns = NOW_NS + 430 * NS_PER_S
+    assert [look.subject for look in plan.due(later_ns)] == ["hangs", "sound"]
+    done(plan, Look(survey, "hangs"), later_ns)
+    later_ns += 100 * NS_PER_S
+    assert [look.subject for look in plan.due(later_ns)] == ["sound", "hangs"]
 
 
 def test_who_comes_and_goes_is_not_asked_more_often() -> None:

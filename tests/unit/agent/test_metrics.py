@@ -129,6 +129,23 @@ def test_very_many_subscriptions_of_a_tenant_take_no_series_of_another(
             assert any(f'subscription="{name}"' in line for line in found)
 
 
+def test_very_many_reached_quotas_of_a_tenant_take_no_series_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A topic with very many partitions and a quota of a byte was all that the alerts saw."""
+    monkeypatch.setattr(metrics, "QUOTAS_MAX", 10)
+    flood = [
+        Level(f"persistent://evil/ns/t-partition-{n}", QuotaType.SIZE, 1.0, 9.0, "s", None, 0.0)
+        for n in range(50)
+    ]
+    own = [Level(TOPIC, QuotaType.SIZE, 100.0, 60.0, "billing", None, 40.0)]
+    for levels in ([*flood, *own], [*own, *flood]):
+        lines = page(ClusterPage(counts(), levels, ()))
+        found = [line for line in lines if line.startswith(series.QUOTA_SUBSCRIPTION.name)]
+        assert len(found) == 10
+        assert any(f'topic="{TOPIC}"' in line for line in found)
+
+
 def test_all_clusters_together_have_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than the port lets an answer be would not be served at all."""
     monkeypatch.setattr(metrics, "STATES_BYTES_MAX", 40_000)

@@ -43,6 +43,20 @@ def test_a_slow_or_overloaded_answer_halves_the_rate_once_a_second(
     assert budget.per_s == 1
 
 
+def test_few_slow_answers_among_many_are_about_what_is_asked_for() -> None:
+    """A topic with thousands of subscriptions of a client halved the rate of all other looks again
+    and again, until no survey was made."""
+    budget = RequestBudget()
+    for tick in range(20 * 40):
+        budget.note_end("a", START_NS + tick * NS_PER_S // 40, 0.1, 200)
+        if tick % 20 == 19:
+            budget.note_end("b", START_NS + tick * NS_PER_S // 40, 3.0, 200)
+    assert (budget.per_s, budget.halved) == (50, 0)
+    for tick in range(40):
+        budget.note_end("b", START_NS + 20 * NS_PER_S + tick * NS_PER_S // 40, 3.0, 200)
+    assert budget.halved == 1
+
+
 def test_a_survey_may_take_longer_than_other_answers() -> None:
     budget = RequestBudget()
     budget.note_end("a", START_NS, 5.0, 200, slow_s=10.0)

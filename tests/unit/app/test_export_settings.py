@@ -89,8 +89,24 @@ def test_headers_are_checked_and_not_shown() -> None:
     with pytest.raises(InputError) as caught:
         export_settings(ON | {"OTEL_EXPORTER_OTLP_METRICS_HEADERS": "secret"})
     assert str(caught.value) == (
-        "OTEL_EXPORTER_OTLP_METRICS_HEADERS is not allowed: name=value,name=value"
+        "OTEL_EXPORTER_OTLP_METRICS_HEADERS is not allowed: name=value,name=value, "
+        "of visible characters"
     )
+
+
+@pytest.mark.parametrize("value", ["Bearer%20secret%0Ax", "s%E2%82%ACcret", "secret%00"])
+def test_headers_that_cannot_be_sent_are_refused(value: str) -> None:
+    """The library's error has the value, which is a secret, and went into the log."""
+    with pytest.raises(InputError) as refused:
+        export_settings(ON | {"OTEL_EXPORTER_OTLP_HEADERS": f"tenant=a,authorization={value}"})
+    assert str(refused.value) == (
+        "OTEL_EXPORTER_OTLP_HEADERS is not allowed: name=value,name=value, of visible characters"
+    )
+
+
+def test_the_end_of_a_line_behind_a_header_is_stripped_as_the_library_does() -> None:
+    given = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20secret%0A"}
+    assert export_settings(ON | given) == DEFAULTS
 
 
 def test_files_and_attributes_that_are_good(tmp_path: Path) -> None:

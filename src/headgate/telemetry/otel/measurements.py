@@ -36,6 +36,7 @@ from headgate.telemetry.otel.instruments import (
 from headgate.telemetry.otel.readings import Attributes, Policies, Storage
 from headgate.telemetry.prometheus.values import Number
 from headgate.telemetry.property_labels import PropertyLabels
+from headgate.wire.ids import to_signed
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -216,10 +217,12 @@ def _of_topic(topic: Topic, labels: PropertyLabels) -> Attributes:
 
 
 def _of_producer(topic: Attributes, producer: Producer) -> Attributes:
+    """The attributes of a producer. Ids are those of the client, up to 64 bits: signed as in
+    Pulsar, they fit OTLP, which has no unsigned ones."""
     return {
         **topic,
         "pulsar.producer.name": producer.name,
-        "pulsar.producer.id": producer.producer_id,
+        "pulsar.producer.id": to_signed(producer.producer_id),
         "pulsar.producer.access_mode": producer.access_mode.name.lower(),
     }
 
@@ -231,5 +234,5 @@ def _of_consumer(
         **subscription_named,
         "pulsar.subscription.type": subscription.type.label,
         "pulsar.consumer.name": consumer.name,
-        "pulsar.consumer.id": consumer.consumer_id,
+        "pulsar.consumer.id": to_signed(consumer.consumer_id),
     }

@@ -48,6 +48,7 @@ class OtlpExporter:
         self, *, endpoint: str, timeout_s: float, cluster: str, version: str, clock: Clock
     ) -> None:
         """``endpoint`` is the whole address; ``timeout_s`` is for all tries of one batch."""
+        self._target = "/" + endpoint.partition("://")[2].partition("/")[2]
         self._resource = resource(cluster, version)
         self._scope = InstrumentationScope(SCOPE)
         self._exporter = OTLPMetricExporter(
@@ -60,12 +61,16 @@ class OtlpExporter:
         try:
             result = self._exporter.export(self.metrics_data(batch))
         except Exception as error:  # of a library: it must not end the exports
-            return f"{type(error).__name__}: {error}"
+            return self._shown(f"{type(error).__name__}: {error}")
         finally:
             _EXPORTER_LOGGER.removeFilter(reason)
         if result is MetricExportResult.SUCCESS:
             return ""
-        return reason.text or "for an unknown reason"
+        return self._shown(reason.text) or "for an unknown reason"
+
+    def _shown(self, reason: str) -> str:
+        """A reason without the path and query of the endpoint, which may have a key."""
+        return reason if self._target == "/" else reason.replace(self._target, "...")
 
     def close(self) -> None:
         self._exporter.shutdown()

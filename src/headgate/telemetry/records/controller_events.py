@@ -60,13 +60,14 @@ class ControllerEvents:
             self._add(topic, steps.last, steps.old, steps.at_ns)
 
     def _add(self, topic: Topic, decision: Decision, old: PublishLimit | None, at_ns: int) -> None:
-        if self._events.is_full:
+        name = self._names.topic(topic.name)
+        if not self._events.has_room(name):
             self._events.drop()
             return
         self._events.add(
             at_ns,
             "controller_decision",
-            topic=self._names.topic(topic.name),
+            topic=name,
             incarnation=topic.incarnation,
             inputs={"law": decision.law, **decision.inputs._asdict(), "limit": _limit(old)},
             outcome={

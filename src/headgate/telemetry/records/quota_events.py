@@ -126,20 +126,22 @@ class QuotaEvents:
             self._exceeded.discard((topic, kind))
 
     def _add(self, topic: Topic, event: str, change: _Change) -> None:
-        if self._events.is_full:
+        name = self._names.topic(topic.name)
+        if not self._events.has_room(name):
             self._events.drop()
             return
         self._events.add(
             change.at_ns,
             event,
-            topic=self._names.topic(topic.name),
+            topic=name,
             incarnation=topic.incarnation,
             inputs=event_inputs(change.quota, change.backlog_bytes, change.age_ms, self._names),
             outcome=producers_outcome(change.quota, event == "quota_exceeded"),
         )
 
     def _add_evictions(self, topic: Topic, acts: _Evictions) -> None:
-        if self._events.is_full:
+        name = self._names.topic(topic.name)
+        if not self._events.has_room(name):
             self._events.drop()
             return
         act = acts.sum()
@@ -147,7 +149,7 @@ class QuotaEvents:
         self._events.add(
             acts.at_ns,
             "eviction",
-            topic=self._names.topic(topic.name),
+            topic=name,
             incarnation=topic.incarnation,
             inputs=inputs,
             outcome={"acts": acts.count} | eviction_outcome(act, self._names),

@@ -10,8 +10,10 @@ from headgate.pipeline.alerts.alert import CRITICAL, WARNING, Alert, named
 from headgate.pipeline.alerts.selection import LEFT_OUT, selected
 
 
-def alert(name: str, severity: str = WARNING, weight: float = 0.0) -> Alert:
-    return Alert(named("A", severity, topic=name), {}, None, 0, weight)
+def alert(
+    name: str, severity: str = WARNING, weight: float = 0.0, namespace: str | None = None
+) -> Alert:
+    return Alert(named("A", severity, namespace=namespace, topic=name), {}, None, 0, weight)
 
 
 def topics(alerts: list[Alert]) -> list[str]:
@@ -32,6 +34,38 @@ def test_of_ten_thousand_the_most_severe_are_sent_and_one_counts_the_rest() -> N
     assert found[-1].annotations["summary"] == "9,501 more alerts are not sent"
     assert "there are 9,501 A." in found[-1].annotations["description"]
     assert selected(given[:2], (), 1, 7)[-1].annotations["summary"] == "1 more alert is not sent"
+
+
+def test_very_many_alerts_of_a_tenant_take_no_place_of_another() -> None:
+    """A role for one topic may have hundreds of backlogs there, and a tenant as many reached
+    quotas: nothing was sent about others, nor that a cluster has no telemetry."""
+    quotas = [alert(f"q{n}", CRITICAL, namespace="evil/a") for n in range(50)]
+    backlogs = [alert(f"b{n}", weight=99.0, namespace="evil/b") for n in range(50)]
+    others = [alert("own", namespace="acme/prod"), alert("cluster", CRITICAL)]
+    found = selected([*quotas, *backlogs, *others], (), 10, 7)
+    assert {"own", "cluster"} < set(topics(found))
+    assert len(found) == 11
+    # Also when the target has what the tenant can have open alone.
+    is_open = {each.fingerprint for each in [*quotas[:10], *backlogs[:10]]}
+    found = selected([*quotas, *backlogs, *others], is_open, 10, 7)
+    assert {"own", "cluster"} < set(topics(found))
+    assert is_open < {each.fingerprint for each in found}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_open_alerts_of_several_tenants_are_bounded(seed: int) -> None:
+    chance, is_open = random.Random(seed), set[str]()
+    subjects = [
+        alert(f"t{n}", chance.choice((CRITICAL, WARNING)), namespace=f"{n % 7}/n")
+        for n in range(60)
+    ]
+    for _ in range(200):
+        wrong = chance.sample(subjects, chance.randrange(60))
+        before = is_open
+        found = [each for each in selected(wrong, before, 5, 7) if "topic" in each.labels]
+        is_open = {each.fingerprint for each in found}
+        assert before & {each.fingerprint for each in wrong} <= is_open
+        assert min(5, len(wrong)) <= len(is_open) <= 15
 
 
 def test_an_alert_that_is_open_stays_among_its_equals() -> None:

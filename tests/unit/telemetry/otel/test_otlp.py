@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
@@ -14,6 +16,7 @@ from opentelemetry.sdk.metrics.export import (
 )
 
 from headgate.base.clock import SystemClock
+from headgate.engine.types import SubscriptionType
 from headgate.telemetry.otel.measurements import Batch, Measurement
 from headgate.telemetry.otel.otlp import SCOPE, OtlpExporter, resource
 from headgate.testing import World
@@ -87,6 +90,34 @@ def test_everything_that_is_measured_can_be_sent() -> None:
         world.run(scenario(world))
 
 
+def test_ids_of_clients_of_any_number_are_sent_and_not_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client = await world.connect()
+        monkeypatch.setattr(client, "new_id", count((1 << 64) - 1, -1).__next__)
+        await client.subscribe(NAME, "s", kind=SubscriptionType.SHARED)
+        await client.producer(NAME)
+        batch = Batch()
+        batch.by_name.update(await everything(broker))
+        request = encode_metrics(exporter().metrics_data(batch))
+        found = {
+            attribute.value.int_value
+            for metric in request.resource_metrics[0].scope_metrics[0].metrics
+            for point in metric.sum.data_points
+            for attribute in point.attributes
+            if attribute.key in ("pulsar.consumer.id", "pulsar.producer.id")
+        }
+        assert len(found) == 2
+        assert max(found) < 0
+
+    with World() as world:
+        world.run(scenario(world))
+    # The library logs a traceback for each attribute that it leaves out, of each value.
+    assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
+
+
 def test_the_environment_wins_over_pulsars_resource(monkeypatch: pytest.MonkeyPatch) -> None:
     found = resource("east", "1.2.3").attributes
     ours = {"service.name": "pulsar-broker", "service.version": "1.2.3", "pulsar.cluster": "east"}
@@ -111,6 +142,24 @@ def test_a_failure_is_returned_and_not_logged(caplog: pytest.LogCaptureFixture) 
     failing.close()
     assert "shutdown" in failing.export(batch_of())
     assert not caplog.records
+
+
+def test_a_reason_has_no_key_of_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = exporter("http://user:password@collector/receiver/secret?key=hidden")
+    logger = logging.getLogger("opentelemetry.exporter.otlp.proto.http.metric_exporter")
+    text = "Max retries exceeded with url: /receiver/secret?key=hidden (refused)"
+
+    def refused(_data: MetricsData) -> MetricExportResult:
+        logger.warning(text)
+        return MetricExportResult.FAILURE
+
+    def broken(_data: MetricsData) -> MetricExportResult:
+        raise RuntimeError(text)
+
+    for export, name in ((refused, ""), (broken, "RuntimeError: ")):
+        monkeypatch.setattr(failing, "_exporter", SimpleNamespace(export=export))
+        reason = failing.export(batch_of())
+        assert reason == f"{name}Max retries exceeded with url: ... (refused)"
 
 
 def test_an_error_of_the_library_is_a_reason_too(monkeypatch: pytest.MonkeyPatch) -> None:

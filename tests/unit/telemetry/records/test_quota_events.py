@@ -152,7 +152,7 @@ def test_a_quota_that_stops_producers_again_in_a_pause_is_not_released(rig: Quot
 def test_events_without_room_are_counted_and_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     told, (rig, act) = Told(), evicting()
     for _ in range(EVENTS_MAX):
-        told.log.add(1, "restart")
+        told.log.add(1, "throttle_began", topic=rig.topic.name.full)
     monkeypatch.setattr(quota_events, "event_inputs", None)
     quota = quota_of(rig)
     told.quotas.evicted(rig.topic, act, 1)
