@@ -234,8 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unfinished = None
 
     def _disconnect_clients(self) -> None:
-        """Disconnect all producers and consumers: few at once, many in slices, also those of many
-        connections that end in one iteration of the loop."""
+        """Disconnect all producers and consumers: few at once, many in the slices of their role."""
         units = (len(self.producers) + len(self.consumers)) * CLIENT_CLOSED
         steps = chain(self.producer_port.disconnect_all(), self.consumer_port.disconnect_all())
         if units <= SLICE_UNITS and (self._budget.left > 0 or self._budget.renew()):
@@ -243,7 +242,8 @@ class Connection(asyncio.BufferedProtocol):
             for _ in steps:
                 pass
         else:
-            self._host.work.run("closing a connection", JobClass.COMMAND, steps, self.address)
+            owner = f"role {self.identity.text}"
+            self._host.work.run("closing a connection", JobClass.COMMAND, steps, owner)
 
     # -- commands --------------------------------------------------------------------------
 
