@@ -120,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         """Work that was done while all connections together had used up their budget."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
-        self.keep_alive = KeepAlive(self, host.loop, settings, connections.lines)
+        self.keep_alive = KeepAlive(self, host.loop, host.work, settings, connections.lines)
         counts = connections.counts
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
@@ -226,7 +226,6 @@ class Connection(asyncio.BufferedProtocol):
         self._connections.discard(self)
         self.keep_alive.stop()
         self._handshake.stop()
-        self._waiting_commands.cancel()
         for watcher in self.watchers.values():
             watcher.end()
         self.watchers.clear()
@@ -234,9 +233,10 @@ class Connection(asyncio.BufferedProtocol):
         self._unfinished = None
 
     def _disconnect_clients(self) -> None:
-        """Disconnect all producers and consumers: few at once, many in the slices of their role."""
-        units = (len(self.producers) + len(self.consumers)) * CLIENT_CLOSED
-        steps = chain(self.producer_port.disconnect_all(), self.consumer_port.disconnect_all())
+        """Disconnect its clients and cancel what waits: few at once, many in slices of its role."""
+        units = (self.objects_count + self._waiting_commands.count) * CLIENT_CLOSED
+        waiting, producers = self._waiting_commands.cancel(), self.producer_port.disconnect_all()
+        steps = chain(waiting, producers, self.consumer_port.disconnect_all())
         if units <= SLICE_UNITS and (self._budget.left > 0 or self._budget.renew()):
             self._budget.left -= units
             for _ in steps:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from headgate.base.work_units import COLD
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import (
     HANDSHAKE_TIMEOUT_S,
@@ -14,6 +15,7 @@ from headgate.broker.connection.bounds import (
 )
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 
@@ -27,17 +29,20 @@ class KeepAlive:
         self,
         connection: ClientConnection,
         loop: asyncio.AbstractEventLoop,
+        work: WorkScheduler,
         settings: Settings,
         lines: BoundedLines,
     ) -> None:
         """``lines`` log what clients do before their CONNECT."""
         self._connection = connection
+        self._work = work
         self._lines = lines
         self._loop = loop
         self._settings = settings
         self.peer_active = False
         """Set to True at each sign of life of the peer."""
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: dict[asyncio.Future[None], None] = {}
+        """Those of :meth:`is_alive`: thousands, if so many want what one silent peer holds."""
         self._timer: asyncio.TimerHandle | None = None
         self._pong_timer: asyncio.TimerHandle | None = None
 
@@ -58,9 +63,7 @@ class KeepAlive:
         for timer in (self._timer, self._pong_timer):
             if timer is not None:
                 timer.cancel()
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._tell()
 
     def send_pongs_while(self, is_needed: Callable[[], bool]) -> None:
         """Send a PONG every :data:`PONG_PERIOD_S` while ``is_needed``. The broker does not read the
@@ -78,10 +81,19 @@ class KeepAlive:
 
     def pong(self) -> None:
         """The peer answered a PING."""
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let those go on that wait for a sign of life: one at once, more in slices, because each
+        carries out a command."""
+        waiters, self._waiters = self._waiters, {}
+        if len(waiters) > 1:
+            owner = f"role {self._connection.identity.text}"
+            name = "telling whether a peer is alive"
+            self._work.run(name, JobClass.COMMAND, _telling(waiters), owner)
+        else:
+            for _ in _telling(waiters):
+                pass
 
     def _tick_in(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -117,7 +129,7 @@ class KeepAlive:
         if connection.socket_paused:
             return True  # its PONG would wait behind SENDs for which the broker has no room
         waiter: asyncio.Future[None] = self._loop.create_future()
-        self._waiters.append(waiter)
+        self._waiters[waiter] = None
         unsent_bytes = connection.unsent_bytes()
         connection.write(encode.ping())
         try:
@@ -125,9 +137,16 @@ class KeepAlive:
         except TimeoutError:
             if waiter not in self._waiters:
                 return connection.is_open  # its PONG came at the last moment
-            self._waiters.remove(waiter)
+            del self._waiters[waiter]
             if connection.is_open and connection.unsent_bytes() < unsent_bytes:
                 return True  # it reads slowly: the PING has not reached it yet
             connection.abort()
             return False
         return connection.is_open
+
+
+def _telling(waiters: Collection[asyncio.Future[None]]) -> Steps:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+            yield 2 * COLD  # it carries out the rest of its command

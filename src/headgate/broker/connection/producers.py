@@ -276,6 +276,7 @@ class ConnectionProducers:
         for attempt in list(self._connection.creating.values()):
             if isinstance(attempt, ProducerAttempt):
                 attempt.end()
+        self._connection.creating.clear()  # what waits is cancelled in slices: nobody wants it
         connected = list(self.by_id.values())
         self.by_id.clear()
         return self._disconnect(connected)

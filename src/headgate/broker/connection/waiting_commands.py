@@ -10,9 +10,11 @@ from typing import Any, Final
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
+from headgate.base.work_units import COMMAND_CANCELLED
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX, taken_bytes
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
+from headgate.broker.work.scheduler import Steps
 from headgate.wire import commands
 from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand
@@ -76,10 +78,9 @@ class WaitingCommands:
             self._charge(taken)
         task.add_done_callback(partial(self._done, coroutine))
 
-    def cancel(self) -> None:
+    def cancel(self) -> Steps:
         """Cancel all of them, because the connection has ended."""
-        for task in self._tasks:
-            task.cancel()
+        return _cancel(list(self._tasks))
 
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # the task may have been cancelled before it began
@@ -104,3 +105,9 @@ class WaitingCommands:
             reply = commands.refuse(command, code, "Internal error of the broker")
             if reply is not None:
                 connection.write(reply)
+
+
+def _cancel(tasks: list[asyncio.Task[None]]) -> Steps:
+    for task in tasks:
+        task.cancel()
+        yield COMMAND_CANCELLED
