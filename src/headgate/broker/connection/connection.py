@@ -124,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         counts = connections.counts
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
-        self._waiting_commands = WaitingCommands(self, host.loop, connections.memory.charge)
+        self._waiting_commands = WaitingCommands(self, host.loop, connections.memory)
         self._frames = FrameWriter(
             host.at_end_of_turn,
             lambda: self.consumer_port.flushed(),

@@ -154,7 +154,9 @@ class KeepAlive:
 
 
 def _telling(waiters: list[asyncio.Future[bool]], is_alive: bool) -> Steps:
-    for waiter in waiters:
+    waiters.reverse()
+    while waiters:
+        waiter = waiters.pop()
         if not waiter.done():
             waiter.set_result(is_alive)
             yield 2 * COLD  # it carries out the rest of its command

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
@@ -26,6 +26,17 @@ SMALL_BYTES: Final = 8 * KIB
 once."""
 
 
+class Charges(Protocol):
+    """What is told of the memory that commands take."""
+
+    def charge(self, size_bytes: int, /) -> None:
+        """A large command takes so much, or gives it back if it is negative."""
+
+    def leave(self, size_bytes: int, /) -> None:
+        """Commands of a connection that has ended take so much until they are cancelled; negative
+        when they are."""
+
+
 class WaitingCommands:
     """One task for each command that waits, and the bounds of all of them together."""
 
@@ -33,13 +44,12 @@ class WaitingCommands:
         self,
         connection: ClientConnection,
         loop: asyncio.AbstractEventLoop,
-        charge: Callable[[int], None],
+        memory: Charges,
     ) -> None:
-        """``charge`` is called with what each large command takes that waits, and with as much less
-        when it no longer does."""
         self._connection = connection
         self._loop = loop
-        self._charge = charge
+        self._memory = memory
+        self._has_ended = False
         self._tasks: dict[asyncio.Task[None], tuple[int, int]] = {}
         """With what each takes, and its size."""
         self._size_bytes = 0
@@ -75,11 +85,13 @@ class WaitingCommands:
         self._size_bytes += size_bytes
         self.taken_bytes += taken
         if taken > SMALL_BYTES:
-            self._charge(taken)
+            self._memory.charge(taken)
         task.add_done_callback(partial(self._done, coroutine))
 
     def cancel(self) -> Steps:
         """Cancel all of them, because the connection has ended."""
+        self._has_ended = True
+        self._memory.leave(self.taken_bytes)
         return _cancel(list(self._tasks))
 
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
@@ -87,8 +99,10 @@ class WaitingCommands:
         taken, size_bytes = self._tasks.pop(task)
         self._size_bytes -= size_bytes
         self.taken_bytes -= taken
+        if self._has_ended:
+            self._memory.leave(-taken)
         if taken > SMALL_BYTES:
-            self._charge(-taken)
+            self._memory.charge(-taken)
         self._connection.resume()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
@@ -108,6 +122,7 @@ class WaitingCommands:
 
 
 def _cancel(tasks: list[asyncio.Task[None]]) -> Steps:
-    for task in tasks:
-        task.cancel()
+    tasks.reverse()
+    while tasks:
+        tasks.pop().cancel()  # one that has ended holds its frames until it is freed
         yield COMMAND_CANCELLED
