@@ -286,6 +286,11 @@ def cached_bytes(broker: Broker) -> int:
     return broker.engine.cache.size_bytes + sum(log.index_use().size_bytes for log in logs)
 
 
+def bounded_bytes(broker: Broker) -> int:
+    """Memory that has bounds of its own: of caches, and of clients as far as they are charged."""
+    return cached_bytes(broker) + sum(broker.client_memory.by_kind().values())
+
+
 async def _open_broker(
     settings: Settings,
     directory: DataDirectory,

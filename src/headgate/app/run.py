@@ -18,7 +18,7 @@ from headgate import __version__
 from headgate.app.config_file import load_settings, parse_overrides, read_config, with_suggestion
 from headgate.app.descriptors import raise_descriptors_max
 from headgate.app.garbage_collection import AUTOMATIC, Activity, Collector, GarbageCollection
-from headgate.app.node import Node, cached_bytes
+from headgate.app.node import Node, bounded_bytes
 from headgate.app.options import StandaloneOptions
 from headgate.app.system_memory import MemoryOfObjects, ProcSelfMemory
 from headgate.broker.service import Broker
@@ -104,7 +104,7 @@ async def _serve(
         loop,
         broker.turns,
         lambda: activity_of(broker),
-        MemoryOfObjects(system, lambda: cached_bytes(broker)),
+        MemoryOfObjects(system, lambda: bounded_bytes(broker)),
         Collector(),
     )
     collection.start()

@@ -72,16 +72,16 @@ class ProcSelfMemory:
 class MemoryOfObjects:
     """Implements :class:`headgate.app.garbage_collection.Memory`."""
 
-    def __init__(self, system: ProcSelfMemory, cache_bytes: Callable[[], int]) -> None:
-        """``cache_bytes`` are what caches take."""
+    def __init__(self, system: ProcSelfMemory, bounded_bytes: Callable[[], int]) -> None:
+        """``bounded_bytes`` are what caches take, and what clients are charged with."""
         self._system = system
-        self._cache_bytes = cache_bytes
+        self._bounded_bytes = bounded_bytes
 
     def used_bytes_max(self) -> int:
-        return self._system.resident_bytes() - self._cache_bytes()
+        return self._system.resident_bytes() - self._bounded_bytes()
 
     def used_bytes(self) -> int:
-        return self._system.allocated_bytes() - self._cache_bytes()
+        return self._system.allocated_bytes() - self._bounded_bytes()
 
 
 def process_memory(

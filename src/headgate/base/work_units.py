@@ -175,6 +175,9 @@ SUBSCRIPTIONS_ASKED_PER_UNIT: Final = 16
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )
+COMMAND_CANCELLED: Final = _step(
+    "command cancelled", 4, "a command that waits, of a connection that has ended", _JOBS
+)
 FORGOTTEN_BYTES_PER_UNIT: Final = 16 * 1_024
 """Bytes of what a subscription remembers of entries that add 1 unit when its last consumer leaves:
 most of it is freed at once."""

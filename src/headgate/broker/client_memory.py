@@ -199,6 +199,9 @@ class ClientMemory:
         """Connections closed because all together held too much."""
         self._grown_bytes = 0
         """What was admitted and what buffers grew by since the last measurement."""
+        self._left_bytes = 0
+        """What commands of ended connections take that are not cancelled yet. It is of nobody who
+        could be slowed."""
         self._is_measuring = False
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
@@ -229,7 +232,13 @@ class ClientMemory:
 
     def by_kind(self) -> dict[str, int]:
         """Bytes held by kind, also of kinds that have bounds of their own."""
-        return {**self.held._asdict(), **self._bounded_elsewhere()}
+        held = self.held._replace(commands=self.held.commands + self._left_bytes)
+        return {**held._asdict(), **self._bounded_elsewhere()}
+
+    def leave(self, size_bytes: int) -> None:
+        """Commands of a connection that has ended take so much until they are cancelled; negative
+        when they are."""
+        self._left_bytes += size_bytes
 
     # -- newcomers and growth --------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import pytest
 from headgate import __version__
 from headgate.app.data_directory import DataDirectory
 from headgate.app.node import (
+    bounded_bytes,
     broker_info,
     exception_handler,
     ledger_settings,
@@ -23,10 +24,12 @@ from headgate.app.node import (
 from headgate.app.ports import Urls
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB
+from headgate.broker.held_memory import CONNECTION_BYTES, OBJECT_BYTES
 from headgate.broker.info import BrokerInfo
 from headgate.fs import MemFs
 from headgate.ledger import LedgerSettings
 from headgate.policy.settings import SETTINGS, Settings
+from headgate.testing import World
 
 MINUTE_MS = 60_000
 
@@ -46,6 +49,21 @@ def test_who_the_broker_is() -> None:
         broker_url_tls="pulsar+ssl://b1:6651",
         web_url_tls="https://b1:8443",
     )
+
+
+def test_what_clients_are_charged_with_is_no_growth_that_calls_for_a_collection() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        before_bytes = bounded_bytes(world.broker)
+        client = await world.connect()
+        for _ in range(100):
+            await client.producer("persistent://public/default/t")
+        await asyncio.sleep(5)
+        grown_bytes = bounded_bytes(world.broker) - before_bytes
+        assert grown_bytes >= CONNECTION_BYTES + 100 * OBJECT_BYTES
+
+    with World() as world:
+        world.run(story(world))
 
 
 def test_the_log_keeps_its_own_defaults() -> None:

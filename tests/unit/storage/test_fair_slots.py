@@ -69,6 +69,36 @@ def test_a_waiter_that_is_cancelled_takes_no_slot() -> None:
     asyncio.run(story())
 
 
+def test_thousands_that_are_cancelled_in_the_opposite_order_are_not_searched_for() -> None:
+    compared = 0
+
+    class CountedFuture(asyncio.Future[None]):
+        __hash__ = asyncio.Future.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return self is other
+
+    async def story() -> None:
+        asyncio.get_running_loop().create_future = CountedFuture  # type: ignore[method-assign]
+        slots, held = FairSlots(1, 1), asyncio.Event()
+
+        async def work() -> None:
+            async with slots.slot("a"):
+                await held.wait()
+
+        tasks = [asyncio.create_task(work()) for _ in range(1_000)]
+        await rest()
+        for task in reversed(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert not slots._waiting
+
+    asyncio.run(story())
+    assert compared < 10_000, "each that is cancelled looks at those before it"
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_bounds_hold_and_all_work_ends(seed: int) -> None:
     async def story() -> None:

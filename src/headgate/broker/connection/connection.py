@@ -120,12 +120,12 @@ class Connection(asyncio.BufferedProtocol):
         """Work that was done while all connections together had used up their budget."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
-        self.keep_alive = KeepAlive(self, host.loop, settings, connections.lines)
+        self.keep_alive = KeepAlive(self, host.loop, host.work, settings, connections.lines)
         counts = connections.counts
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
         self._waiting_commands = WaitingCommands(
-            self, host.loop, connections.memory.charge, connections.left_acknowledgements
+            self, host.loop, connections.memory, connections.left_acknowledgements
         )
         self._frames = FrameWriter(
             host.at_end_of_turn,
@@ -228,7 +228,6 @@ class Connection(asyncio.BufferedProtocol):
         self._connections.discard(self)
         self.keep_alive.stop()
         self._handshake.stop()
-        self._waiting_commands.cancel()
         for watcher in self.watchers.values():
             watcher.end()
         self.watchers.clear()
@@ -236,16 +235,17 @@ class Connection(asyncio.BufferedProtocol):
         self._unfinished = None
 
     def _disconnect_clients(self) -> None:
-        """Disconnect all producers and consumers: few at once, many in slices, also those of many
-        connections that end in one iteration of the loop."""
-        units = (len(self.producers) + len(self.consumers)) * CLIENT_CLOSED
-        steps = chain(self.producer_port.disconnect_all(), self.consumer_port.disconnect_all())
+        """Disconnect its clients and cancel what waits: few at once, many in slices of its role."""
+        units = (self.objects_count + self._waiting_commands.count) * CLIENT_CLOSED
+        waiting, producers = self._waiting_commands.cancel(), self.producer_port.disconnect_all()
+        steps = chain(waiting, producers, self.consumer_port.disconnect_all())
         if units <= SLICE_UNITS and (self._budget.left > 0 or self._budget.renew()):
             self._budget.left -= units
             for _ in steps:
                 pass
         else:
-            self._host.work.run("closing a connection", JobClass.COMMAND, steps, self.address)
+            owner = f"role {self.identity.text}"
+            self._host.work.run("closing a connection", JobClass.COMMAND, steps, owner)
 
     # -- commands --------------------------------------------------------------------------
 
@@ -553,7 +553,7 @@ class Connection(asyncio.BufferedProtocol):
             CONNECTION_BYTES * self.memory_units,
             self._decoder.buffer_bytes - BUFFER_BYTES_START,
             self.unsent_bytes(),
-            sum(described.values()) if described else 0,
+            sum(described.values()) + self.producer_port.closed_bytes,
             self._waiting_commands.taken_bytes,
             self.consumer_port.held_bytes() if self.consumers else 0,
         )

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from headgate.base.work_units import COLD
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import (
     HANDSHAKE_TIMEOUT_S,
@@ -14,6 +15,7 @@ from headgate.broker.connection.bounds import (
 )
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 
@@ -27,17 +29,22 @@ class KeepAlive:
         self,
         connection: ClientConnection,
         loop: asyncio.AbstractEventLoop,
+        work: WorkScheduler,
         settings: Settings,
         lines: BoundedLines,
     ) -> None:
         """``lines`` log what clients do before their CONNECT."""
         self._connection = connection
+        self._work = work
         self._lines = lines
         self._loop = loop
         self._settings = settings
         self.peer_active = False
         """Set to True at each sign of life of the peer."""
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: list[asyncio.Future[bool]] = []
+        """Those of :meth:`is_alive`: thousands, if so many want what one silent peer holds."""
+        self._check: asyncio.TimerHandle | None = None
+        """The end of the time of the PING that they wait for."""
         self._timer: asyncio.TimerHandle | None = None
         self._pong_timer: asyncio.TimerHandle | None = None
 
@@ -58,9 +65,7 @@ class KeepAlive:
         for timer in (self._timer, self._pong_timer):
             if timer is not None:
                 timer.cancel()
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._tell(is_alive=False)
 
     def send_pongs_while(self, is_needed: Callable[[], bool]) -> None:
         """Send a PONG every :data:`PONG_PERIOD_S` while ``is_needed``. The broker does not read the
@@ -78,10 +83,22 @@ class KeepAlive:
 
     def pong(self) -> None:
         """The peer answered a PING."""
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
+        self._tell(is_alive=True)
+
+    def _tell(self, *, is_alive: bool) -> None:
+        """Tell those that wait for a sign of life: one at once, more in slices, because each then
+        carries out a command."""
+        waiters, self._waiters = self._waiters, []
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
+        steps = _telling(waiters, is_alive)
+        if len(waiters) > 1:
+            owner = f"role {self._connection.identity.text}"
+            self._work.run("telling whether a peer is alive", JobClass.COMMAND, steps, owner)
+        else:
+            for _ in steps:
+                pass
 
     def _tick_in(self, delay_s: float) -> None:
         if self._timer is not None:
@@ -110,24 +127,36 @@ class KeepAlive:
         self.begin()
 
     async def is_alive(self) -> bool:
-        """Send a PING; disconnect the peer and return False if it shows no sign of life in time."""
+        """Send a PING; disconnect the peer and return False if it shows no sign of life in time.
+        All that ask meanwhile share the PING and its time."""
         connection = self._connection
         if not connection.is_open or connection.peer is None or not connection.peer.knows_ping:
             return connection.is_open
         if connection.socket_paused:
             return True  # its PONG would wait behind SENDs for which the broker has no room
-        waiter: asyncio.Future[None] = self._loop.create_future()
+        waiter: asyncio.Future[bool] = self._loop.create_future()
         self._waiters.append(waiter)
-        unsent_bytes = connection.unsent_bytes()
-        connection.write(encode.ping())
-        try:
-            await asyncio.wait_for(waiter, LIVENESS_TIMEOUT_S)
-        except TimeoutError:
-            if waiter not in self._waiters:
-                return connection.is_open  # its PONG came at the last moment
-            self._waiters.remove(waiter)
-            if connection.is_open and connection.unsent_bytes() < unsent_bytes:
-                return True  # it reads slowly: the PING has not reached it yet
+        if self._check is None:
+            unsent_bytes = connection.unsent_bytes()
+            connection.write(encode.ping())
+            self._check = self._loop.call_later(LIVENESS_TIMEOUT_S, self._silent, unsent_bytes)
+        return await waiter and connection.is_open
+
+    def _silent(self, unsent_bytes: int) -> None:
+        """No PONG came in time; there were so many bytes before the PING that the peer had not
+        read."""
+        connection = self._connection
+        is_reading = connection.unsent_bytes() < unsent_bytes  # the PING has not reached it yet
+        if is_reading or all(waiter.done() for waiter in self._waiters):
+            self._tell(is_alive=True)  # or those that asked have left
+        else:
             connection.abort()
-            return False
-        return connection.is_open
+
+
+def _telling(waiters: list[asyncio.Future[bool]], is_alive: bool) -> Steps:
+    waiters.reverse()
+    while waiters:
+        waiter = waiters.pop()
+        if not waiter.done():
+            waiter.set_result(is_alive)
+            yield 2 * COLD  # it carries out the rest of its command

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from typing import Final
+
 from headgate.base.errors import StorageError
 from headgate.base.identity import Identity
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
 from headgate.base.work_units import CLIENT_CLOSED, METADATA_BYTES_PER_UNIT, SEND
-from headgate.broker.connection.bounds import FORGET_CLOSED_NS
+from headgate.broker.connection.bounds import FORGET_CLOSED_NS, OBJECTS_MAX
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.ended_connection import ENDED
@@ -27,6 +30,12 @@ from headgate.wire.limits import METADATA_BYTES_MAX
 from headgate.wire.message_counts import check_message_count
 from headgate.wire.messages import BaseCommand, CommandSend
 from headgate.wire.metadata_head import head_of, metadata_bytes_of
+
+CLOSED_MAX: Final = OBJECTS_MAX
+CLOSED_BYTES: Final = 160
+"""Producers that the broker closed and whose SENDs it drops for a while, and what the id of each
+takes. A client may have so many; one that has more closed loses its connection if it sends to the
+first of them."""
 
 
 class ConnectionProducers:
@@ -72,8 +81,10 @@ class ConnectionProducers:
         """SENDs that are staged and not answered yet."""
         self.parked_bytes = 0
         self.waiting = ProducerTurns()
-        self._closed_ns: dict[int, int] = {}
-        """When the broker closed each producer, by id, oldest first."""
+        self._closed_ns: OrderedDict[int, int] = OrderedDict()
+        """When the broker closed each producer, by id, oldest first: thousands in a second, if
+        their client breaks what each of them sends. Of an ordinary table, the first of thousands
+        would be looked for anew each time that one is forgotten."""
 
     def forget_connection(self) -> None:
         """Refer to the connection no more, which has ended."""
@@ -233,10 +244,20 @@ class ConnectionProducers:
         if self.forget(producer_id):
             now_ns, closed = self._engine.now_ns, self._closed_ns
             closed.pop(producer_id, None)
-            while closed and now_ns - closed[oldest := next(iter(closed))] > FORGET_CLOSED_NS:
-                del closed[oldest]
+            while closed and (
+                len(closed) >= CLOSED_MAX or now_ns - next(iter(closed.values())) > FORGET_CLOSED_NS
+            ):
+                closed.popitem(last=False)
             closed[producer_id] = now_ns
             self._connection.close_at_client(encode.close_producer(producer_id))
+
+    @property
+    def closed_bytes(self) -> int:
+        """Memory of the ids of closed producers. They are forgotten together."""
+        closed = self._closed_ns
+        if closed and self._engine.now_ns - next(reversed(closed.values())) > FORGET_CLOSED_NS:
+            closed.clear()
+        return CLOSED_BYTES * len(closed)
 
     def forget(self, producer_id: int) -> bool:
         """Remove a producer, whose receipts no longer count; False if there is none."""
@@ -255,6 +276,7 @@ class ConnectionProducers:
         for attempt in list(self._connection.creating.values()):
             if isinstance(attempt, ProducerAttempt):
                 attempt.end()
+        self._connection.creating.clear()  # what waits is cancelled in slices: nobody wants it
         connected = list(self.by_id.values())
         self.by_id.clear()
         return self._disconnect(connected)

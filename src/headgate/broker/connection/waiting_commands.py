@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
+from headgate.base.work_units import COMMAND_CANCELLED
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX, taken_bytes
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
 from headgate.broker.connection.left_acknowledgements import LeftAcknowledgements
+from headgate.broker.work.scheduler import Steps
 from headgate.wire import commands
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.messages import BaseCommand
@@ -33,6 +35,17 @@ class _Waiting(NamedTuple):
     is_ack: bool
 
 
+class Charges(Protocol):
+    """What is told of the memory that commands take."""
+
+    def charge(self, size_bytes: int, /) -> None:
+        """A large command takes so much, or gives it back if it is negative."""
+
+    def leave(self, size_bytes: int, /) -> None:
+        """Commands of a connection that has ended take so much until they are cancelled; negative
+        when they are."""
+
+
 class WaitingCommands:
     """One task for each command that waits, and the bounds of all of them together."""
 
@@ -40,15 +53,15 @@ class WaitingCommands:
         self,
         connection: ClientConnection,
         loop: asyncio.AbstractEventLoop,
-        charge: Callable[[int], None],
+        memory: Charges,
         left: LeftAcknowledgements,
     ) -> None:
-        """``charge`` is called with what each large command takes that waits, and with as much less
-        when it no longer does. ``left`` keeps acknowledgements when the connection has ended."""
+        """``left`` keeps acknowledgements when the connection has ended."""
         self._connection = connection
         self._loop = loop
-        self._charge = charge
+        self._memory = memory
         self._left = left
+        self._has_ended = False
         self._tasks: dict[asyncio.Task[None], _Waiting] = {}
         self._size_bytes = 0
         self.taken_bytes = 0
@@ -83,22 +96,31 @@ class WaitingCommands:
         self._size_bytes += size_bytes
         self.taken_bytes += taken
         if taken > SMALL_BYTES:
-            self._charge(taken)
+            self._memory.charge(taken)
         task.add_done_callback(partial(self._done, coroutine))
 
-    def cancel(self) -> None:
+    def cancel(self) -> Steps:
         """The connection has ended: cancel all of them but acknowledgements, which count."""
-        for task, waiting in self._tasks.items():
-            if not (waiting.is_ack and self._left.keep(task, waiting.taken_bytes)):
-                task.cancel()
+        self._has_ended = True
+        self._memory.leave(self.taken_bytes)
+        keep = self._left.keep
+        return _cancel(
+            [
+                task
+                for task, waiting in self._tasks.items()
+                if not (waiting.is_ack and keep(task, waiting.taken_bytes))
+            ]
+        )
 
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # the task may have been cancelled before it began
         taken, size_bytes, _ = self._tasks.pop(task)
         self._size_bytes -= size_bytes
         self.taken_bytes -= taken
+        if self._has_ended:
+            self._memory.leave(-taken)
         if taken > SMALL_BYTES:
-            self._charge(-taken)
+            self._memory.charge(-taken)
         self._connection.resume()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
@@ -115,3 +137,10 @@ class WaitingCommands:
             reply = commands.refuse(command, code, "Internal error of the broker")
             if reply is not None:
                 connection.write(reply)
+
+
+def _cancel(tasks: list[asyncio.Task[None]]) -> Steps:
+    tasks.reverse()
+    while tasks:
+        tasks.pop().cancel()  # one that has ended holds its frames until it is freed
+        yield COMMAND_CANCELLED

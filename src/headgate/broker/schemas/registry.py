@@ -60,6 +60,10 @@ WHY_CHARACTERS_MAX: Final = 500
 VERDICTS_MAX: Final = 1_024
 """Comparisons whose result is kept, so that crowds that reconnect are compared once."""
 
+IDLE_CLIENTS_MAX: Final = 2_000
+"""Consumers and subscriptions of a topic beyond which it is not idle: each SUBSCRIBE with a first
+schema looks at all of them."""
+
 _READER_ASKS_LATEST: Final = frozenset(
     (
         CompatibilityStrategy.BACKWARD,
@@ -432,12 +436,12 @@ def _digest(schema: Definition) -> bytes:
 
 def _is_idle(topic: Topic) -> bool:
     """Whether a topic has no messages, no producers and no consumers but those that take any
-    schema. Only then may a consumer bring its first schema."""
+    schema, few of them. Only then may a consumer bring its first schema."""
     if topic.producers or topic.log.end > topic.log.first:
         return False
-    consumers: Any = (
-        consumer
-        for subscription in topic.subscriptions.values()
-        for consumer in subscription.consumers
-    )
-    return all(consumer.takes_any_schema for consumer in consumers)
+    left = IDLE_CLIENTS_MAX
+    for subscription in topic.subscriptions.values():
+        left -= len(subscription.consumers) + 1
+        if left < 0 or not all(each.takes_any_schema for each in subscription.consumers):
+            return False
+    return True

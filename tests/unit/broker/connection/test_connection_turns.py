@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
+from headgate.base.identity import Identity
 from headgate.base.positions import Position
 from headgate.base.units import KIB, MIB
 from headgate.base.work_units import CLIENT_CLOSED, LOOP_UNITS, SLICE_UNITS
 from headgate.broker.commands.consuming import _check_exclusive
 from headgate.broker.commands.producing import _take_over
 from headgate.broker.connection.connection import Connection
+from headgate.broker.work.scheduler import JobClass, Steps
 from headgate.engine.producer import Producer
 from headgate.engine.types import SubscriptionType as EngineType
 from headgate.testing import NetworkProfile, SimClient, World
@@ -195,3 +199,36 @@ async def test_what_a_dead_connection_still_holds_is_free_for_others(world: Worl
     await asyncio.sleep(0.1)
     assert list(topic.producers.values()) == [newcomer]
     topic.remove_producer(newcomer)
+
+
+@played()
+async def test_connections_of_one_role_that_end_together_take_the_turns_of_one(
+    world: World,
+) -> None:
+    """Each had turns of its own: 4,000 with 30 clients each, which ended at once, held up a
+    failover consumer of another tenant for 0.8 s."""
+    owners: list[str | None] = []
+    work = world.broker.work
+    run = work.run
+
+    def noted(
+        name: str, job_class: JobClass, steps: Steps, owner: str | None = None
+    ) -> asyncio.Future[None]:
+        if name == "closing a connection":
+            owners.append(owner)
+        return run(name, job_class, steps, owner)
+
+    clients = []
+    for role in ("crowd", "crowd", "other"):
+        client = await world.connect()
+        server_side(world, client).identity = Identity(role)
+        for _ in range(SLICE_UNITS // CLIENT_CLOSED + 1):
+            await client.producer(TOPIC)
+        clients.append(client)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "run", noted)
+        for client in clients:
+            client.abort()
+        await asyncio.sleep(1)
+    assert sorted(map(str, owners)) == ["role crowd", "role crowd", "role other"]
+    assert not world.broker.engine.topics[TOPIC].producers

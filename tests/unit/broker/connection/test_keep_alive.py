@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from headgate.base.names import parse_topic
+from headgate.base.work_units import COLD, SLICE_UNITS
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S, LIVENESS_TIMEOUT_S
 from headgate.broker.connection.connection import Connection
 from headgate.metadata.policies import BacklogQuota
@@ -132,3 +133,35 @@ async def test_held_producers_keep_their_connection(world: World) -> None:
         message = await consumer.receive()
         consumer.ack_nowait(message.position)
     assert len({await receipt for receipt in waiting}) == 100
+
+
+@played()
+async def test_crowds_that_want_what_a_silent_peer_holds_go_on_in_slices(world: World) -> None:
+    """31,000 consumers of one role went on in one turn of 0.9 s when the holder of their exclusive
+    subscription showed a sign of life, and 60,000 in one of 1.7 s when it left."""
+    holder, server = await connected(world)
+    holder.answers_pings = False
+    went_on: list[int] = []
+    turns = 0
+
+    async def wanting() -> None:
+        assert await server.is_alive() is server.is_open
+        went_on.append(turns)
+
+    def turned() -> None:
+        nonlocal turns
+        turns += 1
+        if len(went_on) < count:
+            asyncio.get_running_loop().call_soon(turned)
+
+    for ends in (False, True):
+        went_on, count = [], 1_000
+        tasks = [asyncio.create_task(wanting()) for _ in range(count)]
+        await asyncio.sleep(LIVENESS_TIMEOUT_S / 2)
+        turned()
+        if ends:
+            server.abort()
+        else:
+            server.keep_alive.pong()
+        await asyncio.wait_for(asyncio.gather(*tasks), LIVENESS_TIMEOUT_S / 4)
+        assert max(map(went_on.count, set(went_on))) <= 2 * SLICE_UNITS // COLD
