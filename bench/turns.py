@@ -22,6 +22,7 @@ from headgate.base.work_units import STEPS
 from headgate.broker.commands.acked_ids import ack_entries
 from headgate.broker.commands.consuming import _redeliver_in_slices
 from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -33,7 +34,7 @@ from headgate.schema.avro_resolution import misfit
 from headgate.schema.definition import Steps
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
-from headgate.wire.codes import SubscriptionType
+from headgate.wire.codes import CommandType, SubscriptionType
 from headgate.wire.entry import build_entry
 from headgate.wire.messages import BaseCommand, MessageMetadata
 
@@ -166,6 +167,28 @@ async def client_closed(stage: Stage) -> float:
             subscription.disconnect_consumers()
 
     return cpu_us(close) / COUNT
+
+
+async def command_cancelled(stage: Stage) -> float:
+    """With what the loop does for each task that ends."""
+    broker, never = stage.world.broker, asyncio.Event()
+    connection = next(iter(broker.connections))
+    memory, left = broker.client_memory, broker.connections.left_acknowledgements
+    waiting = WaitingCommands(connection, stage.world.loop, memory, left)
+    for request_id in range(COUNT):
+        command = BaseCommand(type=CommandType.UNSUBSCRIBE)
+        command.unsubscribe.request_id = command.unsubscribe.consumer_id = request_id
+        waiting.add(_wait(never), command)
+    await asyncio.sleep(0)
+    began_ns = time.process_time_ns()
+    _drain(waiting.cancel())
+    while waiting.count:
+        await asyncio.sleep(0)
+    return (time.process_time_ns() - began_ns) / NS_PER_US / COUNT
+
+
+async def _wait(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 async def subscription_removed(stage: Stage) -> float:
@@ -361,6 +384,7 @@ MEASURES: dict[str, Measure] = {
     "subscription resolved": subscription_resolved,
     "producer resolved": producer_resolved,
     "client closed": client_closed,
+    "command cancelled": command_cancelled,
     "subscription removed": subscription_removed,
     "subscription recorded": subscription_recorded,
     "dispatched": dispatched,
