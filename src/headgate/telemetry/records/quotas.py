@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
@@ -13,7 +15,10 @@ from headgate.record.fields import QUOTA_TYPES
 from headgate.telemetry.records.names import Names
 
 SUBSCRIPTIONS_MAX: Final = 100
-"""Subscriptions that an eviction names, those with the largest loss first."""
+"""Subscriptions that an eviction names, those with the largest loss first ..."""
+NAMES_CHARACTERS_MAX: Final = 4_096
+"""... and most characters of their names. Thousands of events with a hundred long names each would
+take hundreds of megabytes, and push what is told of others out of the telemetry."""
 
 LIMIT_COLUMNS: Final = (
     "quota_size_limit_bytes", "quota_size_policy", "quota_size_source",
@@ -89,8 +94,15 @@ def producers_outcome(quota: Quota, exceeded: bool) -> dict[str, Any]:
     return {"action": _ACTIONS[quota.policy] if exceeded else "producers_let_go_on"}
 
 
+def named_count(names: Iterable[str]) -> int:
+    """How many of the subscriptions that lost messages an event names, the first ones."""
+    characters = islice(accumulate(map(len, names)), SUBSCRIPTIONS_MAX)
+    return sum(total <= NAMES_CHARACTERS_MAX for total in characters)
+
+
 def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
     """The outcome of an eviction: the lost amounts."""
+    named = named_count(loss.subscription for loss in act.losses)
     return {
         "messages": act.messages,
         "bytes": act.bytes,
@@ -98,9 +110,9 @@ def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
         "oldest_age_ns": _age_ns(act.age_ms),
         "subscriptions": [
             {"subscription": names.part(name), "messages": messages, "bytes": size}
-            for name, messages, size in act.losses[:SUBSCRIPTIONS_MAX]
+            for name, messages, size in act.losses[:named]
         ],
-        "subscriptions_more": max(0, len(act.losses) - SUBSCRIPTIONS_MAX),
+        "subscriptions_more": len(act.losses) - named,
     }
 
 
