@@ -1,7 +1,7 @@
 """How many requests a cluster gets from the agent: a law, with time as an argument.
 
 At most 50 in any second, and four at once for one broker. Status 429 halves the rate, as slow
-answers and those with status 503 do where they are a tenth of the last ten seconds' answers, at most
+answers and those with status 503 do where they are a tenth of all of the last ten seconds, at most
 once a second; ten seconds later the rate grows again by a tenth a second.
 """
 
