@@ -11,7 +11,7 @@ from headgate.engine.eviction import Eviction
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, Quotas, QuotaType
 from headgate.record.codec import Value
-from headgate.record.fields import QUOTA_TYPES
+from headgate.record.fields import QUOTA_TYPES, told_count
 from headgate.telemetry.records.names import Names
 
 SUBSCRIPTIONS_MAX: Final = 100
@@ -64,7 +64,7 @@ def count_values(topic: Topic) -> tuple[Value, ...]:
     quota = topic.quota
     if quota is None:
         return (0,) * len(COUNT_COLUMNS)
-    return tuple(n for kind in QuotaType for n in quota.evictions(kind))
+    return tuple(told_count(n) for kind in QuotaType for n in quota.evictions(kind))
 
 
 def breach_values(topic: Topic) -> tuple[Value, ...]:
