@@ -412,7 +412,15 @@ def source_page() -> str:
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"
         "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"
         "out, and the log of the task says how many. If a task has tens of thousands of entries\n"
-        "without a message, it finds them by a sample of those.\n" + _OTHER_THAN_JVM
+        "without a message, it finds them by a sample of those.\n" + "\n## Malformed messages\n\n"
+        "`pulsar-client`, which reads the messages, does not survive some that no correct\n"
+        "producer sends: a batch whose sizes pass its payload, or without a payload, and a chunk\n"
+        "of a message of gigabytes. Spark's Python worker ends, and the query with it, whatever\n"
+        "`failOnDataLoss` is. A batch that claims very many compressed messages and cannot be\n"
+        "unpacked ends it after `pollTimeoutMs`. Consumers with that library end likewise. So let\n"
+        "none but trusted roles produce to a topic that is queried. To go on, begin two entries\n"
+        "behind such a message with `startingOffsets`, because brokers send the one before the\n"
+        "start as well.\n" + _OTHER_THAN_JVM
     )
 
 

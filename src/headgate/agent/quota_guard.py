@@ -16,7 +16,10 @@ from typing import Final, Protocol
 
 from headgate.agent.looks import QuotaLook, TopicLook
 from headgate.agent.quota_forecast import Level, QuotaForecast
+from headgate.agent.taking_turns import taking_turns
 from headgate.base.largest import Largest
+from headgate.base.names import tenant_of
+from headgate.base.owner_shares import OWNERS_BOUNDS, OwnerShares
 from headgate.base.units import NS_PER_HOUR, NS_PER_S
 
 FOLLOWED_SHARE: Final = 0.1
@@ -30,7 +33,8 @@ QUOTAS_NS: Final = 300 * NS_PER_S
 CHECKED_NS: Final = NS_PER_HOUR
 """As may a topic's own."""
 NAMESPACES_MAX: Final = 10_000
-"""Namespaces whose quotas are kept."""
+"""Namespaces that surveys show and whose quotas are kept. Tenants that have fewer than others go on
+up to twice the number: one may have very many."""
 NEAR_PART: Final = 4
 """Of the topics that are looked at closely one in so many may be there for its quota ..."""
 UNCHECKED_PART: Final = 20
@@ -55,6 +59,10 @@ class QuotaGuard:
         """By namespace."""
         self._backlogs: dict[str, int] = {}
         """The largest backlog in bytes that surveys showed in each namespace."""
+        self._shown_ns: dict[str, int] = {}
+        """When a survey showed a topic of each of these."""
+        self._shares = OwnerShares()
+        """How many of these each tenant has."""
         self._checked_ns: dict[str, int] = {}
         """When a close look at a topic last told its quotas."""
         self._own: set[str] = set()
@@ -77,10 +85,7 @@ class QuotaGuard:
         used = look.backlog_bytes
         if used is None:
             return
-        if used > self._backlogs.get(namespace, -1) and (
-            namespace in self._backlogs or len(self._backlogs) < NAMESPACES_MAX
-        ):
-            self._backlogs[namespace] = used
+        self._note_backlog(namespace, used, look.at_ns)
         limit = None if quotas is None else quotas.size_bytes
         if look.topic in self._own or (limit is None and look.topic in self._checked_ns):
             self.forecast.note_look(look)  # with the quotas that the close look told
@@ -94,6 +99,20 @@ class QuotaGuard:
             if before is not None and before.is_survey:
                 self.forecast.note_look(replace(before, quota_size_bytes=limit))
         self.forecast.note_look(replace(look, quota_size_bytes=limit))
+
+    def _note_backlog(self, namespace: str, used: int, at_ns: int) -> None:
+        """A survey shows a topic of a namespace with a backlog of so many bytes."""
+        known = self._backlogs.get(namespace)
+        if known is None:
+            count, tenant = len(self._backlogs), _tenant(namespace)
+            is_small = count < OWNERS_BOUNDS * NAMESPACES_MAX and not self._shares.takes_most(
+                tenant
+            )
+            if used < 0 or (count >= NAMESPACES_MAX and not is_small):
+                return
+            self._shares.count(tenant, 1)
+        self._backlogs[namespace] = max(used, known or 0)
+        self._shown_ns[namespace] = at_ns
 
     def note_quotas(self, quotas: QuotaLook) -> None:
         """Take the quotas of a namespace."""
@@ -115,7 +134,11 @@ class QuotaGuard:
             self._own.discard(topic)
         for name in [name for name, each in self._quotas.items() if each.at_ns < before_ns]:
             del self._quotas[name]
-            self._backlogs.pop(name, None)
+        # Not those whose quotas were read long ago: they are asked for as long as they are here.
+        for name in [name for name, at_ns in self._shown_ns.items() if at_ns < before_ns]:
+            del self._shown_ns[name], self._backlogs[name]
+            self._quotas.pop(name, None)
+            self._shares.count(_tenant(name), -1)
 
     # -- what is worth a look ----------------------------------------------------------------
 
@@ -131,34 +154,45 @@ class QuotaGuard:
 
     def suspects(self, count: int, now_ns: int, topics: Mapping[str, KnownTopic]) -> list[str]:
         """Topics to look at closely among ``count``: those that are near their quota, and the
-        largest backlogs whose own quota is not known."""
-        near = Largest[str](count // NEAR_PART)
-        for level in self.forecast.all():
-            if _is_near(level) and level.topic in topics:
-                seconds = level.seconds_to_breach
-                near.add((seconds is not None, -(seconds or 0.0), level.used / level.limit),
-                         level.topic)  # fmt: skip
-        found = dict.fromkeys(near.items())
-        return list(dict.fromkeys([*found, *self._unchecked(count // UNCHECKED_PART, now_ns,
-                                                            topics.items())]))  # fmt: skip
+        largest backlogs whose own quota is not known. Tenants take turns: one may have very many
+        quotas that are reached."""
+        near = (
+            (tenant_of(level.topic), _nearness(level), level.topic)
+            for level in self.forecast.all()
+            if _is_near(level) and level.topic in topics
+        )
+        unchecked = self._unchecked(count // UNCHECKED_PART, now_ns, topics.items())
+        return list(dict.fromkeys([*taking_turns(near, count // NEAR_PART), *unchecked]))
 
     def _unchecked(
         self, count: int, now_ns: int, topics: Iterable[tuple[str, KnownTopic]]
     ) -> list[str]:
-        found = Largest[str](count)
+        never: list[tuple[str, int, str]] = []
+        long_ago: list[tuple[str, int, str]] = []
         for name, topic in topics:
             look = topic.look
             if look is None or not look.is_survey or not look.backlog_bytes:
                 continue
             checked_ns = self._checked_ns.get(name)
-            if checked_ns is None or now_ns - checked_ns >= CHECKED_NS:
-                found.add((checked_ns is None, look.backlog_bytes), name)
-        return found.items()
+            if checked_ns is None:
+                never.append((tenant_of(name), look.backlog_bytes, name))
+            elif now_ns - checked_ns >= CHECKED_NS:
+                long_ago.append((tenant_of(name), look.backlog_bytes, name))
+        return [*taking_turns(never, count), *taking_turns(long_ago, count)][:count]
 
 
 def _is_near(level: Level) -> bool:
     seconds = level.seconds_to_breach
     return level.used >= NEAR_SHARE * level.limit or (seconds is not None and seconds <= NEAR_S)
+
+
+def _nearness(level: Level) -> tuple[bool, float, float]:
+    seconds = level.seconds_to_breach
+    return seconds is not None, -(seconds or 0.0), level.used / level.limit
+
+
+def _tenant(namespace: str) -> str:
+    return namespace.partition("/")[0]
 
 
 def _namespace(topic: str) -> str:

@@ -19,7 +19,7 @@ from headgate.agent.figures import SubjectFigures
 from headgate.base.names import parse_topic
 from headgate.base.units import INT64_MAX
 from headgate.record.codec import BatchHeader, Columns, Value, encode_window
-from headgate.record.fields import UNKNOWN_INCARNATION, Kind, Nature, field_names
+from headgate.record.fields import UNKNOWN_INCARNATION, Kind, Nature, field_names, told_count
 
 ROWS_ENCODED: Final = 2_048
 """Rows of one broker and kind that are encoded at a time: a few hundred KiB."""
@@ -153,8 +153,7 @@ class RecordWindows:
         }
         # A count that was not known at first counts from then on.
         row |= {
-            field: _in_64_bits(n - covered.begin.setdefault(field, n))
-            for field, n in counts.items()
+            field: told_count(n - covered.begin.setdefault(field, n)) for field, n in counts.items()
         }
         row |= {
             "topic": name.base.full,

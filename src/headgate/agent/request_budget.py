@@ -1,8 +1,8 @@
 """How many requests a cluster gets from the agent: a law, with time as an argument.
 
-At most 50 in any second, and four at once for one broker. An overloaded answer halves the rate, as
-slow ones do where they are a tenth of the last ten seconds' answers, at most once a second; ten
-seconds later the rate grows again by a tenth a second.
+At most 50 in any second, and four at once for one broker. Status 429 halves the rate, as slow
+answers and those with status 503 do where they are a tenth of all of the last ten seconds, at most
+once a second; ten seconds later the rate grows again by a tenth a second.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ AT_ONCE_MAX: Final = 4
 SLOW_S: Final = 1.0
 """An answer that takes longer says that the broker has no time for the agent ..."""
 SLOW_PART: Final = 10
-"""... where one answer in so many does. Fewer are about what is asked for: a client may have
-thousands of subscriptions on a topic, whose statistics take a broker seconds."""
+"""... where one answer in so many does, or has status 503. Fewer are about what is asked for: a
+client may have thousands of subscriptions on a topic, whose statistics take a broker seconds, or
+take the memory that there is for answers about its tenant."""
 ANSWERS_NS: Final = 10 * NS_PER_S
 """The time whose answers are compared."""
-OVERLOADED: Final = (http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 REST_NS: Final = 10 * NS_PER_S
 """How long the rate stays after it was halved."""
 
@@ -50,9 +50,9 @@ class RequestBudget:
         self._sent: deque[int] = deque()
         self._running: SparseCounter[str] = SparseCounter()
         self._answers: deque[tuple[int, bool]] = deque()
-        """When each of the last ones ended, and whether it was slow."""
+        """When each of the last ones ended, and whether it was slow or had status 503."""
         self._slow = 0
-        """Those of them that were slow."""
+        """Those of them that were, or had."""
         self._changed_ns: int | None = None
         self._rests = False
         self.halved = 0
@@ -106,14 +106,14 @@ class RequestBudget:
             slow_s: a longer time counts as slow.
         """
         self._running[broker] -= 1
-        is_slow = took_s > slow_s
+        is_slow = took_s > slow_s or status == http.client.SERVICE_UNAVAILABLE
         self._note_answer(now_ns, is_slow)
         changed_ns = self._changed_ns
         is_settled = changed_ns is None or now_ns - changed_ns >= NS_PER_S
         if not is_settled:
             return
         are_slow = is_slow and self._slow * SLOW_PART >= len(self._answers)
-        if are_slow or status in OVERLOADED:
+        if are_slow or status == http.client.TOO_MANY_REQUESTS:
             self._per_s = max(1, self._per_s // 2)
             self._changed_ns = now_ns
             self._rests = True

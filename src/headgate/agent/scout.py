@@ -34,6 +34,7 @@ from headgate.agent.quota_reading import QuotaAnswers, quota_look
 from headgate.agent.reading import proof_look, survey_looks, topic_look
 from headgate.agent.request_budget import SLOW_S, RequestBudget
 from headgate.agent.standing import Contact, Standing
+from headgate.agent.taking_turns import taking_turns
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.names import InvalidNameError, parse_topic
@@ -511,9 +512,9 @@ class Scout:
             for topic in _names(reply, "topics")
             if _is_topic(topic) and self._is_wanted(topic)
         ]
-        found = [topic for topics in self._topics.values() for topic in topics]
+        found = [(ns, -i, topic) for ns, own in self._topics.items() for i, topic in enumerate(own)]
         self.topics_left_out = max(0, len(found) - SWEEP_TOPICS_MAX)
-        self._plan.want(LookKind.SWEEP, found[:SWEEP_TOPICS_MAX], now_ns)
+        self._plan.want(LookKind.SWEEP, taking_turns(found, SWEEP_TOPICS_MAX), now_ns)
 
     def _replan(self, now_ns: int) -> None:
         """Choose the suspects anew, and forget what is older than an hour."""

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from headgate.base.units import INT64_MAX
 from headgate.flow.account.account import CELL_COUNT, Cell
 from headgate.flow.limits.rate_limit import Level, RateLimit
 
@@ -99,7 +100,7 @@ def encode(point: Point) -> bytes:
     for ns in spent:
         at = point.cells_ns.index(ns, at + 1)
         mask |= 1 << at
-    return _FORMS[len(spent)].pack(
+    figures = (
         point.at_ns,
         point.appended,
         point.done,
@@ -119,6 +120,12 @@ def encode(point: Point) -> bytes:
         point.cell << CELL_COUNT | mask,
         *spent,
     )
+    form = _FORMS[len(spent)]
+    try:
+        return form.pack(*figures)
+    except struct.error:
+        # A client drove a count beyond 63 bits: it stays there, so that others are observed.
+        return form.pack(*(min(figure, INT64_MAX) for figure in figures))
 
 
 def decode(record: bytes) -> Point:

@@ -31,8 +31,19 @@ MEASURED_VERSION: Final = 1
 MESSAGE_BYTES_MAX: Final = 1_048_576
 """Largest encoded batch; a window with more rows is split over several messages."""
 
+COUNT_MAX: Final = (1 << 58) - 1
+"""Largest cumulative value: nine years of nanoseconds, or 288 petabytes. A count that passes it is
+told as this much: readers refuse the whole message of a larger one, with the rows of others."""
+
 UNKNOWN_INCARNATION: Final = 0
 """Incarnation of a topic whose cluster does not tell it."""
+
+
+def told_count(count: int) -> int:
+    """A cumulative value as a record has it: one that passes :data:`COUNT_MAX` stays there. Clients
+    may drive some as far, by seeking over entries that claim very many messages."""
+    return min(count, COUNT_MAX)
+
 
 FULL_PERIOD_NS: Final = 60_000_000_000
 """At every multiple of this wall-clock time a broker sends a row for every subject."""

@@ -171,3 +171,54 @@ def test_a_size_that_is_not_known_changes_nothing() -> None:
     played.survey(0, 90 * MIB)
     played.survey(60, None)
     assert played.level().used == 90 * MIB
+
+
+def test_very_many_reached_quotas_of_a_tenant_take_no_close_look_of_another() -> None:
+    """Fifty topics with a message and a quota of a byte were all that was looked at for quotas, so
+    that nobody saw the age of what others have, and no alert told that their time quota is near."""
+    played = Played(None)
+    played.guard.note_quotas(QuotaLook("evil/n", 0, 1, None))
+    for place in range(300):
+        played.survey(0, 5, f"persistent://evil/n/t{place}")
+    played.note(look(0, backlog(), quota_age_s=3_600, oldest_age_s=3_000.0))
+    played.survey(100, MIB)
+    played.guard._checked_ns.update(dict.fromkeys(played.topics, 0))
+    suspects = played.suspects(200, 101)
+    assert len(suspects) == 200 // quota_guard.NEAR_PART
+    assert TOPIC in suspects
+
+
+def test_very_many_large_backlogs_of_a_tenant_leave_close_looks_to_others() -> None:
+    played = Played(None)
+    for place in range(300):
+        played.survey(0, 5 * MIB, f"persistent://evil/n/t{place}")
+    played.survey(0, 1)
+    assert TOPIC in played.suspects(200, 1)
+
+
+def test_namespaces_that_are_gone_are_forgotten_although_they_were_asked_about() -> None:
+    """The quotas of a deleted namespace were read every five minutes for ever, and ten thousand of
+    them left no room for any new one."""
+    played = Played(None)
+    played.survey(0, 5, "persistent://evil/gone/t")
+    for second in range(0, 7_200, 60):
+        played.survey(second, 5)
+        for namespace in played.guard.quotas_wanted(99, second * S):
+            played.guard.note_quotas(QuotaLook(namespace, second * S, None, None))
+        played.guard.forget((second - 3_600) * S, played.topics)
+    assert played.guard.quotas_wanted(99, 10_000 * S) == [NAMESPACE]
+
+
+def test_very_many_namespaces_of_a_tenant_leave_room_to_those_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quota_guard, "NAMESPACES_MAX", 3)
+    played = Played(None)
+    for place in range(9):
+        played.survey(0, 5, f"persistent://evil/n{place}/t")
+    for place in range(9):
+        played.survey(0, 5, f"persistent://b/n{place}/t")
+    assert len(played.guard.quotas_wanted(99, 0)) == 6
+    played.guard.forget(1, {})
+    played.survey(2, 5, "persistent://evil/later/t")
+    assert played.guard.quotas_wanted(99, 0) == ["evil/later"]

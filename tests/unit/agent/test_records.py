@@ -9,7 +9,7 @@ from headgate.agent.figures import SubjectFigures
 from headgate.agent.records import Instants, Record, RecordWindows
 from headgate.base.units import INT64_MAX
 from headgate.record.codec import Batch, decode
-from headgate.record.fields import Kind
+from headgate.record.fields import COUNT_MAX, Kind
 from tests.unit.agent.figures import TOPIC, WALL, S, subscription, topic
 
 
@@ -78,6 +78,14 @@ def test_a_number_that_no_record_can_have_keeps_no_other_topic_from_its_row() ->
     assert {each["topic"] for each in found} == {"persistent://acme/orders/odd", TOPIC}
     (odd,) = (each for each in found if each["topic"] != TOPIC)
     assert (odd["oldest_age_ns"], odd["backlog_bytes"]) == (INT64_MAX, -INT64_MAX)
+
+
+def test_a_count_that_readers_refuse_keeps_no_other_topic_from_its_row() -> None:
+    """Readers refuse the whole message of a count beyond the bound."""
+    made = windows()
+    stored(made, [subscription(50, skipped=0)], at(60))
+    (row,) = rows(decoded(stored(made, [subscription(110, skipped=1 << 60)], at(120))))
+    assert row["skipped"] == COUNT_MAX
 
 
 def test_a_subject_without_a_new_look_has_no_row() -> None:

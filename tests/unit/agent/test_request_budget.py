@@ -43,17 +43,20 @@ def test_a_slow_or_overloaded_answer_halves_the_rate_once_a_second(
     assert budget.per_s == 1
 
 
-def test_few_slow_answers_among_many_are_about_what_is_asked_for() -> None:
+@pytest.mark.parametrize(("took_s", "status"), [(3.0, 200), (0.1, 503)])
+def test_few_slow_answers_among_many_are_about_what_is_asked_for(
+    took_s: float, status: int
+) -> None:
     """A topic with thousands of subscriptions of a client halved the rate of all other looks again
     and again, until no survey was made."""
     budget = RequestBudget()
     for tick in range(20 * 40):
         budget.note_end("a", START_NS + tick * NS_PER_S // 40, 0.1, 200)
         if tick % 20 == 19:
-            budget.note_end("b", START_NS + tick * NS_PER_S // 40, 3.0, 200)
+            budget.note_end("b", START_NS + tick * NS_PER_S // 40, took_s, status)
     assert (budget.per_s, budget.halved) == (50, 0)
     for tick in range(40):
-        budget.note_end("b", START_NS + 20 * NS_PER_S + tick * NS_PER_S // 40, 3.0, 200)
+        budget.note_end("b", START_NS + 20 * NS_PER_S + tick * NS_PER_S // 40, took_s, status)
     assert budget.halved == 1
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from headgate.access.admin_api import BODY_BYTES_MAX, UnreachableError
 from headgate.access.client_config import ClientConfig
+from headgate.agent import scout
 from headgate.agent.cluster_client import ANSWER_BYTES_MAX, ClusterClient
 from headgate.agent.cluster_history import ClusterHistory
 from headgate.agent.look_plan import Look, LookKind, LookPeriods, LookPlan
@@ -475,6 +476,25 @@ def test_surveys_end_the_sweep_of_namespaces() -> None:
     run.faults.refused = lambda path, token: None
     run.play(130)
     assert run.plan.subjects(LookKind.SWEEP) == []
+
+
+def test_a_namespace_with_very_many_topics_leaves_looks_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scout, "SWEEP_TOPICS_MAX", 6)
+    cluster = cluster_of(20, backlogs=0)
+    cluster.add(
+        FakeTopic(f"persistent://acme/a/t{number}", 10, [FakeSubscription()])
+        for number in range(30)
+    )
+    own = "persistent://acme/z/own"
+    cluster.add([FakeTopic(own, 10, [FakeSubscription()])])
+    scope = Scope(namespaces=("acme/a", "acme/z"))
+    run = Run(cluster, Faults(refused=not_superuser), scope)
+    run.play(150)
+    assert own in run.history.looks
+    assert len(run.plan.subjects(LookKind.SWEEP)) == 6
+    assert any("25 topics or partitions are beyond" in text for text in run.scout.not_seen())
 
 
 @pytest.mark.parametrize("refused", [lambda _path, _token: None, not_superuser])

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from headgate.base.errors import CorruptionError
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.record.codec import BatchHeader, PackedBatch, PackedColumn
-from headgate.record.fields import FIELDS, Field, FieldType, Kind, Nature
+from headgate.record.fields import COUNT_MAX, FIELDS, Field, FieldType, Kind, Nature
 
 ARROW: Final = {
     FieldType.STRING: pa.string(),
@@ -39,9 +39,8 @@ EARLIEST_NS: Final = 946_684_800 * 10**9
 TIME_NS_MAX: Final = 1 << 62
 """The year 2116."""
 
-CUMULATIVE_MAX: Final = 1 << 58
-"""Nine years of nanoseconds, or 288 petabytes. A sum over all cells of the account then fits 64
-bits."""
+CUMULATIVE_MAX: Final = COUNT_MAX + 1
+"""No count is as large. A sum over all cells of the account then fits 64 bits."""
 
 _TEXT_BYTES_MAX: Final = 32 << 20
 """Most text in one column of one message, repeated for all its rows."""

@@ -28,6 +28,7 @@ from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from headgate.base.clock import Clock
+from headgate.base.units import INT64_MAX
 from headgate.telemetry.otel.bounded_session import bounded_session
 from headgate.telemetry.otel.instruments import BY_NAME, Instrument, Kind
 from headgate.telemetry.otel.measurements import Batch, Measurement
@@ -89,7 +90,7 @@ def resource(cluster: str, version: str) -> Resource:
 
 
 def _metric(instrument: Instrument, taken: list[Measurement]) -> Metric:
-    points = [NumberDataPoint(m.attributes, m.since_ns, m.at_ns, m.value) for m in taken]
+    points = [NumberDataPoint(m.attributes, m.since_ns, m.at_ns, _value(m)) for m in taken]
     data: Gauge | Sum
     if instrument.kind is Kind.GAUGE:
         data = Gauge(points)
@@ -97,6 +98,13 @@ def _metric(instrument: Instrument, taken: list[Measurement]) -> Metric:
         is_counter = instrument.kind is Kind.COUNTER
         data = Sum(points, AggregationTemporality.CUMULATIVE, is_monotonic=is_counter)
     return Metric(instrument.name, instrument.meaning, instrument.unit, data)
+
+
+def _value(measurement: Measurement) -> int | float:
+    """What OTLP can have. Clients may drive some counts beyond 63 bits; each request with such a
+    one would fail, and all behind it."""
+    value = measurement.value
+    return min(value, INT64_MAX) if isinstance(value, int) else value
 
 
 class _Reason(logging.Filter):

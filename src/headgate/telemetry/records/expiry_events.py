@@ -18,7 +18,7 @@ from headgate.flow.expiry import MessageTtl
 from headgate.record.codec import Value
 from headgate.telemetry.records.events import EventLog
 from headgate.telemetry.records.names import Names
-from headgate.telemetry.records.quotas import SUBSCRIPTIONS_MAX
+from headgate.telemetry.records.quotas import named_count
 
 EVENTS_PER_WINDOW: Final = 200
 """A tenth of what a batch holds: expiry must not crowd out other events."""
@@ -84,6 +84,7 @@ class ExpiryEvents:
     def _add(self, topic: Topic, found: _Expired) -> None:
         ttl_ns, source = expired_by_values(found.ttl, self._names)
         losses = sorted(found.messages.items(), key=lambda loss: -loss[1])
+        named = named_count(name for name, _ in losses)
         self._events.add(
             found.at_ns,
             "expiry",
@@ -94,8 +95,8 @@ class ExpiryEvents:
                 "messages": sum(found.messages.values()),
                 "subscriptions": [
                     {"subscription": self._names.part(name), "messages": messages}
-                    for name, messages in losses[:SUBSCRIPTIONS_MAX]
+                    for name, messages in losses[:named]
                 ],
-                "subscriptions_more": max(0, len(losses) - SUBSCRIPTIONS_MAX),
+                "subscriptions_more": len(losses) - named,
             },
         )

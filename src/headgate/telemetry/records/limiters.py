@@ -13,7 +13,7 @@ from headgate.flow.limits.gate import BrokerGate, TopicGate
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.limits.waiter_gate import WaiterGate
 from headgate.policy.current_limits import PUBLISH_BROKER
-from headgate.record.fields import WAITERS_LARGEST
+from headgate.record.fields import WAITERS_LARGEST, told_count
 from headgate.telemetry.records.names import PLAIN, Names
 from headgate.telemetry.records.subjects import SPAN_COLUMNS, Instant, Row
 
@@ -119,8 +119,8 @@ class LimiterTrack:
             figures.limit,
             figures.period_ns,
             self.source,
-            self._offered,
-            granted,
+            told_count(self._offered),
+            told_count(granted),
             figures.waiting_ns - self._waiting_ns_before,
             waiters_max,
             *names,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate, islice
 from typing import Any, Final
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
@@ -9,11 +11,14 @@ from headgate.engine.eviction import Eviction
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, Quotas, QuotaType
 from headgate.record.codec import Value
-from headgate.record.fields import QUOTA_TYPES
+from headgate.record.fields import QUOTA_TYPES, told_count
 from headgate.telemetry.records.names import Names
 
 SUBSCRIPTIONS_MAX: Final = 100
-"""Subscriptions that an eviction names, those with the largest loss first."""
+"""Subscriptions that an eviction names, those with the largest loss first ..."""
+NAMES_CHARACTERS_MAX: Final = 4_096
+"""... and most characters of their names. Thousands of events with a hundred long names each would
+take hundreds of megabytes, and push what is told of others out of the telemetry."""
 
 LIMIT_COLUMNS: Final = (
     "quota_size_limit_bytes", "quota_size_policy", "quota_size_source",
@@ -59,7 +64,7 @@ def count_values(topic: Topic) -> tuple[Value, ...]:
     quota = topic.quota
     if quota is None:
         return (0,) * len(COUNT_COLUMNS)
-    return tuple(n for kind in QuotaType for n in quota.evictions(kind))
+    return tuple(told_count(n) for kind in QuotaType for n in quota.evictions(kind))
 
 
 def breach_values(topic: Topic) -> tuple[Value, ...]:
@@ -89,8 +94,15 @@ def producers_outcome(quota: Quota, exceeded: bool) -> dict[str, Any]:
     return {"action": _ACTIONS[quota.policy] if exceeded else "producers_let_go_on"}
 
 
+def named_count(names: Iterable[str]) -> int:
+    """How many of the subscriptions that lost messages an event names, the first ones."""
+    characters = islice(accumulate(map(len, names)), SUBSCRIPTIONS_MAX)
+    return sum(total <= NAMES_CHARACTERS_MAX for total in characters)
+
+
 def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
     """The outcome of an eviction: the lost amounts."""
+    named = named_count(loss.subscription for loss in act.losses)
     return {
         "messages": act.messages,
         "bytes": act.bytes,
@@ -98,9 +110,9 @@ def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
         "oldest_age_ns": _age_ns(act.age_ms),
         "subscriptions": [
             {"subscription": names.part(name), "messages": messages, "bytes": size}
-            for name, messages, size in act.losses[:SUBSCRIPTIONS_MAX]
+            for name, messages, size in act.losses[:named]
         ],
-        "subscriptions_more": max(0, len(act.losses) - SUBSCRIPTIONS_MAX),
+        "subscriptions_more": len(act.losses) - named,
     }
 
 

@@ -18,7 +18,13 @@ from headgate.flow.account.account import Account, Cell, is_throttled
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.record.codec import Value
-from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
+from headgate.record.fields import (
+    CELL_NAMES,
+    DIMENSIONS,
+    STATE_FIELD_NAMES,
+    THROTTLE_REASONS,
+    told_count,
+)
 from headgate.telemetry.records.expiry_events import expired_by_values
 from headgate.telemetry.records.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.records.names import PLAIN, Names
@@ -155,9 +161,9 @@ class TopicTrack:
             if number % SUBSCRIPTIONS_PER_YIELD == 0:
                 yield
         values: Row = (
-            topic.messages_in(),
+            told_count(topic.messages_in()),
             topic.bytes_in(),
-            messages_out,
+            told_count(messages_out),
             bytes_out,
             topic.storage_bytes(),
             backlog_bytes,
@@ -305,13 +311,31 @@ class SubscriptionTrack:
 
     def _values(self, broker_limit: LimitValues) -> Row:
         subscription = self.subscription
-        log = subscription.topic.log
         subscription.count_throttling()
         counted = (n for level in subscription.gate.throttled_events for n in level)
         events = (n - before for n, before in zip(counted, self._events_before, strict=True))
         return (
             subscription.type.label if subscription.type_known else None,
             len(subscription.consumers),
+            *map(told_count, self._amounts()),
+            *evicted_by_values(subscription.evicted_by, self.topic.names),
+            *expired_by_values(subscription.expired_by, self.topic.names),
+            subscription.backlog_messages,
+            subscription.backlog_bytes,
+            None if subscription.dispatcher.delayed is None else subscription.delayed_messages,
+            subscription.dispatcher.in_flight_messages(),
+            sum(consumer.permits for consumer in subscription.consumers),
+            *events,
+            *(told_count(n) for level in subscription.throttled_dispatch.counts for n in level),
+            *self.limit.values,
+            *self.topic.limit.values,
+            *broker_limit,
+        )
+
+    def _amounts(self) -> tuple[int, ...]:
+        subscription = self.subscription
+        log = subscription.topic.log
+        return (
             log.messages_before(log.end) - self._appended_before,
             subscription.messages_sent,
             subscription.bytes_sent,
@@ -321,18 +345,6 @@ class SubscriptionTrack:
             subscription.redelivered_messages,
             subscription.expired_messages,
             subscription.evicted_messages,
-            *evicted_by_values(subscription.evicted_by, self.topic.names),
-            *expired_by_values(subscription.expired_by, self.topic.names),
-            subscription.backlog_messages,
-            subscription.backlog_bytes,
-            None if subscription.dispatcher.delayed is None else subscription.delayed_messages,
-            subscription.dispatcher.in_flight_messages(),
-            sum(consumer.permits for consumer in subscription.consumers),
-            *events,
-            *(n for level in subscription.throttled_dispatch.counts for n in level),
-            *self.limit.values,
-            *self.topic.limit.values,
-            *broker_limit,
         )
 
     def limit_at(self, level: Level, broker_limit: LimitValues) -> LimitValues:

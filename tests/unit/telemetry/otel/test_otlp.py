@@ -16,6 +16,7 @@ from opentelemetry.sdk.metrics.export import (
 )
 
 from headgate.base.clock import SystemClock
+from headgate.base.units import INT64_MAX
 from headgate.engine.types import SubscriptionType
 from headgate.telemetry.otel.measurements import Batch, Measurement
 from headgate.telemetry.otel.otlp import SCOPE, OtlpExporter, resource
@@ -88,6 +89,13 @@ def test_everything_that_is_measured_can_be_sent() -> None:
 
     with World() as world:
         world.run(scenario(world))
+
+
+def test_a_count_beyond_63_bits_keeps_no_other_from_being_sent() -> None:
+    values = [Measurement({}, 100, 200, 1 << 70), Measurement({}, 100, 200, 5)]
+    request = encode_metrics(exporter().metrics_data(batch_of(topic_message_incoming_count=values)))
+    (metric,) = request.resource_metrics[0].scope_metrics[0].metrics
+    assert [point.as_int for point in metric.sum.data_points] == [INT64_MAX, 5]
 
 
 def test_ids_of_clients_of_any_number_are_sent_and_not_logged(

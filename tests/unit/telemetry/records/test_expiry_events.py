@@ -14,7 +14,7 @@ from headgate.telemetry.records.expiry_events import (
     expired_by_values,
 )
 from headgate.telemetry.records.names import PLAIN, HashedNames
-from headgate.telemetry.records.quotas import SUBSCRIPTIONS_MAX
+from headgate.telemetry.records.quotas import NAMES_CHARACTERS_MAX, SUBSCRIPTIONS_MAX
 from tests.unit.engine.quota_rig import QuotaRig, size_quota
 
 TTL = MessageTtl(60, "topic policy")
@@ -109,6 +109,19 @@ def test_an_event_names_so_many_subscriptions() -> None:
     (event,) = told.window()
     assert len(event["outcome"]["subscriptions"]) == SUBSCRIPTIONS_MAX
     assert event["outcome"]["subscriptions_more"] == 3
+
+
+def test_long_names_have_a_bound_together() -> None:
+    told = Told()
+    for subscription in subscriptions(*(f"{n:03d}".rjust(512, "x") for n in range(100))):
+        told.expiry.expired(subscription, TTL, 1, 1)
+    (event,) = told.window()
+    named = NAMES_CHARACTERS_MAX // 512
+    assert len(event["outcome"]["subscriptions"]) == named
+    assert (event["outcome"]["subscriptions_more"], event["outcome"]["messages"]) == (
+        100 - named,
+        100,
+    )
 
 
 def test_the_values_in_a_row() -> None:

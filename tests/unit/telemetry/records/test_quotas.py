@@ -11,6 +11,7 @@ from headgate.telemetry.records.quotas import (
     BREACH_COLUMNS,
     COUNT_COLUMNS,
     LIMIT_COLUMNS,
+    NAMES_CHARACTERS_MAX,
     SUBSCRIPTIONS_MAX,
     breach_values,
     count_values,
@@ -124,3 +125,14 @@ def test_an_eviction_names_those_that_lost_most() -> None:
     assert few["subscriptions_more"] == 0
     assert few["oldest_age_ns"] == 70 * NS_PER_MS
     assert few["subscriptions"][0]["subscription"] == HashedNames(b"key").part("s105")
+
+
+def test_long_names_have_a_bound_together() -> None:
+    """An event with a hundred names of 512 characters took 200 KB; a window has 2,000 events."""
+    losses = [SubscriptionLoss(f"{n:03d}".rjust(512, "\U0001f4e6"), 1, 1) for n in range(100)]
+    outcome = eviction_outcome(Eviction(SIZE, 1, -1, losses, 0, -1), PLAIN)
+    named = NAMES_CHARACTERS_MAX // 512
+    assert [each["subscription"] for each in outcome["subscriptions"]] == [
+        loss.subscription for loss in losses[:named]
+    ]
+    assert (outcome["subscriptions_more"], outcome["messages"]) == (100 - named, 100)

@@ -12,7 +12,13 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Cell
 from headgate.flow.limits.rate_limit import Dimension, Level
-from headgate.record.fields import STATE_FIELD_NAMES, Kind, Nature, field_names
+from headgate.record.fields import (
+    COUNT_MAX,
+    STATE_FIELD_NAMES,
+    Kind,
+    Nature,
+    field_names,
+)
 from headgate.telemetry.records.limit_track import NO_LIMIT, LimitValues
 from headgate.telemetry.records.subjects import (
     SUBSCRIPTION_COLUMNS,
@@ -119,6 +125,26 @@ def test_a_topics_row() -> None:
     assert row["backlog_bytes"] == 200
     assert (row["oldest_age_ns"], row["oldest_subscription"]) == (2 * NS_PER_S, "s")
     assert row["producers"] == 0
+
+
+def test_counts_beyond_what_readers_take_stay_at_it() -> None:
+    """A client that seeks to and fro over tiny entries, each of which claims to be a compressed
+    batch of 873,813 messages, drives these counts beyond 58 bits. Readers refuse each message with
+    such a row, and with it the rows of others."""
+    play = Play()
+    broker, topic = play.broker, play.topic
+    subscription = broker.subscription(topic, "s")
+    track = play.follow(subscription)
+    broker.run(1)
+    subscription.skipped_messages = subscription.rewound_messages = 1 << 70
+    subscription.acked_messages = subscription.redelivered_messages = COUNT_MAX + 1
+    subscription.messages_sent = COUNT_MAX + 2
+    row = play.told(track)
+    for name in ("skipped", "rewound", "acked", "redelivered", "msgs_out"):
+        assert row[name] == COUNT_MAX
+    told = play.topic_row()
+    assert told is not None
+    assert told["msgs_out"] == COUNT_MAX
 
 
 def test_a_partition_is_named_by_its_topic_and_number() -> None:
