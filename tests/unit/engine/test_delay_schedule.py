@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS
-from headgate.engine.delay_schedule import NEVER_MS, DelaySchedule
+from headgate.engine.delay_schedule import NEVER_MS, TOLD_MAX, DelaySchedule
 from headgate.engine.delayed_index import INDEXED_BYTES
 
 MINE = "acme"
@@ -49,6 +49,19 @@ def test_the_next_wake_is_that_of_the_earliest() -> None:
     schedule.wake_due(400)
     assert [part.due_count for part in parts] == [0, 2, 1]
     assert schedule.next_wake_ns(0, 400) is None
+
+
+def test_crowds_that_are_due_at_one_instant_are_told_a_few_at_once() -> None:
+    """A message that became due for 79,200 subscriptions was one turn of 0.16 s."""
+    schedule, parts = DelaySchedule(), [Part(300) for _ in range(TOLD_MAX + 1)]
+    for part in parts:
+        schedule.changed(part)
+    schedule.wake_due(300)
+    assert sum(part.due_count for part in parts) == TOLD_MAX
+    assert schedule.next_wake_ns(1_000, 300) == 1_000, "the rest follows at once"
+    schedule.wake_due(300)
+    assert [part.due_count for part in parts] == [1] * len(parts)
+    assert schedule.next_wake_ns(1_000, 300) is None
 
 
 def test_a_full_memory_has_room_again() -> None:
