@@ -178,6 +178,9 @@ CLIENT_CLOSED: Final = _step(
 COMMAND_CANCELLED: Final = _step(
     "command cancelled", 4, "a command that waits, of a connection that has ended", _JOBS
 )
+WATCHER_ENDED: Final = _step(
+    "watcher ended", 1, "a watcher of topics, of a connection that has ended", _JOBS
+)
 FORGOTTEN_BYTES_PER_UNIT: Final = 16 * 1_024
 """Bytes of what a subscription remembers of entries that add 1 unit when its last consumer leaves:
 most of it is freed at once."""

@@ -11,7 +11,7 @@ import asyncio
 from typing import Final
 
 from headgate.base.sparse_counter import SparseCounter
-from headgate.broker.authentication import retrieve_error
+from headgate.broker.shared_result import SharedResult
 from headgate.security.errors import CredentialsError, UncheckedCredentialsError
 from headgate.security.failed_attempts import FailedAttempts, network_of
 from headgate.security.password_cache import PasswordCache
@@ -35,7 +35,7 @@ class BasicProvider:
         self._lane = lane
         self._cache = cache
         self._attempts = attempts
-        self._checks: dict[bytes, asyncio.Task[Principal]] = {}
+        self._checks: dict[bytes, SharedResult[Principal]] = {}
         """Checks in progress, by digest."""
         self._checks_by_network: SparseCounter[str] = SparseCounter()
 
@@ -58,8 +58,7 @@ class BasicProvider:
                     raise UncheckedCredentialsError(problem)
                 return known
             check = self._begin(digest, credentials, now_s)
-        # A client that leaves must not end the check for the others.
-        return asyncio.shield(check)
+        return check.join()
 
     def _why_not(self, address: str, now_s: float) -> str:
         """Why no further password is checked now; empty if one is."""
@@ -72,12 +71,10 @@ class BasicProvider:
 
     def _begin(
         self, digest: bytes, credentials: Credentials, now_s: float
-    ) -> asyncio.Task[Principal]:
-        loop = asyncio.get_running_loop()
-        check = loop.create_task(self._check(digest, credentials, now_s))
-        self._checks[digest] = check
+    ) -> SharedResult[Principal]:
+        work = self._check(digest, credentials, now_s)
+        check = self._checks[digest] = SharedResult(asyncio.get_running_loop().create_task(work))
         self._checks_by_network[network_of(credentials.address)] += 1
-        check.add_done_callback(retrieve_error)
         return check
 
     async def _check(self, digest: bytes, credentials: Credentials, now_s: float) -> Principal:

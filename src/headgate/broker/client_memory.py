@@ -101,7 +101,7 @@ class Holder(Protocol):
 
     @property
     def objects_count(self) -> int:
-        """Its producers and consumers."""
+        """Its producers, consumers and watchers, also those that are being created."""
 
     def held_memory(self, *, is_scarce: bool) -> HeldMemory:
         """What the broker holds for it now; if memory is scarce, it first gives back what it does
@@ -200,8 +200,8 @@ class ClientMemory:
         self._grown_bytes = 0
         """What was admitted and what buffers grew by since the last measurement."""
         self._left_bytes = 0
-        """What commands of ended connections take that are not cancelled yet. It is of nobody who
-        could be slowed."""
+        """What ended connections take until their commands are cancelled, and their producers and
+        consumers freed. It is of nobody who could be slowed."""
         self._is_measuring = False
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
@@ -236,8 +236,8 @@ class ClientMemory:
         return {**held._asdict(), **self._bounded_elsewhere()}
 
     def leave(self, size_bytes: int) -> None:
-        """Commands of a connection that has ended take so much until they are cancelled; negative
-        when they are."""
+        """What a connection that has ended leaves takes so much until it is freed; negative when it
+        is."""
         self._left_bytes += size_bytes
 
     # -- newcomers and growth --------------------------------------------------------------

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.instants import iso_time
 from headgate.base.positions import Position
+from headgate.broker.shared_result import SharedResult
 from headgate.engine.topic import Topic
 from headgate.ledger import ReadPlan
 from headgate.storage.lanes import Lane, run_on
@@ -89,7 +90,7 @@ class SingleEntryReader:
         self._begin_turn = begin_turn
         self._batch_sizes: WeakKeyDictionary[Topic, tuple[int, int | None]] = WeakKeyDictionary()
         """Of topics whose last message was asked for: the entry, and what ``batch_size`` says."""
-        self._reads: dict[tuple[Topic, int], asyncio.Task[bytes]] = {}
+        self._reads: dict[tuple[Topic, int], SharedResult[bytes]] = {}
         """Reads of last messages, which all share that ask meanwhile."""
 
     async def body(self, topic: Topic, ordinal: int) -> bytes:
@@ -187,17 +188,12 @@ class SingleEntryReader:
         key = (topic, ordinal)
         read = self._reads.get(key)
         if read is None:
-            read = asyncio.get_running_loop().create_task(self.body(topic, ordinal))
-            self._reads[key] = read
-
-            def finished(read: asyncio.Task[bytes]) -> None:
-                del self._reads[key]
-                if not read.cancelled():
-                    read.exception()  # retrieved, also if nobody waits any more
-
-            read.add_done_callback(finished)
+            task = asyncio.get_running_loop().create_task(self.body(topic, ordinal))
+            task.add_done_callback(lambda _: self._reads.pop(key))
+            read = self._reads[key] = SharedResult(task)
+            del task
         try:
-            return await asyncio.shield(read)
+            return await read.join()
         finally:
             del read  # an error's traceback leads to this frame: they would be a cycle
 

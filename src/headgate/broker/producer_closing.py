@@ -60,11 +60,13 @@ def refuse_waiters(
 ) -> None:
     """Refuse producers that waited for exclusive access to ``topic``, in slices."""
 
+    left = list(reversed(waiters))
+
     def steps() -> Steps:
-        for waiter in waiters:
-            waiter.refused(error)
+        while left:
+            left.pop().refused(error)  # it is freed before the others are
             yield CLIENT_CLOSED
 
-    if waiters:
+    if left:
         tenant = topic.name.tenant
         host.work.run("refusing producers that wait", JobClass.COMMAND, steps(), tenant)

@@ -406,6 +406,7 @@ class TopicRegistry:
         for topic in topics:
             topic.fenced = True
             clients_count += len(topic.producers) + _consumers_count(topic)
+            clients_count += 0 if topic.access is None else topic.access.waiting_count
             subscriptions_count += len(topic.subscriptions)
             forgotten_units += sum(
                 each.dispatcher.forgotten_units() for each in topic.subscriptions.values()

@@ -139,10 +139,12 @@ class View:
         self.is_built = False
         self.seen = watched.changes.end
         """The number of the first change that it has not taken in."""
-        self.watchers: dict[TopicWatcher, None] = {}
+        # The first of an ordinary table is looked for among all that have left before it, and
+        # thousands leave together.
+        self.watchers: OrderedDict[TopicWatcher, None] = OrderedDict()
         self.opening: OrderedDict[TopicWatcher, BaseCommand] = OrderedDict()
         """Those whose command has no answer yet."""
-        self.blocked: dict[TopicWatcher, BaseCommand] = {}
+        self.blocked: OrderedDict[TopicWatcher, BaseCommand] = OrderedDict()
         """Those whose peers leave earlier answers unread: nobody looks at them for a while."""
         self.owner: TopicWatcher | None = None
         """The one that is charged with the pattern."""

@@ -11,6 +11,7 @@ meanwhile, and the returning one is fenced.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Protocol
 
@@ -23,6 +24,10 @@ class AccessWaiter(Protocol):
     """A producer that waits for exclusive access, as its topic knows it."""
 
     producer: Producer
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether its client still wants it; if not, it gives up its turn soon."""
 
     def granted(self) -> None:
         """The producer has claimed the access: connect it, or release the access."""
@@ -41,7 +46,7 @@ class ExclusiveAccess:
         """The durable topic epoch; None before the first exclusive producer."""
         self.holder: Producer | None = None
         """The producer that has the access, or claimed it and is not connected yet."""
-        self._waiters: dict[Producer, AccessWaiter] = {}
+        self._waiters: OrderedDict[Producer, AccessWaiter] = OrderedDict()
         self._is_paused = False
 
     @property
@@ -147,10 +152,12 @@ class ExclusiveAccess:
         self._grant_next(connected)
 
     def _grant_next(self, connected: Collection[object]) -> None:
-        if self.holder is None and self._waiters and not connected and not self._is_paused:
-            waiter = self._waiters.pop(next(iter(self._waiters)))
-            self.holder = waiter.producer
-            waiter.granted()
+        # Of thousands whose connection has ended none has a turn: each would begin a command.
+        while self.holder is None and self._waiters and not connected and not self._is_paused:
+            _, waiter = self._waiters.popitem(last=False)
+            if waiter.is_wanted:
+                self.holder = waiter.producer
+                waiter.granted()
 
     def take_waiters(self) -> list[AccessWaiter]:
         """Those that wait no longer from now on: the caller refuses them."""

@@ -479,8 +479,9 @@ class Topic:
         """Close all producers and consumers of a fenced topic, in steps; each yields how many, or
         what takes as long."""
         if self.access is not None:
-            for waiter in self.access.take_waiters():
-                waiter.refused(TopicFencedError(_UNAVAILABLE))
+            waiters = self.access.take_waiters()[::-1]
+            while waiters:
+                waiters.pop().refused(TopicFencedError(_UNAVAILABLE))
                 yield 1
         for producer in list(self.producers.values()):
             if not producer.closed:

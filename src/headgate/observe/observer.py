@@ -88,6 +88,9 @@ class Observer:
         self.parked_history.forget_gone()
         return True
 
+    def forget_some(self) -> bool:
+        return self.history.forget_some()
+
     def observe(self, topic: Topic) -> None:
         self.parked_history.observe(topic)
 

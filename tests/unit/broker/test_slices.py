@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 from headgate.base.sliced import Sliced, at_once
 from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
 from headgate.broker.service import Broker
-from headgate.broker.slices import SLICE_TOPICS, SLICE_YIELDS, AdminTurns, in_slices, live_topics
+from headgate.broker.slices import (
+    SLICE_TOPICS,
+    SLICE_YIELDS,
+    AdminTurns,
+    drained,
+    in_slices,
+    live_topics,
+)
 from headgate.testing import World
 from tests.unit.broker.playing import played
 from tests.unit.broker.virtual import VirtualBroker
@@ -120,3 +128,15 @@ async def test_walks_of_administrators_come_before_upkeep(world: World) -> None:
     await asyncio.gather(walk(world.broker, "upkeep"), walk(AdminTurns(world.broker), "admin"))
     assert order.index("admin") < order.index("upkeep")
     assert order.count("admin") == order.count("upkeep") == 3
+
+
+def test_what_a_walk_has_passed_is_free() -> None:
+    class Item:
+        pass
+
+    items = [Item() for _ in range(3)]
+    expected, seen = [weakref.ref(item) for item in items], []
+    for item in drained(items):
+        seen.append(weakref.ref(item))
+        assert [each() is None for each in seen[:-1]] == [True] * (len(seen) - 1)
+    assert seen == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_the_pattern_is_charged_once_and_what_was_not_told_to_each() -> None:
     made = view()
     made.names = list(names("a1", "a2"))
     watchers = [TopicWatcher(connection, number, made) for number in range(2)]
-    made.watchers = dict.fromkeys(watchers)
+    made.watchers = OrderedDict.fromkeys(watchers)
     made.open_count, made.owner = 2, watchers[0]
     charged = connection.described_bytes
     for watcher in watchers:
@@ -88,3 +89,12 @@ def test_the_pattern_is_charged_once_and_what_was_not_told_to_each() -> None:
     watchers[1].created.clear()
     watchers[1].note({}, {})
     assert charged["watcher", 1] == OBJECT_BYTES + 2 * NAME_BYTES + PATTERN_BYTES
+
+
+def test_who_is_charged_next_is_not_searched_for() -> None:
+    """The first one of an ordinary table stands behind the places of all that left before it: of
+    150,000 watchers on 150 connections that ended together the last ones were found after 7 s."""
+    made = view()
+    assert all(
+        isinstance(each, OrderedDict) for each in (made.watchers, made.opening, made.blocked)
+    )

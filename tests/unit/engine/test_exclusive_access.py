@@ -27,6 +27,7 @@ class Waiter:
 
     def __init__(self, name: str) -> None:
         self.producer = a_producer(name, AccessMode.WAIT_FOR_EXCLUSIVE)
+        self.is_wanted = True
         self.is_granted = False
         self.error: EngineError | None = None
 
@@ -70,6 +71,26 @@ def test_those_that_wait_get_the_access_in_order() -> None:
     assert not access.must_wait(waiters[0].producer, [])
     access.left(waiters[0].producer, [])
     assert waiters[2].is_granted
+
+
+def test_those_whose_clients_have_left_have_no_turn() -> None:
+    """Each of thousands began a command on a connection that had ended, when the one before it had
+    given up."""
+    access = ExclusiveAccess()
+    holder = a_producer("holder", AccessMode.EXCLUSIVE)
+    access.claim(holder, [])
+    waiters = [Waiter(f"w{index}") for index in range(4)]
+    for waiter in waiters:
+        access.wait(waiter)
+    waiters[0].is_wanted = waiters[1].is_wanted = False
+    access.left(holder, [])
+    assert [waiter.is_granted for waiter in waiters] == [False, False, True, False]
+    access.left(waiters[0].producer, [])  # it gives up what it does not have
+    assert access.holder is waiters[2].producer
+    assert access.waiting_count == 1
+    waiters[3].is_wanted = False
+    access.left(waiters[2].producer, [])
+    assert access.is_idle
 
 
 def test_none_that_waits_gets_the_access_while_it_is_paused() -> None:

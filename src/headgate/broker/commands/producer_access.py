@@ -61,8 +61,8 @@ class ProducerAccess:
         if access.must_wait(producer, topic.producers):
             self._wait(attempt)
             return False
-        fenced_out = access.claim(producer, topic.producers, brought)
-        refuse_waiters(topic, fenced_out, ProducerFencedError("Fenced out"), self._host)
+        error = ProducerFencedError("Fenced out")
+        refuse_waiters(topic, access.claim(producer, topic.producers, brought), error, self._host)
         if topic.producers:
             await close_producers(topic, self._host)
         epoch = access.next_epoch(brought)

@@ -56,7 +56,7 @@ class ClientConnection(Protocol):
 
     @property
     def objects_count(self) -> int:
-        """Its producers, consumers and watchers."""
+        """Its producers, consumers and watchers, also those that are being created."""
 
     @property
     def producer_port(self) -> ProducerPort:

@@ -42,7 +42,7 @@ from headgate.broker.connection.connection_host import CommandHandlers, Connecti
 from headgate.broker.connection.connection_limits import memory_units_of
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.delayed_sends import DelayedSends
-from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
+from headgate.broker.connection.ended_connection import ENDED_TRANSPORT, counted, ended
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.handshake import Handshake
 from headgate.broker.connection.keep_alive import KeepAlive
@@ -53,7 +53,7 @@ from headgate.broker.connection.refusals import RefusalLogger, protocol_error, u
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.broker.held_memory import CONNECTION_BYTES, HeldMemory
-from headgate.broker.work.scheduler import JobClass
+from headgate.broker.work.scheduler import JobClass, Steps
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError
@@ -228,22 +228,22 @@ class Connection(asyncio.BufferedProtocol):
         self._connections.discard(self)
         self.keep_alive.stop()
         self._handshake.stop()
-        for watcher in self.watchers.values():
-            watcher.end()
-        self.watchers.clear()
         self._disconnect_clients()
         self._unfinished = None
 
     def _disconnect_clients(self) -> None:
         """Disconnect its clients and cancel what waits: few at once, many in slices of its role."""
         units = (self.objects_count + self._waiting_commands.count) * CLIENT_CLOSED
-        waiting, producers = self._waiting_commands.cancel(), self.producer_port.disconnect_all()
-        steps = chain(waiting, producers, self.consumer_port.disconnect_all())
+        watchers, waiting = ended(list(self.watchers.values())), self._waiting_commands.cancel()
+        self.watchers.clear()
+        clients = self.producer_port.disconnect_all(), self.consumer_port.disconnect_all()
+        steps: Steps = chain(watchers, waiting, *clients)
         if units <= SLICE_UNITS and (self._budget.left > 0 or self._budget.renew()):
             self._budget.left -= units
             for _ in steps:
                 pass
         else:
+            steps = counted(steps, sum(self.described_bytes.values()), self._connections.memory)
             owner = f"role {self.identity.text}"
             self._host.work.run("closing a connection", JobClass.COMMAND, steps, owner)
 
@@ -518,8 +518,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def objects_count(self) -> int:
-        """Producers, consumers and watchers of this connection."""
-        return len(self.producers) + len(self.consumers) + len(self.watchers)
+        return len(self.producers) + len(self.consumers) + len(self.watchers) + len(self.creating)
 
     def _buffer_grew(self, size_bytes: int) -> None:
         work = max(size_bytes, 0) // GROWN_BYTES_PER_UNIT

@@ -178,7 +178,9 @@ class ConnectionConsumers:
 
     @staticmethod
     def _disconnect(connected: list[tuple[Consumer, Subscription]]) -> Steps:
-        for consumer, subscription in connected:
+        connected.reverse()
+        while connected:
+            consumer, subscription = connected.pop()  # it is freed before the others are
             held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
             units = CLIENT_CLOSED + held_count + subscription.dispatcher.forgotten_units()
             subscription.remove_consumer(consumer)

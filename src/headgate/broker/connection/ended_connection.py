@@ -9,12 +9,14 @@ are done.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator
-from typing import Any, Final, cast
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol, cast
 
 from headgate.base.errors import HeadgateError
 from headgate.base.identity import NOBODY
-from headgate.broker.connection.client_connection import ClientConnection
+from headgate.base.work_units import WATCHER_ENDED
+from headgate.broker.connection.client_connection import ClientConnection, Watcher
+from headgate.broker.work.scheduler import Steps
 from headgate.wire.messages import BaseCommand
 
 
@@ -111,3 +113,29 @@ IGNORE: Final[Callable[..., None]] = _ignore
 def no_bytes() -> int:
     """Stands for the number of bytes that a connection which has ended may keep."""
     return 0
+
+
+def ended(watchers: Sequence[Watcher]) -> Steps:
+    """End the watchers of a connection that has ended."""
+    for watcher in watchers:
+        watcher.end()
+        yield WATCHER_ENDED
+
+
+class LeftMemory(Protocol):
+    """What is told of the memory that ended connections take."""
+
+    def leave(self, size_bytes: int, /) -> None:
+        """They take so much more, or less if it is negative."""
+
+
+def counted(steps: Iterator[int], size_bytes: int, memory: LeftMemory) -> Steps:
+    """``steps`` that free ``size_bytes`` of a connection that has ended, which count from now on
+    until they are done. Else they would be growth that calls for a collection of garbage."""
+    memory.leave(size_bytes)
+
+    def until_freed() -> Steps:
+        yield from steps
+        memory.leave(-size_bytes)
+
+    return until_freed()

@@ -273,17 +273,24 @@ class ConnectionProducers:
     def disconnect_all(self) -> Steps:
         """Disconnect all producers, because the connection has ended: it answers nothing more."""
         self.throttle.stop()
-        for attempt in list(self._connection.creating.values()):
-            if isinstance(attempt, ProducerAttempt):
-                attempt.end()
+        creating = list(self._connection.creating.values())
         self._connection.creating.clear()  # what waits is cancelled in slices: nobody wants it
         connected = list(self.by_id.values())
         self.by_id.clear()
-        return self._disconnect(connected)
+        return self._disconnect(creating, connected)
 
     @staticmethod
-    def _disconnect(connected: list[tuple[Producer, Topic]]) -> Steps:
-        for producer, topic in connected:
+    def _disconnect(creating: list[object], connected: list[tuple[Producer, Topic]]) -> Steps:
+        # From the lists: what is left of thousands at the end would be freed in one turn.
+        creating.reverse()
+        while creating:
+            attempt = creating.pop()
+            if isinstance(attempt, ProducerAttempt):
+                attempt.end()
+                yield CLIENT_CLOSED
+        connected.reverse()
+        while connected:
+            producer, topic = connected.pop()
             if not producer.closed:
                 topic.remove_producer(producer)
             yield CLIENT_CLOSED

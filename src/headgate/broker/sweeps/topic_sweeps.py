@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from headgate.base.work_units import SUBSCRIPTION_RECORDED, SUBSCRIPTIONS_UNCHANGED_PER_UNIT
-from headgate.broker.slices import Pace, Turns, live_topics
+from headgate.broker.slices import Pace, Turns, drained, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -17,6 +17,9 @@ class TopicObserver(Protocol):
     def begin_round(self) -> bool:
         """Begin a round if one is due; returns whether it began. The sweep calls this about once a
         second."""
+
+    def forget_some(self) -> bool:
+        """Forget some of what has ended; returns whether there is more to do in this round."""
 
     def observe(self, topic: Topic) -> None:
         """Record a live topic without its subscriptions: once in each round."""
@@ -42,13 +45,13 @@ class TopicSweeps:
         async for topic in live_topics(self._engine, self._turns):
             now_ns = self._engine.now_ns
             topic.rates.sample(topic.counters(), now_ns)
-            for producer in list(topic.producers.values()):
+            for producer in drained(list(topic.producers.values())):
                 producer.rates.sample(producer.counters(), self._engine.now_ns)
                 if pace.spent(1):
                     await pace.give_way()
-            for subscription in list(topic.subscriptions.values()):
+            for subscription in drained(list(topic.subscriptions.values())):
                 subscription.rates.sample(subscription.counters(), self._engine.now_ns)
-                for consumer in list(subscription.consumers):
+                for consumer in drained(list(subscription.consumers)):
                     consumer.rates.sample(consumer.counters(), self._engine.now_ns)
                     if pace.spent(1):
                         await pace.give_way()
@@ -62,10 +65,12 @@ class TopicSweeps:
             return
         self._turns.begin_turn()
         pace = Pace(self._turns)
+        while observer.forget_some():
+            await pace.give_way()
         unchanged = 0
         async for topic in live_topics(self._engine, self._turns):
             observer.observe(topic)
-            for subscription in list(topic.subscriptions.values()):
+            for subscription in drained(list(topic.subscriptions.values())):
                 has_changed = not subscription.removed and observer.observe_subscription(
                     subscription
                 )

@@ -10,10 +10,11 @@ import pytest
 from headgate.base.identity import Identity
 from headgate.base.positions import Position
 from headgate.base.units import KIB, MIB
-from headgate.base.work_units import CLIENT_CLOSED, LOOP_UNITS, SLICE_UNITS
+from headgate.base.work_units import CLIENT_CLOSED, LOOP_UNITS, SLICE_UNITS, WATCHER_ENDED
 from headgate.broker.commands.consuming import _check_exclusive
 from headgate.broker.commands.producing import _take_over
 from headgate.broker.connection.connection import Connection
+from headgate.broker.held_memory import READER_BYTES
 from headgate.broker.work.scheduler import JobClass, Steps
 from headgate.engine.producer import Producer
 from headgate.engine.types import SubscriptionType as EngineType
@@ -232,3 +233,52 @@ async def test_connections_of_one_role_that_end_together_take_the_turns_of_one(
         await asyncio.sleep(1)
     assert sorted(map(str, owners)) == ["role crowd", "role crowd", "role other"]
     assert not world.broker.engine.topics[TOPIC].producers
+
+
+@played()
+async def test_watchers_of_connections_that_end_together_end_in_slices(world: World) -> None:
+    """150 connections with 1,000 each held the event loop for 7.6 s."""
+    ended: list[int] = []
+    turns, count = 0, 10 * SLICE_UNITS
+
+    class Watcher:
+        def end(self) -> None:
+            ended.append(turns)
+
+    def turned() -> None:
+        nonlocal turns
+        turns += 1
+        if len(ended) < count:
+            asyncio.get_running_loop().call_soon(turned)
+
+    for _ in range(5):
+        await world.connect()
+    connections = list(world.broker.connections)
+    for connection in connections:
+        connection.watchers = {number: Watcher() for number in range(count // 5)}
+    turned()
+    for connection in connections:
+        connection.abort()
+    await asyncio.sleep(1)
+    assert len(ended) == count
+    assert max(map(ended.count, set(ended))) <= 2 * SLICE_UNITS // WATCHER_ENDED
+
+
+@played()
+async def test_what_is_left_of_a_connection_counts_until_it_is_freed(world: World) -> None:
+    """99,000 readers whose connections ended were growth that nobody was charged with: it brought
+    a complete collection of garbage about, 3.3 s."""
+    client, memory = await world.connect(), world.broker.client_memory
+    count = 2 * SLICE_UNITS // CLIENT_CLOSED
+    for number in range(count):
+        client.write(frames.subscribe(number, number, TOPIC, f"r{number}", durable=False))
+    await asyncio.sleep(3)
+    connection = server_side(world, client)
+    assert len(connection.consumers) == count
+    before = sum(memory.by_kind().values())
+    assert before > count * READER_BYTES
+    connection.abort()
+    list(memory.measure(list(world.broker.connections), []))
+    assert sum(memory.by_kind().values()) > count * READER_BYTES
+    await asyncio.sleep(5)
+    assert sum(memory.by_kind().values()) < count * READER_BYTES

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from headgate.base.names import parse_topic
+from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.broker.connection.connection import Connection
 from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
@@ -77,3 +81,85 @@ async def test_many_that_wait_end_with_their_connections(world: World) -> None:
     assert topic.access.waiting_count == 0
     await first.close()
     assert topic.access.is_idle
+
+
+COUNT = 4 * SLICE_UNITS // CLIENT_CLOSED
+
+
+async def crowd_that_waits(world: World) -> tuple[Connection, list[int]]:
+    """A connection with very many producers that wait for exclusive access, and in which turn of
+    the loop each of them ended, from now on."""
+    client, other = await world.connect(), await world.connect()
+    await client.producer(TOPIC, access_mode=ProducerAccessMode.EXCLUSIVE)
+    for number in range(COUNT):
+        other.write(frames.producer(number, number, TOPIC, access_mode=WAIT))
+    await asyncio.sleep(5)
+    ended: list[int] = []
+    turns, end = 0, ProducerAttempt.end
+
+    def turned() -> None:
+        nonlocal turns
+        turns += 1
+        if len(ended) < COUNT:
+            asyncio.get_running_loop().call_soon(turned)
+
+    def noted(attempt: ProducerAttempt) -> None:
+        ended.append(turns)
+        end(attempt)
+
+    turned()
+    ProducerAttempt.end = noted  # type: ignore[method-assign]
+    return next(c for c in world.broker.connections if c.creating), ended
+
+
+def most_in_a_turn(ended: list[int]) -> int:
+    return max(map(ended.count, set(ended)))
+
+
+@pytest.fixture(autouse=True)
+def _real_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProducerAttempt, "end", ProducerAttempt.end)
+
+
+@played()
+async def test_very_many_that_wait_are_refused_in_slices_when_their_topic_is_unloaded(
+    world: World,
+) -> None:
+    """99,000 on ten connections held the event loop for 0.8 s."""
+    _, ended = await crowd_that_waits(world)
+    await world.broker.registry.unload(parse_topic(TOPIC))
+    await asyncio.sleep(1)
+    assert len(ended) == COUNT
+    assert most_in_a_turn(ended) <= SLICE_UNITS // CLIENT_CLOSED
+
+
+@played()
+async def test_very_many_whose_connection_ends_end_in_slices_and_begin_nothing(
+    world: World,
+) -> None:
+    """That their holder left with them gave the access to each in turn: 0.5 s."""
+    connection, ended = await crowd_that_waits(world)
+    begun: list[Any] = []
+    run_waiting = connection.run_waiting
+
+    def noted(coroutine: Any, command: Any) -> None:
+        begun.append(command)
+        run_waiting(coroutine, command)
+
+    connection.run_waiting = noted  # type: ignore[method-assign]
+    topic = world.broker.engine.topics[TOPIC]
+    for each in list(world.broker.connections):
+        each.abort()
+    await asyncio.sleep(5)
+    assert len(ended) - len(begun) == COUNT
+    assert most_in_a_turn(ended) <= SLICE_UNITS // CLIENT_CLOSED + 1
+    assert len(begun) <= 1, "that of the one that was first when its holder left"
+    assert topic.access is not None
+    assert topic.access.is_idle
+
+
+@played()
+async def test_those_that_wait_count_as_work_where_their_memory_is_measured(world: World) -> None:
+    """They counted as nothing: ten connections with 9,900 each were one turn of 50 ms a second."""
+    connection, _ = await crowd_that_waits(world)
+    assert connection.objects_count == COUNT

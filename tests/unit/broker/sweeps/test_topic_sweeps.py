@@ -26,6 +26,9 @@ class Noting:
         self.rounds += 1
         return self.rounds % 2 == 1
 
+    def forget_some(self) -> bool:
+        return False
+
     def observe(self, topic: Topic) -> None:
         self.seen.append(topic.name.local)
 
@@ -122,3 +125,22 @@ def test_subscriptions_that_did_nothing_cost_a_part_of_a_unit() -> None:
     asyncio.run(sweeps.observe())
     assert sum(turns.turns) == 1_500
     assert max(turns.turns) == PIECE_UNITS * SUBSCRIPTIONS_UNCHANGED_PER_UNIT
+
+
+class Forgetting(Counting):
+    """An observer that has something to forget a few times."""
+
+    left = 3
+
+    def forget_some(self) -> bool:
+        self.left -= 1
+        return self.left > 0
+
+
+def test_what_has_ended_is_forgotten_with_pauses() -> None:
+    turns = Turns(VirtualBroker())
+    sweeps = TopicSweeps(turns.broker.engine, turns)
+    sweeps.observer = observer = Forgetting(turns)
+    asyncio.run(sweeps.observe())
+    assert observer.left == 0
+    assert len(turns.turns) == 3
