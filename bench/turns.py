@@ -67,6 +67,7 @@ NOT_ALONE = {
     "topic loaded": "a part of a client's first command about it; bench restart has it",
     "topic dropped": "the metadata, the log and the disk have parts in a deletion",
     "consumer ranked": "its hashes are a part of a SUBSCRIBE; bench crowd has that",
+    "watcher ended": "a part of its connection's end",
     "subscription looked at": "as the history's unchanged ones",
 }
 """Steps that this bench cannot measure by themselves, with the reason."""
