@@ -25,23 +25,34 @@ class FairLargest(Generic[T]):
         """Finds the owner with most."""
         self._total = self._added = 0
 
+    def __len__(self) -> int:
+        """Items that are kept now."""
+        return self._total
+
+    def has_room(self, owner: str) -> bool:
+        """Whether an item of an owner is kept beside its others, whatever its key."""
+        if self._total < self._count:
+            return True
+        return self._total > 0 and len(self._by_owner.get(owner, ())) + 1 < len(self._most())
+
     def add(self, owner: str, key: Any, item: T) -> None:
         """Look at an item. Its key is compared with those of others, the item is not."""
         self._added += 1
         own, entry = self._by_owner.setdefault(owner, []), (key, -self._added, item)
+        if not self.has_room(owner):
+            if own:
+                heappushpop(own, entry)
+            return
         if self._total < self._count:
             self._total += 1
-        elif self._total:
-            most = self._by_owner[cast(str, self._owners.top())]
-            if len(own) + 1 >= len(most):
-                if own:
-                    heappushpop(own, entry)
-                return
-            heappop(most)
         else:
-            return
+            heappop(self._most())
         heappush(own, entry)
         self._owners.changed(owner)
+
+    def _most(self) -> list[tuple[Any, int, T]]:
+        """The items of the owner with most."""
+        return self._by_owner[cast(str, self._owners.top())]
 
     def taken(self) -> dict[str, list[tuple[Any, T]]]:
         """The keys and items of each owner that has some, the largest first. They are forgotten

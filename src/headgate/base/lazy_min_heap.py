@@ -11,6 +11,8 @@ T = TypeVar("T")
 STALE_ENTRIES_MAX = 64
 """Stale heap entries that are kept at most, beside one for each valid entry."""
 
+_SETTLED_AT_ONCE = 1_024
+
 
 class LazyMinHeap(Generic[T]):
     """Finds the item with the least figure without looking at all items.
@@ -68,14 +70,6 @@ class LazyMinHeap(Generic[T]):
 
     def top(self) -> T | None:
         """The item with the least figure; None if there is no item."""
-        heap = self._heap
-        while heap:
-            known, number, item = heap[0]
-            if self._valid.get(item) != number:
-                heappop(heap)
-                continue
-            figure = self._figure(item)
-            if figure <= known:
-                return item
-            heapreplace(heap, (figure, number, item))
-        return None
+        while not self.settle(_SETTLED_AT_ONCE):
+            pass
+        return self._heap[0][2] if self._heap else None

@@ -68,15 +68,7 @@ class KeyedMutex:
 
     def _finished(self, key: Hashable, ended: asyncio.Future[T], task: asyncio.Task[T]) -> None:
         del self._tasks[key]
-        error = None if task.cancelled() else task.exception()  # marks it as retrieved
-        if ended.done():
-            pass  # the caller was cancelled
-        elif task.cancelled():
-            ended.cancel()
-        elif error is not None:
-            ended.set_exception(error)
-        else:
-            ended.set_result(task.result())
+        tell_result(task, ended)
         self._wake(key)  # behind the caller, which completes its change before the next begins
 
     async def _wait_in_line(self, key: Hashable, *, runs: bool) -> None:
@@ -115,3 +107,16 @@ class KeyedMutex:
                 asyncio.get_running_loop().call_soon(self._wake, key)
         if not line:
             del self._lines[key]
+
+
+def tell_result(task: asyncio.Task[T], future: asyncio.Future[T]) -> None:
+    """Give what an ended task returned or raised to one that waits for it, unless that has left."""
+    error = None if task.cancelled() else task.exception()  # marks it as retrieved
+    if future.done():
+        pass  # its caller was cancelled
+    elif task.cancelled():
+        future.cancel()
+    elif error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(task.result())

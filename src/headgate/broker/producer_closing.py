@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from typing import Final, Protocol
 
+from headgate.base.drained import drained
 from headgate.base.errors import HeadgateError
 from headgate.base.work_units import CLIENT_CLOSED, PIECE_UNITS
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
@@ -56,17 +56,16 @@ async def close_producers(topic: Topic, host: CommitHost) -> None:
 
 
 def refuse_waiters(
-    topic: Topic, waiters: Sequence[AccessWaiter], error: EngineError, host: CommitHost
+    topic: Topic, waiters: list[AccessWaiter], error: EngineError, host: CommitHost
 ) -> None:
-    """Refuse producers that waited for exclusive access to ``topic``, in slices."""
-
-    left = list(reversed(waiters))
+    """Refuse producers that waited for exclusive access to ``topic``, in slices. The list is
+    emptied."""
 
     def steps() -> Steps:
-        while left:
-            left.pop().refused(error)  # it is freed before the others are
+        for waiter in drained(waiters):
+            waiter.refused(error)
             yield CLIENT_CLOSED
 
-    if left:
+    if waiters:
         tenant = topic.name.tenant
         host.work.run("refusing producers that wait", JobClass.COMMAND, steps(), tenant)

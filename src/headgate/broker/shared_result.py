@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import Generic, TypeVar
 
-from headgate.broker.keyed_mutex import WOKEN_MAX
+from headgate.broker.keyed_mutex import WOKEN_MAX, tell_result
 
 T = TypeVar("T")
 
@@ -35,17 +35,6 @@ class SharedResult(Generic[T]):
         if not task.cancelled():
             task.exception()  # retrieved, also if nobody waits any more
         for _ in range(min(len(self._waiting), WOKEN_MAX)):
-            _tell(self._waiting.popleft(), task)
+            tell_result(task, self._waiting.popleft())
         if self._waiting:
             task.get_loop().call_soon(self._wake_some, task)
-
-
-def _tell(future: asyncio.Future[T], task: asyncio.Task[T]) -> None:
-    if future.done():
-        return  # its caller has left
-    if task.cancelled():
-        future.cancel()
-    elif (error := task.exception()) is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(task.result())

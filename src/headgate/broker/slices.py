@@ -79,14 +79,6 @@ class Pace:
         self._left = await self._turns.grant(PIECE_UNITS)
 
 
-def drained(items: list[T]) -> Iterator[T]:
-    """All of a list that is needed no more, in order. With pauses between them thousands may end
-    meanwhile: those are freed one by one, and not together with the list."""
-    items.reverse()
-    while items:
-        yield items.pop()
-
-
 SLICE_YIELDS = 4
 """Yields of one piece. Before each, the work examines one subscription of one topic: 0.07 ms."""
 

@@ -8,6 +8,7 @@ from weakref import proxy
 
 from headgate.base.ack_set import AckSet
 from headgate.base.chunk import Chunk
+from headgate.base.drained import drained
 from headgate.base.names import TopicName
 from headgate.base.work_units import CLIENT_CLOSED, WOKEN_AT_ONCE_MAX
 from headgate.engine.block_budget import BlockBudget
@@ -479,9 +480,8 @@ class Topic:
         """Close all producers and consumers of a fenced topic, in steps; each yields how many, or
         what takes as long."""
         if self.access is not None:
-            waiters = self.access.take_waiters()[::-1]
-            while waiters:
-                waiters.pop().refused(TopicFencedError(_UNAVAILABLE))
+            for waiter in drained(self.access.take_waiters()):
+                waiter.refused(TopicFencedError(_UNAVAILABLE))
                 yield 1
         for producer in list(self.producers.values()):
             if not producer.closed:

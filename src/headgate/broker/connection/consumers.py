@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from headgate.base.drained import drained
 from headgate.base.identity import Identity
 from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
@@ -178,9 +179,7 @@ class ConnectionConsumers:
 
     @staticmethod
     def _disconnect(connected: list[tuple[Consumer, Subscription]]) -> Steps:
-        connected.reverse()
-        while connected:
-            consumer, subscription = connected.pop()  # it is freed before the others are
+        for consumer, subscription in drained(connected):
             held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
             units = CLIENT_CLOSED + held_count + subscription.dispatcher.forgotten_units()
             subscription.remove_consumer(consumer)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from headgate.base.drained import drained
 from headgate.base.work_units import COLD
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import (
@@ -154,9 +155,7 @@ class KeepAlive:
 
 
 def _telling(waiters: list[asyncio.Future[bool]], is_alive: bool) -> Steps:
-    waiters.reverse()
-    while waiters:
-        waiter = waiters.pop()
+    for waiter in drained(waiters):
         if not waiter.done():
             waiter.set_result(is_alive)
             yield 2 * COLD  # it carries out the rest of its command

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from headgate.base.drained import drained
 from headgate.base.errors import StorageError
 from headgate.base.identity import Identity
 from headgate.base.park_cause import ParkCause
@@ -281,16 +282,11 @@ class ConnectionProducers:
 
     @staticmethod
     def _disconnect(creating: list[object], connected: list[tuple[Producer, Topic]]) -> Steps:
-        # From the lists: what is left of thousands at the end would be freed in one turn.
-        creating.reverse()
-        while creating:
-            attempt = creating.pop()
+        for attempt in drained(creating):
             if isinstance(attempt, ProducerAttempt):
                 attempt.end()
                 yield CLIENT_CLOSED
-        connected.reverse()
-        while connected:
-            producer, topic = connected.pop()
+        for producer, topic in drained(connected):
             if not producer.closed:
                 topic.remove_producer(producer)
             yield CLIENT_CLOSED

@@ -8,12 +8,13 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
+from headgate.base.drained import drained
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
 from headgate.base.work_units import COMMAND_CANCELLED
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX, taken_bytes
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.connection.ended_connection import ENDED
+from headgate.broker.connection.ended_connection import ENDED, LeftMemory
 from headgate.broker.connection.left_acknowledgements import LeftAcknowledgements
 from headgate.broker.work.scheduler import Steps
 from headgate.wire import commands
@@ -35,15 +36,11 @@ class _Waiting(NamedTuple):
     is_ack: bool
 
 
-class Charges(Protocol):
-    """What is told of the memory that commands take."""
+class Charges(LeftMemory, Protocol):
+    """What is told of the memory that commands take, also of connections that have ended."""
 
     def charge(self, size_bytes: int, /) -> None:
         """A large command takes so much, or gives it back if it is negative."""
-
-    def leave(self, size_bytes: int, /) -> None:
-        """Commands of a connection that has ended take so much until they are cancelled; negative
-        when they are."""
 
 
 class WaitingCommands:
@@ -140,7 +137,7 @@ class WaitingCommands:
 
 
 def _cancel(tasks: list[asyncio.Task[None]]) -> Steps:
-    tasks.reverse()
-    while tasks:
-        tasks.pop().cancel()  # one that has ended holds its frames until it is freed
+    for task in drained(tasks):  # one that has ended holds its frames until it is freed
+        task.cancel()
+        del task
         yield COMMAND_CANCELLED

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headgate.base.drained import drained
 from headgate.base.work_units import SUBSCRIPTION_RECORDED, SUBSCRIPTIONS_UNCHANGED_PER_UNIT
-from headgate.broker.slices import Pace, Turns, drained, live_topics
+from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic

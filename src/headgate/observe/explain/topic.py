@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from headgate.base.drained import drained
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
 from headgate.base.sliced import Sliced
@@ -178,11 +179,10 @@ class TopicReports:
 def plain_in_steps(report: TopicReport | TopReport) -> Sliced[dict[str, Any]]:
     """:func:`plain`, with a pause after each subscription. The report is empty afterwards: to free
     10,000 subscriptions of it at once held the loop for 40 ms."""
-    left = report.subscriptions
+    left: list[Any] = report.subscriptions
     answer = plain(msgspec.structs.replace(report, subscriptions=[]))
-    left.reverse()
-    while left:
-        answer["subscriptions"].append(plain(left.pop()))
+    for subscription in drained(left):
+        answer["subscriptions"].append(plain(subscription))
         yield
     return answer
 

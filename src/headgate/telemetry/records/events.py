@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from headgate.base.lazy_min_heap import LazyMinHeap
+from headgate.base.fair_largest import FairLargest
 from headgate.base.names import tenant_of
 from headgate.record.codec import Columns
 
@@ -21,7 +21,6 @@ EVENT_COLUMNS: Final = (
     "time_ns", "event", "topic", "subscription", "incarnation", "inputs", "outcome",
 )  # fmt: skip
 
-
 Row = tuple[int, str, str | None, str | None, int | None, str, str]
 
 
@@ -32,12 +31,9 @@ class EventLog:
     """
 
     def __init__(self) -> None:
-        self._by_owner: dict[str, list[tuple[int, Row]]] = {}
-        """Each with the number of its addition."""
-        self._owners = LazyMinHeap[str](self._figure, ())
-        """Finds the tenant with most."""
+        self._rows = FairLargest[Row](EVENTS_MAX)
+        """By negative numbers of their additions: the largest are those that came first."""
         self._added = 0
-        self._count = 0
         self.dropped_count = 0
         """Events dropped since the start."""
 
@@ -56,10 +52,8 @@ class EventLog:
         if not self.has_room(topic):
             self.drop()
             return
-        if self._count >= EVENTS_MAX:
-            self._by_owner[self._largest()].pop()
-            self._count -= 1
-            self.drop()
+        if len(self._rows) >= EVENTS_MAX:
+            self.drop()  # of the tenant with most
         row = (
             time_ns,
             event,
@@ -69,19 +63,13 @@ class EventLog:
             msgspec.json.encode(inputs or {}).decode(),
             msgspec.json.encode(outcome or {}).decode(),
         )
-        owner = tenant_of(topic or "")
         self._added += 1
-        self._count += 1
-        self._by_owner.setdefault(owner, []).append((self._added, row))
-        self._owners.changed(owner)
+        self._rows.add(tenant_of(topic or ""), -self._added, row)
 
     def has_room(self, topic: str | None) -> bool:
         """Whether :meth:`add` takes an event about a topic, by its name in the records; else there
         is no need to make it."""
-        if self._count < EVENTS_MAX:
-            return True
-        own = len(self._by_owner.get(tenant_of(topic or ""), ()))
-        return own + 1 < len(self._by_owner[self._largest()])
+        return self._rows.has_room(tenant_of(topic or ""))
 
     def drop(self) -> None:
         """Count an event for which there is no room."""
@@ -90,28 +78,18 @@ class EventLog:
     @property
     def count(self) -> int:
         """Events that :meth:`take` may return now."""
-        return self._count
+        return len(self._rows)
 
     def take(self, rows_max: int = EVENTS_MAX) -> Columns | None:
         """Remove and return the rows that were added first as columns, at most ``rows_max``; None
         without rows."""
-        numbered = sorted(row for rows in self._by_owner.values() for row in rows)
-        if not numbered:
+        found = [
+            (key, owner, row) for owner, rows in self._rows.taken().items() for key, row in rows
+        ]
+        if not found:
             return None
-        self._begin_with(numbered[rows_max:])
-        rows = [row for _, row in numbered[:rows_max]]
+        found.sort(key=lambda each: -each[0])
+        for key, owner, row in found[rows_max:]:
+            self._rows.add(owner, key, row)
+        rows = [row for _, _, row in found[:rows_max]]
         return dict(zip(EVENT_COLUMNS, zip(*rows, strict=True), strict=True))
-
-    def _begin_with(self, numbered: list[tuple[int, Row]]) -> None:
-        """Keep these and no others."""
-        self._by_owner = {}
-        for each in numbered:
-            self._by_owner.setdefault(tenant_of(each[1][2] or ""), []).append(each)
-        self._owners = LazyMinHeap(self._figure, self._by_owner)
-        self._count = len(numbered)
-
-    def _figure(self, owner: str) -> int:
-        return -len(self._by_owner[owner])
-
-    def _largest(self) -> str:
-        return cast(str, self._owners.top())
