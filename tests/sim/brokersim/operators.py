@@ -373,7 +373,7 @@ class Saboteur:
 
         if not self._story.disk_failed:
             before, disk.plan = disk.plan, plan
-            with self._story.unreadable():
+            with self._story.trouble(of_reads=True):
                 await asyncio.sleep(self._rng.uniform(0.1, 3.0))
             if disk.plan is plan:
                 disk.plan = before

@@ -83,8 +83,8 @@ class Story:
         """Of the whole trace: the same for the same seed."""
         self._kinds: dict[Cursor, SubscriptionType] = {}
         self._sessions = 0
-        self._troubles = 0
-        self._unreadable = 0
+        self._troubles = [0, 0]
+        """Of storing, and of reads."""
         self._calm_since_ns = 0
         self._actors: list[asyncio.Task[None]] = []
 
@@ -154,23 +154,14 @@ class Story:
         self._kinds[cursor] = self._rng.choice(KINDS)
 
     @contextmanager
-    def trouble(self) -> Iterator[None]:
-        """Storing takes unusually long, or fails, meanwhile."""
-        self._troubles += 1
+    def trouble(self, *, of_reads: bool = False) -> Iterator[None]:
+        """Storing takes unusually long, or fails, meanwhile. Or reads fail: an acknowledgement may
+        wait for one."""
+        self._troubles[of_reads] += 1
         try:
             yield
         finally:
-            self._troubles -= 1
-            self._calm_since_ns = self.world.clock.monotonic_ns()
-
-    @contextmanager
-    def unreadable(self) -> Iterator[None]:
-        """Reads fail meanwhile, and acknowledgements may wait for one."""
-        self._unreadable += 1
-        try:
-            yield
-        finally:
-            self._unreadable -= 1
+            self._troubles[of_reads] -= 1
             self._calm_since_ns = self.world.clock.monotonic_ns()
 
     # -- the story -----------------------------------------------------------------------------
@@ -237,12 +228,12 @@ class Story:
     async def _end_episode(self, how: str) -> None:
         self.note(f"----- {how}")
         now_ns = self.world.clock.monotonic_ns()
-        is_troubled = self._troubles or self._unreadable or self.disk_failed
+        is_troubled = any(self._troubles) or self.disk_failed
         calm_since_ns = now_ns if is_troubled else self._calm_since_ns
         if how == "calm" and not self.disk_failed:
             await self._rest()
             return
-        if how == "stop" and not self.disk_failed and not self._troubles:
+        if how == "stop" and not self.disk_failed and not self._troubles[False]:
             for client in list(self.silenced):
                 self._give_up(client)
             self.model.power_cut(self.world.clock.monotonic_ns(), calm_since_ns, safe_ns=0)

@@ -173,14 +173,18 @@ def test_nobody_listens() -> None:
             transport.get(f"{url}/", {}, 5.0, MANY)
 
 
-def test_a_silent_server_is_waited_for_as_long_as_allowed() -> None:
+def ask_a_silent_server(timeout_s: float) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         transport = HttpTransport(ClientConfig(url), SystemClock())
         with pytest.raises(UnreachableError, match=rf"^{url} did not answer within 0.05 s"):
-            transport.get(f"{url}/", {}, 0.05, MANY)
+            transport.get(f"{url}/", {}, timeout_s, MANY)
+
+
+def test_a_silent_server_is_waited_for_as_long_as_allowed() -> None:
+    ask_a_silent_server(0.05)
 
 
 def test_a_silent_server_is_given_up_before_a_long_answer_would_be(
@@ -188,13 +192,7 @@ def test_a_silent_server_is_given_up_before_a_long_answer_would_be(
 ) -> None:
     """A survey may take a minute, and is made while no other is."""
     monkeypatch.setattr(http_transport, "SILENT_S", 0.05)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        transport = HttpTransport(ClientConfig(url), SystemClock())
-        with pytest.raises(UnreachableError, match=rf"^{url} did not answer within 0.05 s"):
-            transport.get(f"{url}/", {}, 5.0, MANY)
+    ask_a_silent_server(5.0)
 
 
 def test_tls_to_a_port_without_it(url: str) -> None:

@@ -22,6 +22,18 @@ def test_of_one_owner_the_largest_are_those_of_a_sort(count: int) -> None:
     assert largest.taken() == {}
 
 
+def test_whether_there_is_room_for_one_more_of_an_owner() -> None:
+    largest = FairLargest[int](4)
+    assert largest.has_room("a")
+    for item in range(9):
+        largest.add("a", item, item)
+    assert (len(largest), largest.has_room("a"), largest.has_room("b")) == (4, False, True)
+    largest.add("b", 0, 0)
+    largest.add("b", 0, 1)
+    assert (len(largest), largest.has_room("b"), largest.has_room("c")) == (4, False, True)
+    assert not FairLargest[int](0).has_room("a")
+
+
 def test_an_owner_with_many_large_items_leaves_room_to_others() -> None:
     largest = FairLargest[int](10)
     for item in range(1_000):

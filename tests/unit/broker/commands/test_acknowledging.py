@@ -13,7 +13,7 @@ from headgate.base.units import KIB
 from headgate.base.work_units import HOLDERS_PER_UNIT, PIECE_UNITS, TURN_UNITS
 from headgate.engine.dispatcher import Dispatcher
 from headgate.ledger import LedgerSettings
-from headgate.testing import RefusedError, World
+from headgate.testing import RefusedError, SimClient, SimConsumer, World
 from headgate.wire import client as frames
 from headgate.wire.codes import AckType, CommandType, ServerError, SubscriptionType
 from headgate.wire.frame import encode_frame
@@ -243,16 +243,19 @@ class Searches:
         self._begin_turn()
 
 
+async def crowd_of(client: SimClient, count: int) -> list[SimConsumer]:
+    """Consumers of one Shared subscription that ask for nothing yet."""
+    kind = SubscriptionType.SHARED
+    return [await client.subscribe(TOPIC, "s", kind=kind, queue_size=0) for _ in range(count)]
+
+
 @played()
 async def test_acks_of_what_others_hold_are_slices_of_bounded_work(world: World) -> None:
     """Each such id searches the consumers: 256 ids in one turn took 0.4 s at 10,000 of them."""
     consumers_count, entries_count = 8 * HOLDERS_PER_UNIT, 100
     client = await world.connect()
     producer = await client.producer(TOPIC)
-    consumers = [
-        await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, queue_size=0)
-        for _ in range(consumers_count)
-    ]
+    consumers = await crowd_of(client, consumers_count)
     holder, other = consumers[-1], consumers[0]
     holder.flow(entries_count)
     positions = [await producer.send(b"x") for _ in range(entries_count)]
@@ -305,10 +308,7 @@ async def test_acks_of_entries_whose_index_was_read_are_pieces_of_bounded_work(
     consumers_count, entries_count = 8 * HOLDERS_PER_UNIT, 100
     client = await world.connect()
     producer = await client.producer(TOPIC)
-    consumers = [
-        await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, queue_size=0)
-        for _ in range(consumers_count)
-    ]
+    consumers = await crowd_of(client, consumers_count)
     positions = [await producer.send(b"x" * 100) for _ in range(600)]
     await asyncio.sleep(20)
     topic = world.broker.engine.topics[TOPIC]

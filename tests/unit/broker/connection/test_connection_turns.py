@@ -21,6 +21,7 @@ from headgate.engine.types import SubscriptionType as EngineType
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import SubscriptionType
+from tests.unit.broker.connection.iterations import Iterations
 from tests.unit.broker.playing import TOPIC, played
 
 QUICK = NetworkProfile(0, 0, piece_bytes_max=MIB, window_bytes=16 * MIB)
@@ -238,30 +239,24 @@ async def test_connections_of_one_role_that_end_together_take_the_turns_of_one(
 @played()
 async def test_watchers_of_connections_that_end_together_end_in_slices(world: World) -> None:
     """150 connections with 1,000 each held the event loop for 7.6 s."""
-    ended: list[int] = []
-    turns, count = 0, 10 * SLICE_UNITS
+    count = 10 * SLICE_UNITS
+    ended = Iterations(count)
 
     class Watcher:
         def end(self) -> None:
-            ended.append(turns)
-
-    def turned() -> None:
-        nonlocal turns
-        turns += 1
-        if len(ended) < count:
-            asyncio.get_running_loop().call_soon(turned)
+            ended.note()
 
     for _ in range(5):
         await world.connect()
     connections = list(world.broker.connections)
     for connection in connections:
         connection.watchers = {number: Watcher() for number in range(count // 5)}
-    turned()
+    ended.begin()
     for connection in connections:
         connection.abort()
     await asyncio.sleep(1)
-    assert len(ended) == count
-    assert max(map(ended.count, set(ended))) <= 2 * SLICE_UNITS // WATCHER_ENDED
+    assert len(ended.noted) == count
+    assert ended.most() <= 2 * SLICE_UNITS // WATCHER_ENDED
 
 
 @played()

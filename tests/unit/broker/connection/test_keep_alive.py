@@ -10,6 +10,7 @@ from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S, LIVENESS_TIME
 from headgate.broker.connection.connection import Connection
 from headgate.metadata.policies import BacklogQuota
 from headgate.testing import SimClient, World
+from tests.unit.broker.connection.iterations import Iterations
 from tests.unit.broker.playing import TOPIC, played
 
 QUICK = {"keepAliveIntervalSeconds": "5"}
@@ -141,27 +142,19 @@ async def test_crowds_that_want_what_a_silent_peer_holds_go_on_in_slices(world: 
     subscription showed a sign of life, and 60,000 in one of 1.7 s when it left."""
     holder, server = await connected(world)
     holder.answers_pings = False
-    went_on: list[int] = []
-    turns = 0
 
-    async def wanting() -> None:
+    async def wanting(went_on: Iterations) -> None:
         assert await server.is_alive() is server.is_open
-        went_on.append(turns)
-
-    def turned() -> None:
-        nonlocal turns
-        turns += 1
-        if len(went_on) < count:
-            asyncio.get_running_loop().call_soon(turned)
+        went_on.note()
 
     for ends in (False, True):
-        went_on, count = [], 1_000
-        tasks = [asyncio.create_task(wanting()) for _ in range(count)]
+        went_on = Iterations(1_000)
+        tasks = [asyncio.create_task(wanting(went_on)) for _ in range(1_000)]
         await asyncio.sleep(LIVENESS_TIMEOUT_S / 2)
-        turned()
+        went_on.begin()
         if ends:
             server.abort()
         else:
             server.keep_alive.pong()
         await asyncio.wait_for(asyncio.gather(*tasks), LIVENESS_TIMEOUT_S / 4)
-        assert max(map(went_on.count, set(went_on))) <= 2 * SLICE_UNITS // COLD
+        assert went_on.most() <= 2 * SLICE_UNITS // COLD

@@ -14,6 +14,7 @@ from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import ProducerAccessMode, ServerError
+from tests.unit.broker.connection.iterations import Iterations
 from tests.unit.broker.playing import TOPIC, played
 
 WAIT = ProducerAccessMode.WAIT_FOR_EXCLUSIVE
@@ -86,7 +87,7 @@ async def test_many_that_wait_end_with_their_connections(world: World) -> None:
 COUNT = 4 * SLICE_UNITS // CLIENT_CLOSED
 
 
-async def crowd_that_waits(world: World) -> tuple[Connection, list[int]]:
+async def crowd_that_waits(world: World) -> tuple[Connection, Iterations]:
     """A connection with very many producers that wait for exclusive access, and in which turn of
     the loop each of them ended, from now on."""
     client, other = await world.connect(), await world.connect()
@@ -94,26 +95,15 @@ async def crowd_that_waits(world: World) -> tuple[Connection, list[int]]:
     for number in range(COUNT):
         other.write(frames.producer(number, number, TOPIC, access_mode=WAIT))
     await asyncio.sleep(5)
-    ended: list[int] = []
-    turns, end = 0, ProducerAttempt.end
-
-    def turned() -> None:
-        nonlocal turns
-        turns += 1
-        if len(ended) < COUNT:
-            asyncio.get_running_loop().call_soon(turned)
+    ended, end = Iterations(COUNT), ProducerAttempt.end
 
     def noted(attempt: ProducerAttempt) -> None:
-        ended.append(turns)
+        ended.note()
         end(attempt)
 
-    turned()
+    ended.begin()
     ProducerAttempt.end = noted  # type: ignore[method-assign]
     return next(c for c in world.broker.connections if c.creating), ended
-
-
-def most_in_a_turn(ended: list[int]) -> int:
-    return max(map(ended.count, set(ended)))
 
 
 @pytest.fixture(autouse=True)
@@ -129,8 +119,8 @@ async def test_very_many_that_wait_are_refused_in_slices_when_their_topic_is_unl
     _, ended = await crowd_that_waits(world)
     await world.broker.registry.unload(parse_topic(TOPIC))
     await asyncio.sleep(1)
-    assert len(ended) == COUNT
-    assert most_in_a_turn(ended) <= SLICE_UNITS // CLIENT_CLOSED
+    assert len(ended.noted) == COUNT
+    assert ended.most() <= SLICE_UNITS // CLIENT_CLOSED
 
 
 @played()
@@ -151,8 +141,8 @@ async def test_very_many_whose_connection_ends_end_in_slices_and_begin_nothing(
     for each in list(world.broker.connections):
         each.abort()
     await asyncio.sleep(5)
-    assert len(ended) - len(begun) == COUNT
-    assert most_in_a_turn(ended) <= SLICE_UNITS // CLIENT_CLOSED + 1
+    assert len(ended.noted) - len(begun) == COUNT
+    assert ended.most() <= SLICE_UNITS // CLIENT_CLOSED + 1
     assert len(begun) <= 1, "that of the one that was first when its holder left"
     assert topic.access is not None
     assert topic.access.is_idle

@@ -22,6 +22,7 @@ from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ProducerAccessMode, ServerError
 from headgate.wire.frame import encode_frame
 from headgate.wire.messages import BaseCommand
+from tests.unit.broker.connection.iterations import Iterations
 from tests.unit.broker.playing import TOPIC, played
 
 
@@ -161,20 +162,13 @@ async def test_thousands_that_wait_on_connections_that_end_are_cancelled_in_slic
     world: World,
 ) -> None:
     """60 connections with 1,000 each that ended together held the event loop for 1.3 s."""
-    cancelled: list[int] = []
-    turns = 0
+    cancelled = Iterations(3_000)
 
     async def never() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            cancelled.append(turns)
-
-    def turned() -> None:
-        nonlocal turns
-        turns += 1
-        if len(cancelled) < 3_000:
-            asyncio.get_running_loop().call_soon(turned)
+            cancelled.note()
 
     for _ in range(10):
         await world.connect()
@@ -183,15 +177,15 @@ async def test_thousands_that_wait_on_connections_that_end_are_cancelled_in_slic
         for _ in range(300):
             connection.run_waiting(never(), asked())
     await asyncio.sleep(0.1)
-    turned()
+    cancelled.begin()
     for connection in connections:
         connection.abort()
     memory = world.broker.client_memory
     assert memory.by_kind()["commands"] >= 2_000 * WAITING_BYTES, "it is no growth of garbage"
     await asyncio.sleep(5)
     assert memory.by_kind()["commands"] == 0
-    assert len(cancelled) == 3_000
-    assert max(map(cancelled.count, set(cancelled))) <= 2 * SLICE_UNITS // COMMAND_CANCELLED
+    assert len(cancelled.noted) == 3_000
+    assert cancelled.most() <= 2 * SLICE_UNITS // COMMAND_CANCELLED
 
 
 @played()

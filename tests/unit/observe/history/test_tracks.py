@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.observe.history import tracks as history
 from headgate.observe.history.tracks import ROUND_PERIOD_S_MAX, History, Track
 from tests.unit.broker.virtual import Client, VirtualBroker
@@ -102,15 +103,21 @@ def test_a_round_records_a_part_of_very_many_healthy_subscriptions_and_all_other
     assert min(amounts) >= 10, "counters lose nothing"
 
 
+def observed(count: int) -> tuple[History, Topic, list[Subscription]]:
+    """A history that has seen each of many subscriptions of a topic."""
+    broker, kept = VirtualBroker(), History()
+    topic = broker.topic("persistent://public/default/t")
+    subscriptions = [broker.subscription(topic, f"s{number}") for number in range(count)]
+    for subscription in subscriptions:
+        kept.observe(subscription)
+    return kept, topic, subscriptions
+
+
 def test_a_round_looks_for_removed_ones_among_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at 100,000 subscriptions in one turn took 17 to 37 ms."""
     monkeypatch.setattr(history, "LOOKED_AT_MIN", 64)
     monkeypatch.setattr(history, "LOOKED_AT_PARTS", 16)
-    broker, kept = VirtualBroker(), History()
-    topic = broker.topic("persistent://public/default/t")
-    subscriptions = [broker.subscription(topic, f"s{number}") for number in range(640)]
-    for subscription in subscriptions:
-        kept.observe(subscription)
+    kept, topic, subscriptions = observed(640)
     for subscription in subscriptions[::2]:
         topic.remove_subscription(subscription.name)
     left = []
@@ -129,11 +136,7 @@ def test_very_many_that_ended_together_are_forgotten_a_few_at_once(
 ) -> None:
     """Nothing else refers to them any more: to free a fourth of 79,200 was one turn of 0.14 s."""
     monkeypatch.setattr(history, "FORGOTTEN_MAX", 64)
-    broker, kept = VirtualBroker(), History()
-    topic = broker.topic("persistent://public/default/t")
-    subscriptions = [broker.subscription(topic, f"s{number}") for number in range(640)]
-    for subscription in subscriptions:
-        kept.observe(subscription)
+    kept, topic, subscriptions = observed(640)
     for subscription in subscriptions:
         topic.remove_subscription(subscription.name)
     assert kept.begin_round()

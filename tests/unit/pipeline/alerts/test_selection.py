@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
@@ -52,20 +53,31 @@ def test_very_many_alerts_of_a_tenant_take_no_place_of_another() -> None:
     assert is_open < {each.fingerprint for each in found}
 
 
+def rounds(
+    chance: random.Random, subjects: list[Alert]
+) -> Iterator[tuple[list[Alert], list[Alert]]]:
+    """In each of many rounds, what is wrong then, and what of it is sent: at least five, and all
+    that is open."""
+    is_open = set[str]()
+    for _ in range(200):
+        wrong = chance.sample(subjects, chance.randrange(len(subjects)))
+        found = [each for each in selected(wrong, is_open, 5, 7) if "topic" in each.labels]
+        sent = {each.fingerprint for each in found}
+        assert is_open & {each.fingerprint for each in wrong} <= sent
+        assert min(5, len(wrong)) <= len(sent)
+        is_open = sent
+        yield wrong, found
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_open_alerts_of_several_tenants_are_bounded(seed: int) -> None:
-    chance, is_open = random.Random(seed), set[str]()
+    chance = random.Random(seed)
     subjects = [
         alert(f"t{n}", chance.choice((CRITICAL, WARNING)), namespace=f"{n % 7}/n")
         for n in range(60)
     ]
-    for _ in range(200):
-        wrong = chance.sample(subjects, chance.randrange(60))
-        before = is_open
-        found = [each for each in selected(wrong, before, 5, 7) if "topic" in each.labels]
-        is_open = {each.fingerprint for each in found}
-        assert before & {each.fingerprint for each in wrong} <= is_open
-        assert min(5, len(wrong)) <= len(is_open) <= 15
+    for _, found in rounds(chance, subjects):
+        assert len({each.fingerprint for each in found}) <= 15
 
 
 def test_an_alert_that_is_open_stays_among_its_equals() -> None:
@@ -87,14 +99,9 @@ def test_an_alert_that_more_severe_ones_displace_stays_open_while_it_lasts() -> 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_open_alerts_are_bounded_whatever_comes_and_goes(seed: int) -> None:
-    chance, is_open = random.Random(seed), set[str]()
+    chance = random.Random(seed)
     subjects = [alert(f"t{n}", chance.choice((CRITICAL, WARNING))) for n in range(40)]
-    for _ in range(200):
-        wrong = chance.sample(subjects, chance.randrange(40))
-        before = is_open
-        found = [each for each in selected(wrong, before, 5, 7) if "topic" in each.labels]
-        is_open = {each.fingerprint for each in found}
-        assert before & {each.fingerprint for each in wrong} <= is_open
-        assert min(5, len(wrong)) <= len(is_open) <= 10
+    for wrong, found in rounds(chance, subjects):
+        assert len({each.fingerprint for each in found}) <= 10
         severe = [each for each in wrong if each.rank == 0]
         assert min(5, len(severe)) <= sum(each.rank == 0 for each in found) <= 5
