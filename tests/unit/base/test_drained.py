@@ -7,20 +7,14 @@ import weakref
 from headgate.base.drained import drained
 
 
-class Item:
-    """Something that a weak reference can watch."""
+def test_what_a_walk_has_passed_is_free() -> None:
+    class Item:
+        pass
 
-
-def test_in_order_and_nothing_is_left() -> None:
-    items = [3, 1, 2]
-    assert list(drained(items)) == [3, 1, 2]
+    items = [Item() for _ in range(3)]
+    expected, seen = [weakref.ref(item) for item in items], []
+    for item in drained(items):
+        seen.append(weakref.ref(item))
+        assert [each() is None for each in seen[:-1]] == [True] * (len(seen) - 1)
+    assert seen == expected
     assert items == []
-
-
-def test_what_was_walked_is_freed_before_the_others_are() -> None:
-    items = [Item(), Item(), Item()]
-    first, last = weakref.ref(items[0]), weakref.ref(items[2])
-    walk = drained(items)
-    next(walk)
-    assert first() is None
-    assert last() is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +15,6 @@ from headgate.broker.slices import (
     SLICE_TOPICS,
     SLICE_YIELDS,
     AdminTurns,
-    drained,
     in_slices,
     live_topics,
 )
@@ -128,15 +126,3 @@ async def test_walks_of_administrators_come_before_upkeep(world: World) -> None:
     await asyncio.gather(walk(world.broker, "upkeep"), walk(AdminTurns(world.broker), "admin"))
     assert order.index("admin") < order.index("upkeep")
     assert order.count("admin") == order.count("upkeep") == 3
-
-
-def test_what_a_walk_has_passed_is_free() -> None:
-    class Item:
-        pass
-
-    items = [Item() for _ in range(3)]
-    expected, seen = [weakref.ref(item) for item in items], []
-    for item in drained(items):
-        seen.append(weakref.ref(item))
-        assert [each() is None for each in seen[:-1]] == [True] * (len(seen) - 1)
-    assert seen == expected
