@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
 from pyspark_pulsar.keys import KeyDecoder
 from pyspark_pulsar.options import COLUMNS
-from pyspark_pulsar.reading import BATCH_ROWS_MAX, PORTION_MESSAGES_MAX
+from pyspark_pulsar.range_reader import BATCH_ROWS_MAX, PORTION_MESSAGES_MAX
 
 TOPIC = "persistent://public/default/held"
 PARTS = 2

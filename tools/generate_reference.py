@@ -33,6 +33,7 @@ from headgate.wire.commands import COMMANDS
 from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX, SAMPLE_ENTRIES
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
+from pyspark_pulsar.recovery import MALFORMED_ENTRIES_MAX
 
 FOLDER = Path("docs/reference")
 
@@ -309,6 +310,24 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
+_MALFORMED_MESSAGES = (
+    "\n## Malformed messages\n\n"
+    "`pulsar-client`, which reads the messages, does not survive some that no correct\n"
+    "producer sends: a batch whose sizes pass its payload, or a chunk of a message of\n"
+    "gigabytes. So it reads in a process of its own, beside each of Spark's Python workers.\n"
+    "If that process ends twice at one place, the next entry is malformed. So is an entry\n"
+    "that cannot be unpacked, or has not the messages that it claims. `failOnDataLoss`\n"
+    "decides: the query fails and names the entry, or the log of the task names it and the\n"
+    "query goes on behind it. Each takes a second or two, and more than\n"
+    f"{MALFORMED_ENTRIES_MAX} of a task end the query in any case. An entry just before such\n"
+    "a one is taken for one as well if it gave no message, as a transaction marker. Pulsar\n"
+    "does not show what it cannot unpack: if a batch there claims very many messages, the\n"
+    "query ends after `pollTimeoutMs`, and `startingOffsets` can begin it behind that batch.\n"
+    "\n"
+    "Consumers with that library end, too. So let none but trusted roles produce to a topic\n"
+    "that such consumers read.\n"
+)
+
 _OTHER_THAN_JVM = (
     "\n## Differences from the JVM's connector\n\n"
     "Options and columns have the names of StreamNative's connector. The differences:\n\n"
@@ -412,15 +431,9 @@ def source_page() -> str:
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"
         "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"
         "out, and the log of the task says how many. If a task has tens of thousands of entries\n"
-        "without a message, it finds them by a sample of those.\n" + "\n## Malformed messages\n\n"
-        "`pulsar-client`, which reads the messages, does not survive some that no correct\n"
-        "producer sends: a batch whose sizes pass its payload, or without a payload, and a chunk\n"
-        "of a message of gigabytes. Spark's Python worker ends, and the query with it, whatever\n"
-        "`failOnDataLoss` is. A batch that claims very many compressed messages and cannot be\n"
-        "unpacked ends it after `pollTimeoutMs`. Consumers with that library end likewise. So let\n"
-        "none but trusted roles produce to a topic that is queried. To go on, begin two entries\n"
-        "behind such a message with `startingOffsets`, because brokers send the one before the\n"
-        "start as well.\n" + _OTHER_THAN_JVM
+        "without a message, it finds them by a sample of those.\n"
+        + _MALFORMED_MESSAGES
+        + _OTHER_THAN_JVM
     )
 
 

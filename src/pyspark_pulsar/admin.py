@@ -30,7 +30,7 @@ from pyspark_pulsar.errors import (
     TokenUnavailableError,
     UnreachableError,
 )
-from pyspark_pulsar.keys import KeyKind, MessageRef, key_kind_of
+from pyspark_pulsar.keys import KeyKind, MessageRef, is_malformed, key_kind_of
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
@@ -225,9 +225,9 @@ class AdminClient:
         if response.status != 200:
             return NoChunk.UNREADABLE
         count = int(response.headers.get("x-pulsar-num-chunks-from-msg", 0))
-        if count <= 1:
-            return NoChunk.WHOLE
         headers = response.headers
+        if count <= 1:
+            return NoChunk.MALFORMED if is_malformed(headers, response.body) else NoChunk.WHOLE
         return Chunk(headers["x-pulsar-uuid"], int(headers["x-pulsar-chunk-id"]), count)
 
     def _partitions(self, topic: str) -> tuple[str, ...]:

@@ -49,6 +49,8 @@ class NoChunk(enum.Enum):
     """A message, batch or chunk that only a reader with its key receives."""
     UNREADABLE = "unreadable"
     """The admin API knows the entry and cannot show it."""
+    MALFORMED = "malformed"
+    """A compressed message or a batch that nobody can take apart."""
 
 
 @dataclass(frozen=True, slots=True)

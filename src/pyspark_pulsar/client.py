@@ -19,7 +19,7 @@ import pulsar
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.errors import AccessError, ReadTimeoutError
 from pyspark_pulsar.handshake import check_credentials
-from pyspark_pulsar.offsets import Position
+from pyspark_pulsar.offsets import WHOLE_ENTRY, Position
 from pyspark_pulsar.options import PUBLISH_TIME_SKEW_MS, Connection
 from pyspark_pulsar.ranges import ReadRange
 
@@ -117,29 +117,35 @@ def open_reader(
     settings: ReadSettings,
     start: Position | None = None,
     *,
+    listener: Callable[[Any, Any], None] | None = None,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Any:
-    """A reader of the client just after ``start``, by default the start of the range.
+    """A reader of the client just after ``start``, by default the start of the range. Given a
+    ``listener``, it prefetches nothing.
+
+    Brokers send the entry at which a client begins, whether it takes it or not. One that is
+    malformed is a loss of the range before, so the client begins with the entry behind it.
 
     Raises :class:`AccessError` if the broker refuses the credentials, and
     :class:`ReadTimeoutError` when ``pollTimeoutMs`` has passed without a reader.
     """
     start = work.start if start is None else start
+    how: dict[str, Any] = {"receiver_queue_size": _queue_size(work, settings)}
+    if listener is not None:
+        how = {"receiver_queue_size": 1, "reader_listener": listener}
     if start.ledger_id < 0:
         first = pulsar.MessageId.earliest
     else:
-        first = pulsar.MessageId(
-            start.partition, start.ledger_id, start.entry_id, start.batch_index
-        )
+        how["start_message_id_inclusive"] = True
+        entry_id = start.entry_id + (start.batch_index == WHOLE_ENTRY)
+        first = pulsar.MessageId(start.partition, start.ledger_id, entry_id, start.batch_index)
     connection = settings.connection
     client = shared_client(connection)
     deadline = monotonic() + settings.poll_timeout_ms / 1_000
     while True:
         try:
-            return client.create_reader(
-                work.topic, first, receiver_queue_size=_queue_size(work, settings)
-            )
+            return client.create_reader(work.topic, first, **how)
         except (pulsar.AuthenticationError, pulsar.AuthorizationError) as error:
             raise AccessError(
                 f"{connection.service_url} refuses access to {work.topic} "

@@ -64,3 +64,22 @@ class EncryptedError(PulsarSourceError):
 
 class ReadTimeoutError(PulsarSourceError):
     """Messages remain to be read, but none arrived within ``pollTimeoutMs``."""
+
+
+class MalformedEntryError(PulsarSourceError):
+    """A reader receives nothing from the entry ``ledger_id``:``entry_id``, nor what is behind it,
+    because the client cannot take the entry apart. The task reports a loss and goes on."""
+
+    def __init__(self, ledger_id: int, entry_id: int) -> None:
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        super().__init__(ledger_id, entry_id)
+
+
+class ReaderProcessError(PulsarSourceError):
+    """The process in which the client reads ended. ``is_by_client`` if the client library ended it,
+    and nothing outside."""
+
+    def __init__(self, ending: str, *, is_by_client: bool) -> None:
+        self.is_by_client = is_by_client
+        super().__init__(f"the process that reads from the broker ended {ending}")

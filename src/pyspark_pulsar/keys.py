@@ -178,6 +178,18 @@ def key_kind_of(headers: Mapping[str, str], body: bytes, batch_index: int) -> Ke
     return None
 
 
+def is_malformed(headers: Mapping[str, str], body: bytes) -> bool:
+    """Whether an entry of one or more whole messages cannot be taken apart, by the admin API's
+    response about it: it cannot be decompressed, or is a batch and has not the messages that it
+    claims."""
+    try:
+        payload = _uncompressed(headers, body)
+        claimed = headers.get("x-pulsar-num-batch-message")
+        return claimed is not None and sum(1 for _ in _batch(payload)) != int(claimed)
+    except (ValueError, OSError, zlib.error):  # Arrow's errors are subclasses of the first two
+        return True
+
+
 def _uncompressed(headers: Mapping[str, str], body: bytes) -> bytes:
     """The decompressed batch; Apache Pulsar decompresses it already.
 
@@ -209,6 +221,8 @@ def _batch(payload: bytes) -> Iterator[dict[int, int | bytes]]:
             raise ValueError("the batch is truncated")
         yield fields
         at = end + size
+    if at > len(payload):
+        raise ValueError("the batch is truncated")
 
 
 def _fields(data: bytes) -> dict[int, int | bytes]:

@@ -1,11 +1,5 @@
 """Reads the messages of one range as Arrow record batches.
 
-Exactness does not depend on the client. A task drops a message unless it comes after the last one
-that it accepted. So neither a partly read entry at the start nor a redelivery after a reconnect
-gives a duplicate row. The task ends when it has accepted the last due message, when a message after
-the end arrives, or when the client reports that nothing follows. If due messages do not arrive, the
-task raises :class:`ReadTimeoutError`; it never returns a shorter result.
-
 Planned entries that gave no message are lost only if the topic no longer holds them. They may be
 transaction markers or aborted messages, which no reader receives, or chunks of a message
 (:mod:`pyspark_pulsar.chunks`). So a task asks the admin API before it reports a loss.
@@ -13,17 +7,14 @@ transaction markers or aborted messages, which no reader receives, or chunks of 
 
 from __future__ import annotations
 
-import logging
-import operator
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Protocol
 
-import pulsar
 import pyarrow as pa
 
+from pyspark_pulsar.attempts import Attempt
 from pyspark_pulsar.chunks import (
     ENTRIES_BETWEEN_MAX,
     Chunk,
@@ -34,42 +25,14 @@ from pyspark_pulsar.chunks import (
     entry_ids,
     first_chunk,
     kinds_of_missing,
-    portions,
     without_trimmed,
 )
-from pyspark_pulsar.client import ReadSettings, entry_bytes, native_reader, open_reader
-from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
-from pyspark_pulsar.errors import (
-    DATA_LOSS_ADVICE,
-    AdminError,
-    DataLossError,
-    EncryptedError,
-    ReadTimeoutError,
-)
-from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
-from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
+from pyspark_pulsar.client import ReadSettings
+from pyspark_pulsar.losses import entry_text, refuse_encrypted, report_loss
+from pyspark_pulsar.offsets import WHOLE_ENTRY
 from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange
-
-BATCH_ROWS_MAX = 10_000
-BATCH_BYTES_MAX = 1024 * 1024
-"""A record batch ends at either limit; a larger message is a batch alone."""
-
-POLL_SLICE_MS = 1_000
-"""How long the client waits before the task checks whether messages can still arrive."""
-
-PORTION_MESSAGES_MAX = 256
-PORTION_BYTES_MAX = 128 * 1024
-"""Messages that are processed together: many enough for speed, few enough for the caches."""
-
-log = logging.getLogger("pyspark_pulsar")
-
-
-class Reader(Protocol):
-    """What this module uses of a client's reader."""
-
-    def read_next(self, timeout_millis: int) -> Message: ...
-    def has_message_available(self) -> bool: ...
-    def close(self) -> None: ...
+from pyspark_pulsar.reader_process import read_in_process
+from pyspark_pulsar.recovery import ReadAttempt, RecoveringReader
 
 
 class EntryQueries(Protocol):
@@ -77,303 +40,34 @@ class EntryQueries(Protocol):
 
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]: ...
     def entries(self, topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]: ...
-    def key_kinds(
-        self, topic: str, places: Iterable[MessageRef]
-    ) -> dict[MessageRef, KeyKind | None]: ...
-
-
-class RangeReader:
-    """Receives the messages of one range, each once and in order.
-
-    The key of a message is its (ledger id, entry id, batch index). Almost every message is between
-    the last one accepted and the last due entry of the current ledger, the *boundary*. So the
-    reader receives portions that end before it. A portion without gaps is accepted as a whole; in
-    any other, the reader checks each message.
-    """
-
-    def __init__(
-        self,
-        reader: Reader,
-        work: ReadRange,
-        settings: ReadSettings,
-        *,
-        will_not_come: Callable[[Sequence[MissingRange]], bool] = lambda _: False,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """``will_not_come``: whether none of these entries gives a message to a reader that begins
-        with the range; called if nothing arrives."""
-        self._reader = reader
-        self._work = work
-        self._settings = settings
-        self._will_not_come = will_not_come
-        self._monotonic = monotonic
-        self._slice_ms = min(POLL_SLICE_MS, settings.poll_timeout_ms)
-        self._is_timed = (settings.starting_time_ms, settings.ending_time_ms) != (None, None)
-        self._portion = max(1, int(PORTION_BYTES_MAX / entry_bytes(work)))
-        self._accepted: OrderKey = work.start.order_key
-        self._due_index = 0
-        self._boundary = self._boundary_of(0)
-        self._expected = work.due[0].first_entry if work.due else 0
-        self._holes: list[MissingRange] = []
-        self._newest_ms = self._late_ms = 0
-        self._finished = False
-
-    def batches(self, rows: Rows) -> Iterator[pa.RecordBatch]:
-        """The messages of the range as record batches, none of them empty.
-
-        ``rows`` collects them; it is empty before and after.
-        """
-        for messages in self._arrivals():
-            ids = [message.message_id() for message in messages]
-            if not self._accept_run(ids):
-                messages, ids = _selected(self._wanted(ids), messages, ids)
-            if self._is_timed:
-                messages, ids = _selected(self._in_time(messages), messages, ids)
-            values = [message.data() for message in messages]
-            while values:
-                fit = rows.fitting(values, BATCH_ROWS_MAX, BATCH_BYTES_MAX)
-                rows.add(messages[:fit], ids[:fit], values[:fit])
-                messages, ids, values = messages[fit:], ids[fit:], values[fit:]
-                if values:
-                    yield rows.batch()
-        if rows.count:
-            yield rows.batch()
-        if self._late_ms > self._settings.publish_time_skew_ms:
-            log.warning(
-                "%s: messages were published up to %d ms before others that are stored in front of "
-                "them. The search for startingTime and endingTime extends by publishTimeSkewMs, "
-                "%d ms, and may miss such messages",
-                self._work.topic,
-                self._late_ms,
-                self._settings.publish_time_skew_ms,
-            )
-
-    def _arrivals(self) -> Iterator[list[Message]]:
-        """The messages in portions, until the range is finished or nothing can follow."""
-        last: MessageId | None = None
-        while not self._finished:
-            messages, timed_out = self._receive(self._safe_count(last))
-            if messages:
-                last = messages[-1].message_id()
-                yield messages
-            if timed_out and not self._finished:
-                message = self._wait_on(last)
-                if message is None:
-                    return
-                last = message.message_id()
-                yield [message]
-
-    def _receive(self, count: int) -> tuple[list[Message], bool]:
-        """Up to ``count`` messages, and whether the client timed out before that."""
-        read_next, slice_ms = self._reader.read_next, self._slice_ms
-        messages: list[Message] = []
-        try:
-            for _ in range(count):
-                messages.append(read_next(slice_ms))
-        except pulsar.Timeout:
-            return messages, True
-        return messages, False
-
-    def _safe_count(self, last: MessageId | None) -> int:
-        """How many messages to receive without waiting for one after the end; at least one.
-
-        Each due entry gives at least one message. ``last``, the newest message, shows how many
-        remain in its entry. The client holds these already, so the limit of bytes applies only to
-        the entries after it.
-        """
-        if self._due_index >= len(self._work.due):
-            return 1
-        entries = self._work.due[self._due_index].last_entry - self._expected
-        left = 0
-        if last is not None and last.batch_index() >= 0:
-            left = batch_size_of(last.serialize()) - 1 - last.batch_index()
-        return max(1, min(PORTION_MESSAGES_MAX, min(self._portion, entries) + left))
-
-    def _accept_run(self, ids: Sequence[MessageId]) -> bool:
-        """Accept messages as a whole if they are consecutive and before the boundary.
-
-        Returns False and accepts none if each must be checked: some are not in order, or entries
-        between them are missing.
-        """
-        first, last = _key_of(ids[0]), _key_of(ids[-1])
-        if not (self._accepted < first and last < self._boundary and first[0] == self._boundary[0]):
-            return False
-        entries = [message_id.entry_id() for message_id in ids]
-        every_entry = range(first[1], last[1] + 1)
-        # One message per entry is the common case, and needs no comparison of ids.
-        if entries != list(every_entry) and (
-            len(set(entries)) != len(every_entry)
-            or not all(map(operator.lt, ids, islice(ids, 1, None)))
-        ):
-            return False
-        self._note_missing(first[1])
-        self._accepted = last
-        self._expected = last[1] + 1
-        return True
-
-    def _wanted(self, ids: Sequence[MessageId]) -> list[int]:
-        """Check messages one by one; the indexes of those that belong to the range."""
-        wanted: list[int] = []
-        for index, message_id in enumerate(ids):
-            if self._accept(_key_of(message_id), message_id):
-                wanted.append(index)
-            if self._finished:
-                break
-        return wanted
-
-    def _in_time(self, messages: Sequence[Message]) -> list[int]:
-        """The indexes of messages published within the times; notes the largest delay."""
-        since_ms, until_ms = self._settings.starting_time_ms, self._settings.ending_time_ms
-        wanted: list[int] = []
-        for index, message in enumerate(messages):
-            publish_ms = message.publish_timestamp()
-            if publish_ms <= self._newest_ms:
-                self._late_ms = max(self._late_ms, self._newest_ms - publish_ms)
-            elif publish_ms <= TIME_MS_MAX:
-                self._newest_ms = publish_ms
-            if (since_ms is None or publish_ms >= since_ms) and (
-                until_ms is None or publish_ms < until_ms
-            ):
-                wanted.append(index)
-        return wanted
-
-    def missing_ranges(self) -> list[MissingRange]:
-        """The due entries that gave no message, in order. Call this after :meth:`batches`."""
-        while self._due_index < len(self._work.due):
-            self._close_ledger()
-        return self._holes
-
-    def _rest(self) -> list[MissingRange]:
-        """The due entries after the last one that gave a message."""
-        due = self._work.due[self._due_index :]
-        firsts = [self._expected, *(part.first_entry for part in due[1:])]
-        return [
-            MissingRange(part.ledger_id, first, part.last_entry)
-            for part, first in zip(due, firsts, strict=False)
-            if first <= part.last_entry
-        ]
-
-    def _note_missing(self, before_entry: int) -> None:
-        """Note the entries of the current ledger from the expected one to ``before_entry`` as
-        missing."""
-        part = self._work.due[self._due_index]
-        last = min(before_entry - 1, part.last_entry)
-        if self._expected <= last:
-            self._holes.append(MissingRange(part.ledger_id, self._expected, last))
-
-    def _close_ledger(self) -> None:
-        """Continue with the next due ledger."""
-        due = self._work.due
-        self._note_missing(due[self._due_index].last_entry + 1)
-        self._due_index += 1
-        self._boundary = self._boundary_of(self._due_index)
-        self._expected = due[self._due_index].first_entry if self._due_index < len(due) else 0
-
-    def _boundary_of(self, due_index: int) -> OrderKey:
-        """The key just before a ledger's last due entry; the lowest key after the last ledger."""
-        if due_index >= len(self._work.due):
-            return (-1, -1, -1)
-        part = self._work.due[due_index]
-        return (part.ledger_id, part.last_entry, -1)
-
-    def _accept(self, key: OrderKey, message_id: MessageId) -> bool:
-        """Whether a message belongs to the range and was not accepted before.
-
-        Notes missing entries, the end of a ledger, and the end of the range.
-        """
-        if key <= self._accepted:
-            return False
-        if key > self._work.end.order_key:
-            self._finished = True
-            return False
-        self._accepted = key
-        while self._due_index < len(self._work.due) and key[:2] > self._boundary[:2]:
-            self._close_ledger()
-        if self._due_index < len(self._work.due) and key[0] == self._boundary[0]:
-            self._note_missing(key[1])
-            self._expected = key[1] + 1
-        if key[:2] == self._boundary[:2]:
-            last_ledger = self._due_index + 1 == len(self._work.due)
-            self._finished = last_ledger and _ends_entry(message_id, key, self._work.end.order_key)
-        return True
-
-    def _wait_on(self, last: MessageId | None) -> Message | None:
-        """The next message after a time-out of the client; None if none can follow.
-
-        ``last`` is the previous message. If all remaining entries are chunks, their message is
-        incomplete and belongs to a later range, so the task does not wait for it. Nor does it wait
-        for encrypted messages, which the client drops.
-
-        Raises :class:`ReadTimeoutError` if no message arrives within ``pollTimeoutMs``, and
-        :class:`EncryptedError`.
-        """
-        if last is None or _ends_entry(last, self._accepted, self._work.end.order_key):
-            rest = self._rest()
-            if rest and self._will_not_come(rest):
-                return None
-        rest_s = (self._settings.poll_timeout_ms - self._slice_ms) / 1_000
-        deadline = self._monotonic() + rest_s
-        while self._may_follow():
-            if self._monotonic() >= deadline:
-                raise ReadTimeoutError(
-                    f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "
-                    f"(pollTimeoutMs), although messages up to {self._work.end} remain; "
-                    f"read so far: {_key_text(self._accepted)}. Encrypted messages never arrive, "
-                    "because this source has no keys"
-                )
-            try:
-                return self._reader.read_next(self._slice_ms)
-            except pulsar.Timeout:
-                continue
-        return None
-
-    def _may_follow(self) -> bool:
-        """Whether a message can still arrive; True if the broker does not answer."""
-        try:
-            return self._reader.has_message_available()
-        except pulsar.PulsarException as error:
-            log.info("%s: the broker does not answer (%s)", self._work.topic, error)
-            return True
 
 
 def read_range(
-    work: ReadRange, settings: ReadSettings, schema: pa.Schema, stored: EntryQueries
+    work: ReadRange,
+    settings: ReadSettings,
+    schema: pa.Schema,
+    stored: EntryQueries,
+    read: ReadAttempt = read_in_process,
 ) -> Iterator[pa.RecordBatch]:
     """The messages of one task, as record batches.
 
     Chunked messages that begin before the range come last. The task queries ``stored`` only for
     entries that gave no message. If ``failOnDataLoss`` is set, it raises :class:`DataLossError` if
-    some are gone, and :class:`EncryptedError` if some are encrypted.
+    some are gone or malformed, and :class:`EncryptedError` if some are encrypted. ``read`` makes
+    the attempts to read.
     """
-
-    def will_not_come(missing: Sequence[MissingRange]) -> bool:
-        try:
-            first = next(entry_ids(missing))
-            kind = stored.entries(work.topic, [first])[first]
-            if kind is NoChunk.ENCRYPTED:
-                _refuse_encrypted(work, [first], settings)
-            elif not isinstance(kind, Chunk):
-                return False
-            return all(
-                isinstance(kind, Chunk) or kind is NoChunk.ENCRYPTED
-                for ids in portions(entry_ids(missing))
-                for kind in stored.entries(work.topic, ids).values()
-            )
-        except AdminError:  # the broker may be restarting: then messages may follow
-            return False
-
-    rows = Rows(schema, work.topic, KeyDecoder(work.topic, partial(stored.key_kinds, work.topic)))
-    missing = yield from _read_from(work.start, work, settings, rows, will_not_come)
+    missing = yield from _read_all(Attempt(work, settings, schema, work.start), read)
     if missing:
-        yield from _read_chunked(missing, work, settings, rows, stored)
+        yield from _read_chunked(missing, work, settings, schema, stored, read)
 
 
 def _read_chunked(
     missing: Sequence[MissingRange],
     work: ReadRange,
     settings: ReadSettings,
-    rows: Rows,
+    schema: pa.Schema,
     stored: EntryQueries,
+    read: ReadAttempt,
 ) -> Iterator[pa.RecordBatch]:
     """The chunked messages whose last chunk is in ``missing``; reports lost entries."""
     ledgers = stored.ledgers(work.topic)
@@ -395,7 +89,7 @@ def _read_chunked(
         for entry_id, kind in found.kinds.items():
             if isinstance(kind, Chunk) and kind.is_last:
                 first = first_chunk(ask, ledgers, entry_id, kind)
-                yield from _chunked_message(work, entry_id, first, settings, rows)
+                yield from _read_chunked_message(work, entry_id, first, settings, schema, read)
         _report_kinds(work, found, settings)
 
 
@@ -404,7 +98,7 @@ def _entry_count(missing: Iterable[MissingRange]) -> int:
 
 
 def _report_kinds(work: ReadRange, found: EntryKinds, settings: ReadSettings) -> None:
-    """Report entries that are gone, encrypted or unreadable."""
+    """Report entries that are gone, encrypted, malformed or unreadable."""
     at_least = "at least " if found.is_sample else ""
 
     def of_kind(wanted: NoChunk) -> list[EntryId]:
@@ -413,36 +107,23 @@ def _report_kinds(work: ReadRange, found: EntryKinds, settings: ReadSettings) ->
     if lost := of_kind(NoChunk.GONE):
         _report_trimmed(work, f"{at_least}{_counted(len(lost), lost[0])}", settings)
     if encrypted := of_kind(NoChunk.ENCRYPTED):
-        _refuse_encrypted(work, encrypted, settings, count_text=f"{at_least}{len(encrypted)}")
+        refuse_encrypted(
+            work.topic,
+            encrypted,
+            fail=settings.fail_on_data_loss,
+            count_text=f"{at_least}{len(encrypted)}",
+        )
+    if malformed := of_kind(NoChunk.MALFORMED):
+        report_loss(
+            f"{work.topic}: {at_least}{_counted(len(malformed), malformed[0])} are malformed",
+            fail=settings.fail_on_data_loss,
+        )
     if unreadable := of_kind(NoChunk.UNREADABLE):
         report_loss(
             f"{work.topic}: {at_least}{len(unreadable)} entries gave no message, and the admin API "
             "cannot show whether messages end in them, the first in "
-            f"{_entry_text(unreadable[0])}",
+            f"{entry_text(unreadable[0])}",
             fail=settings.fail_on_data_loss,
-        )
-
-
-def _refuse_encrypted(
-    work: ReadRange,
-    encrypted: Sequence[EntryId],
-    settings: ReadSettings,
-    *,
-    count_text: str = "",
-) -> None:
-    """Raise :class:`EncryptedError` if ``failOnDataLoss`` is set; else log how many are left out,
-    if ``count_text`` says it."""
-    text = f"{work.topic}: entry {_entry_text(encrypted[0])} is encrypted, and this source has no "
-    if settings.fail_on_data_loss:
-        raise EncryptedError(
-            f"{text}keys. Read a topic that is not encrypted, or set failOnDataLoss=false to leave "
-            "encrypted messages out"
-        )
-    if count_text:
-        log.warning(
-            "%skeys; %s encrypted entries are left out, because failOnDataLoss is false",
-            text,
-            count_text,
         )
 
 
@@ -455,80 +136,37 @@ def _report_trimmed(work: ReadRange, what: str, settings: ReadSettings) -> None:
 
 def _counted(count: int, first: EntryId) -> str:
     """Entries in words, in the plural, with the id of the first."""
-    return f"{count} entries, the first {_entry_text(first)},"
+    return f"{count} entries, the first {entry_text(first)},"
 
 
-def _read_from(
-    start: Position,
-    work: ReadRange,
-    settings: ReadSettings,
-    rows: Rows,
-    will_not_come: Callable[[Sequence[MissingRange]], bool],
+def _read_all(
+    attempt: Attempt, read: ReadAttempt
 ) -> Generator[pa.RecordBatch, None, list[MissingRange]]:
-    """The messages of ``work``, read from ``start``; returns the missing entries."""
-    reader = open_reader(work, settings, start)
-    try:
-        reading = RangeReader(native_reader(reader), work, settings, will_not_come=will_not_come)
-        yield from reading.batches(rows)
-    finally:
-        _close(reader, work.topic)
+    """The messages of a range; returns the missing entries."""
+    reading = RecoveringReader(attempt, read)
+    yield from reading.batches()
     return reading.missing_ranges()
 
 
-def _close(reader: Reader, topic: str) -> None:
-    """Close a reader. A failure to close does not affect the messages that were read."""
-    try:
-        reader.close()
-    except pulsar.PulsarException as error:
-        log.info("%s: the reader was not closed (%s)", topic, error)
-
-
-def _chunked_message(
-    work: ReadRange, last: EntryId, first: EntryId | None, settings: ReadSettings, rows: Rows
+def _read_chunked_message(
+    work: ReadRange,
+    last: EntryId,
+    first: EntryId | None,
+    settings: ReadSettings,
+    schema: pa.Schema,
+    read: ReadAttempt,
 ) -> Iterator[pa.RecordBatch]:
     """The message with the chunks ``first`` to ``last``; reports it if it is unreadable."""
     end = work.end._replace(ledger_id=last[0], entry_id=last[1], batch_index=WHOLE_ENTRY)
     mean_bytes = max(part.entry_bytes_mean for part in work.due)
     alone = ReadRange(work.topic, end.before(), end, (DueEntries(*last, last[1], mean_bytes),))
     if first is not None:
-        start = end._replace(ledger_id=first[0], entry_id=first[1]).before()
-        if not (yield from _read_from(start, alone, settings, rows, lambda _: False)):
+        begin = end._replace(ledger_id=first[0], entry_id=first[1]).before()
+        attempt = Attempt(alone, settings, schema, begin, awaits_chunks=True)
+        if not (yield from _read_all(attempt, read)):
             return
     report_loss(
-        f"{work.topic}: the message that ends in {_entry_text(last)} cannot be read: not all of "
+        f"{work.topic}: the message that ends in {entry_text(last)} cannot be read: not all of "
         f"its chunks are stored, or {ENTRIES_BETWEEN_MAX:,} other entries are between two of them",
         fail=settings.fail_on_data_loss,
     )
-
-
-def _entry_text(place: EntryId) -> str:
-    return f"{place[0]}:{place[1]}"
-
-
-def report_loss(sentence: str, *, fail: bool) -> None:
-    """Raise :class:`DataLossError` if ``fail`` (``failOnDataLoss``), else log a warning."""
-    if fail:
-        raise DataLossError(f"{sentence}. {DATA_LOSS_ADVICE}")
-    log.warning("%s; the query continues, because failOnDataLoss is false", sentence)
-
-
-def _ends_entry(message_id: MessageId, key: OrderKey, end: OrderKey) -> bool:
-    """Whether this message is the last of its entry within the range."""
-    if key == end or message_id.batch_index() < 0:
-        return True
-    return message_id.batch_index() + 1 == batch_size_of(message_id.serialize())
-
-
-def _key_of(message_id: MessageId) -> OrderKey:
-    return (message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
-
-
-def _selected(
-    places: Sequence[int], messages: Sequence[Message], ids: Sequence[MessageId]
-) -> tuple[list[Message], list[MessageId]]:
-    return [messages[place] for place in places], [ids[place] for place in places]
-
-
-def _key_text(key: OrderKey) -> str:
-    """A key as text for an error message."""
-    return str(Position(key[0], key[1])) if key[0] >= 0 else "nothing"

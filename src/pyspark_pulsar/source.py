@@ -33,6 +33,7 @@ from pyspark_pulsar.admin import AdminClient
 from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import arrow_schema, spark_schema
 from pyspark_pulsar.errors import UnreachableError
+from pyspark_pulsar.losses import report_loss
 from pyspark_pulsar.offsets import Position, earliest, offset_from_json, offset_to_json
 from pyspark_pulsar.options import EARLIEST, LATEST, SourceOptions, StartOrEnd, parse_options
 from pyspark_pulsar.ranges import (
@@ -43,7 +44,7 @@ from pyspark_pulsar.ranges import (
     plan_ranges,
     replaced_topic,
 )
-from pyspark_pulsar.reading import read_range, report_loss
+from pyspark_pulsar.reading import read_range
 from pyspark_pulsar.resolve import require_snapshots, require_topics, resolve_end, resolve_start
 from pyspark_pulsar.tracebacks import without_traceback
 

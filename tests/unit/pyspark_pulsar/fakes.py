@@ -6,12 +6,34 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import pulsar
+import pyarrow as pa
 
-from pyspark_pulsar.columns import Message
-from pyspark_pulsar.keys import KeyKind, MessageRef
+from pyspark_pulsar.client import ReadSettings
+from pyspark_pulsar.columns import Message, Rows, arrow_schema, spark_schema
+from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position
-from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
+from pyspark_pulsar.options import Connection
+from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.resolve import require_topics
+
+T = "persistent://public/default/t"
+CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
+SCHEMA = arrow_schema(spark_schema(["value"]))
+
+
+def settings(
+    *, since_ms: int | None = None, until_ms: int | None = None, fail: bool = True
+) -> ReadSettings:
+    return ReadSettings(CONNECTION, since_ms, until_ms, fail, None, 5_000)
+
+
+def work(start: Position, end: Position, *ledgers: tuple[int, int]) -> ReadRange:
+    spans = tuple(LedgerSpan(ledger, count, count) for ledger, count in ledgers)
+    return ReadRange(T, start, end, due_entries(TopicSnapshot(spans, None), start, end))
+
+
+def rows_of(schema: pa.Schema) -> Rows:
+    return Rows(schema, T, KeyDecoder(T, no_keys))
 
 
 def _varint(value: int) -> bytes:

@@ -164,15 +164,17 @@ def test_entries_are_classified_by_their_headers() -> None:
             "t/ledger/3/entry/2": Response(500, b"cannot be decompressed"),
             "t/ledger/3/entry/3": [Response(503, b""), Response(200, b"whole")],
             "t/ledger/3/entry/5": Response(200, b"part", chunk | ENCRYPTION),
+            "t/ledger/3/entry/6": Response(200, b"part", {"x-pulsar-num-batch-message": "2"}),
         }
     )
-    assert cluster.client().entries(T, [(3, entry) for entry in range(6)]) == {
+    assert cluster.client().entries(T, [(3, entry) for entry in range(7)]) == {
         (3, 0): Chunk("p-1", 1, 2),
         (3, 1): NoChunk.WHOLE,
         (3, 2): NoChunk.UNREADABLE,
         (3, 3): NoChunk.WHOLE,
         (3, 4): NoChunk.GONE,
         (3, 5): NoChunk.ENCRYPTED,
+        (3, 6): NoChunk.MALFORMED,
     }
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 

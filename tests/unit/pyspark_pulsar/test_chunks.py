@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import pulsar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_pulsar import attempts
 from pyspark_pulsar import client as client_module
 from pyspark_pulsar.chunks import (
     ENTRIES_BETWEEN_MAX,
@@ -59,20 +61,21 @@ class Client:
     opened: list[EntryId] = field(default_factory=list)
 
     def create_reader(
-        self, _topic: str, first: pulsar.MessageId, *, receiver_queue_size: int
+        self, _topic: str, first: pulsar.MessageId, *, receiver_queue_size: int, **begin: bool
     ) -> Client.Reader:
         assert receiver_queue_size > 0
+        assert begin == ({} if first.ledger_id() < 0 else {"start_message_id_inclusive": True})
         self.opened.append((first.ledger_id(), first.entry_id()))
         return Client.Reader(self, self.opened[-1])
 
     class Reader:
         def __init__(self, client: Client, start: EntryId) -> None:
             self.last = max(client.log)
-            self.dequeued = start
+            self.dequeued = start[0], start[1] - 1
             self.messages: list[EntryId] = []
             uncut: dict[str, int] = {}
             for place, what in client.log.items():
-                if place <= start or place in client.markers:
+                if place < start or place in client.markers:
                     continue
                 if isinstance(what, Chunk):
                     if uncut.get(what.uuid, 0) != what.index:
@@ -122,7 +125,8 @@ def read(client: Client, admin: Admin, start: Position, end: Position) -> list[b
     settings = ReadSettings(CONNECTION, None, None, True, None, 200)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)  # type: ignore[arg-type]
-        batches = read_range(ReadRange(T, start, end, due), settings, SCHEMA, admin)
+        within = partial(attempts.read, stored=admin)
+        batches = read_range(ReadRange(T, start, end, due), settings, SCHEMA, admin, within)
         return [value for batch in batches for value in batch[0].to_pylist()]
 
 

@@ -58,6 +58,45 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
     return run
 
 
+@pytest.mark.parametrize("listens", [False, True])
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [
+        (Position(-1, -1), None),
+        (Position(3, -1), (3, 0, -1)),
+        (Position(3, 4), (3, 5, -1)),
+        (Position(3, 4, -1, 2), (3, 4, 2)),
+    ],
+)
+def test_how_a_reader_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+    start: Position,
+    first: tuple[int, int, int] | None,
+    listens: bool,
+) -> None:
+    """It begins behind what is read: brokers send the entry at which it begins. One that listens
+    prefetches nothing."""
+    given: list[tuple[str, dict[str, object]]] = []
+
+    class Noting(FailingClient):
+        def create_reader(self, *words: object, **how: object) -> FakeReader:
+            given.append((str(words[1]), how))
+            return FakeReader([])
+
+    monkeypatch.setitem(client._clients, (os.getpid(), CONNECTION), Noting())  # type: ignore[arg-type]
+
+    def listener(*_: object) -> None: ...
+
+    open_reader(WORK, SETTINGS, start, listener=listener if listens else None)
+    wanted: dict[str, object] = {"receiver_queue_size": 1 if listens else 1_000}
+    if listens:
+        wanted["reader_listener"] = listener
+    if first is not None:
+        wanted["start_message_id_inclusive"] = True
+    id_ = pulsar.MessageId.earliest if first is None else pulsar.MessageId(-1, *first)
+    assert given == [(str(id_), wanted)]
+
+
 def test_the_clients_python_layer_is_avoided_where_possible() -> None:
     class Wrapper:
         def __init__(self, inner: object) -> None:

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from headgate.wire._generated.PulsarApi_pb2 import SingleMessageMetadata
 from pyspark_pulsar.errors import AdminError
-from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef, is_base64, key_kind_of
+from pyspark_pulsar.keys import (
+    KeyDecoder,
+    KeyKind,
+    MessageRef,
+    is_base64,
+    is_malformed,
+    key_kind_of,
+)
 from pyspark_pulsar.offsets import Position
 from tests.unit.pyspark_pulsar.fakes import FakeMessage
 
@@ -163,3 +170,32 @@ def test_an_encrypted_batch_gives_no_keys_and_no_error(body: bytes, codec: str, 
         "x-pulsar-uncompressed-size": str(size),
     }
     assert key_kind_of(headers, body, 8) is None
+
+
+LONG = (1 << 31) - 1
+
+
+@pytest.mark.parametrize(
+    ("count", "codec", "body", "malformed"),
+    [
+        (4, "NONE", BATCH, False),
+        (4, "ZLIB", zlib.compress(BATCH), False),
+        (4, "LZ4", BATCH, False),
+        (5, "NONE", BATCH, True),
+        (4, "NONE", BATCH[:-1], True),
+        (4, "NONE", LONG.to_bytes(4) + BATCH, True),
+        (1, "NONE", b"", True),
+        (800_000, "ZSTD", b"\xff" * 40, True),
+        (None, "NONE", b"", False),
+        (None, "NONE", b"\xff" * 40, False),
+        (None, "SNAPPY", b"\xff" * 40, True),
+        (None, "LZ4", pa.compress(BATCH, "lz4_raw", asbytes=True), False),
+    ],
+)
+def test_entries_that_cannot_be_taken_apart(
+    count: int | None, codec: str, body: bytes, malformed: bool
+) -> None:
+    headers = {"x-pulsar-compression": codec, "x-pulsar-uncompressed-size": str(len(BATCH))}
+    if count is not None:
+        headers["x-pulsar-num-batch-message"] = str(count)
+    assert is_malformed(headers, body) is malformed

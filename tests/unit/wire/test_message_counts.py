@@ -12,6 +12,8 @@ from headgate.wire.messages import MessageMetadata
 
 BATCH_BYTES_MAX = 5 * 1024 * 1024
 LZ4 = 1
+ONE = pack_batch([b""])
+"""A batch of one message."""
 
 
 def entry(
@@ -55,6 +57,10 @@ def test_a_batch_holds_no_more_than_fits() -> None:
     assert len(pack_batch([b""] * 7)) == 7 * BATCHED_MESSAGE_BYTES_MIN
     with pytest.raises(RemoteProtocolError, match="2147483647 messages in 1 bytes"):
         check(2**31 - 1, entry(num_messages_in_batch=2**31 - 1))
+    check(1, entry(ONE, num_messages_in_batch=1))
+    with pytest.raises(RemoteProtocolError, match="a batch of 1 messages in 0 bytes"):
+        check(1, entry(b"", num_messages_in_batch=1))
+    check(1, entry(b""))
     most = BATCH_BYTES_MAX // BATCHED_MESSAGE_BYTES_MIN
     check(most, entry(num_messages_in_batch=most, compression=LZ4))
     with pytest.raises(RemoteProtocolError):
@@ -65,13 +71,13 @@ def test_a_batch_holds_no_more_than_fits() -> None:
 @pytest.mark.parametrize("time_ms", [1_700_000_000_001, 1_700_000_003_000, 2**63 - 1])
 def test_a_delay_is_seen(checksum: bool, time_ms: int) -> None:
     assert check(1, entry(checksum=checksum, deliver_at_time=time_ms))
-    assert check(1, entry(checksum=checksum, deliver_at_time=time_ms, num_messages_in_batch=1))
+    assert check(1, entry(ONE, checksum=checksum, deliver_at_time=time_ms, num_messages_in_batch=1))
 
 
 @pytest.mark.parametrize("time_ms", [1_700_000_000_000, 1, 0, -1])
 def test_a_time_that_is_past_is_no_delay(time_ms: int) -> None:
     assert not check(1, entry(deliver_at_time=time_ms))
-    assert not check(1, entry(deliver_at_time=time_ms, num_messages_in_batch=1))
+    assert not check(1, entry(ONE, deliver_at_time=time_ms, num_messages_in_batch=1))
 
 
 @pytest.mark.parametrize("checksum", [True, False])

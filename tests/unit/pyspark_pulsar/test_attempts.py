@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pulsar
+import pytest
+
+from pyspark_pulsar import attempts
+from pyspark_pulsar import client as client_module
+from pyspark_pulsar.attempts import Attempt, AttemptEnd, read
+from pyspark_pulsar.chunks import Chunk, EntryId, MissingRange, NoChunk
+from pyspark_pulsar.errors import AdminError, EncryptedError, MalformedEntryError, ReadTimeoutError
+from pyspark_pulsar.keys import KeyKind, MessageRef
+from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.range_reader import Step
+from tests.unit.pyspark_pulsar.fakes import (
+    CONNECTION,
+    SCHEMA,
+    FakeReader,
+    T,
+    entries,
+    no_keys,
+    settings,
+    work,
+)
+
+CHUNK = Chunk("p-1", 0, 2)
+
+
+class Stored:
+    """The admin API, which knows these kinds of entries of ledger 3."""
+
+    def __init__(self, *kinds: Chunk | NoChunk) -> None:
+        self.kinds = kinds
+
+    def entries(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
+        if not self.kinds:
+            raise AdminError("starting")
+        return {place: self.kinds[place[1]] for place in places}
+
+    def key_kinds(
+        self, _topic: str, places: Iterable[MessageRef]
+    ) -> Mapping[MessageRef, KeyKind | None]:
+        return no_keys(list(places))
+
+
+class Client:
+    """Gives one reader."""
+
+    def __init__(self, reader: FakeReader) -> None:
+        self.reader = reader
+
+    def create_reader(
+        self,
+        _topic: str,
+        _first: pulsar.MessageId,
+        *,
+        receiver_queue_size: int,
+        reader_listener: Any = None,
+    ) -> Any:
+        assert (receiver_queue_size == 1) == (reader_listener is not None)
+        return self.reader
+
+
+def attempt_of(last_entry: int, **how: Any) -> Attempt:
+    asked = work(earliest(T), Position(3, last_entry), (3, last_entry + 1))
+    return Attempt(asked, settings(), SCHEMA, **({"begin": earliest(T)} | how))
+
+
+def run(
+    monkeypatch: pytest.MonkeyPatch, attempt: Attempt, stored: Stored, reader: FakeReader
+) -> list[Step | AttemptEnd]:
+    client = Client(reader)
+    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)  # type: ignore[arg-type]
+    return list(read(attempt, stored))  # type: ignore[arg-type]
+
+
+def test_a_stepwise_attempt_listens_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "STEPWISE_MESSAGES_MAX", 2)
+    monkeypatch.setattr(attempts, "StepwiseReader", lambda opened: opened(lambda *_: None))
+    attempt = attempt_of(3, is_stepwise=True)
+    parts = run(monkeypatch, attempt, Stored(), FakeReader(list(entries(3, 0, 0, 0, 0))))
+    assert [part.reached.entry_id for part in parts if isinstance(part, Step)] == [0, 1]
+    assert parts[-1] == AttemptEnd((), is_complete=False)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "raised"),
+    [
+        ([CHUNK, NoChunk.MALFORMED], MalformedEntryError),
+        ([NoChunk.ENCRYPTED, CHUNK], EncryptedError),
+        ([CHUNK, CHUNK], None),
+        ([CHUNK, NoChunk.WHOLE], ReadTimeoutError),
+        ([NoChunk.UNREADABLE, CHUNK], ReadTimeoutError),
+        ([], ReadTimeoutError),
+    ],
+    ids=["malformed", "encrypted", "chunks", "whole", "unreadable", "restarting"],
+)
+def test_what_does_not_come_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+    kinds: list[Chunk | NoChunk],
+    raised: type[Exception] | None,
+) -> None:
+    attempt = attempt_of(1)
+    attempt = replace(attempt, settings=replace(attempt.settings, poll_timeout_ms=100))
+    reader = FakeReader([], more=True)
+    if raised is None:
+        parts = run(monkeypatch, attempt, Stored(*kinds), reader)
+        assert parts == [AttemptEnd((MissingRange(3, 0, 1),), is_complete=True)]
+    else:
+        with pytest.raises(raised):
+            run(monkeypatch, attempt, Stored(*kinds), reader)
+
+
+def test_a_client_that_began_before_a_chunk_awaits_its_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempt = attempt_of(0, awaits_chunks=True)
+    attempt = replace(attempt, settings=replace(attempt.settings, poll_timeout_ms=100))
+    with pytest.raises(ReadTimeoutError):
+        run(monkeypatch, attempt, Stored(CHUNK), FakeReader([], more=True))
