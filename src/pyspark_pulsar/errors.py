@@ -80,6 +80,11 @@ class ReaderProcessError(PulsarSourceError):
     """The process in which the client reads ended. ``is_by_client`` if the client library ended it,
     and nothing outside."""
 
-    def __init__(self, ending: str, *, is_by_client: bool) -> None:
+    def __init__(self, ending: str, is_by_client: bool) -> None:
+        self.ending = ending
         self.is_by_client = is_by_client
         super().__init__(f"the process that reads from the broker ended {ending}")
+
+    def __reduce__(self) -> tuple[type[ReaderProcessError], tuple[str, bool]]:
+        """Pickle the arguments: the process itself may send the error."""
+        return (type(self), (self.ending, self.is_by_client))

@@ -37,6 +37,8 @@ COLUMNS = (
 """The columns of the source, in order."""
 
 
+READER_MEMORY_MB = 1_024
+
 PUBLISH_TIME_SKEW_MS = 600_000
 """Two clocks may each be off by five minutes, Kerberos' tolerance, in opposite directions."""
 
@@ -108,8 +110,8 @@ OPTIONS = (
                "much](#publish-times)."),
     OptionInfo("failOnDataLoss", "`true`", "`true`, `false`",
                "Whether the query fails if messages were trimmed before it read them, or if a "
-               "topic was recreated, or a message is encrypted. Otherwise the source logs a "
-               "warning, and reads a recreated topic from its first message."),
+               "topic was recreated, or a message is encrypted or malformed. Otherwise the source "
+               "logs a warning, and reads a recreated topic from its first message."),
     OptionInfo("minPartitions", "`1`", "1 to 100000",
                "Least number of tasks: the source splits large partitions between entries."),
     OptionInfo("maxRowsPerTrigger", "none", "a whole number from 1",
@@ -123,6 +125,9 @@ OPTIONS = (
                "Only these columns; the source does not decode the others."),
     OptionInfo("receiverQueueSize", "16 to 1000, by entry size", "1 to 100000",
                "Most messages that the client of a task prefetches."),
+    OptionInfo("readerMemoryMb", f"`{READER_MEMORY_MB}`", "256 to 1048576",
+               "Most memory of the process in which the client of a task reads, on Linux. A "
+               "message that its producer sent in chunks may have a fifth of that, or a bit more."),
     OptionInfo("pollTimeoutMs", "`120000`", "100 to 86400000 ms",
                "How long a task waits for the next message, and a running stream for a cluster "
                "that does not answer, before the query fails."),
@@ -180,6 +185,7 @@ class SourceOptions:
     bytes_per_trigger_max: int | None
     columns: tuple[str, ...]
     receiver_queue_size: int | None
+    reader_memory_mb: int
     poll_timeout_ms: int
     given: frozenset[str]
 
@@ -289,6 +295,7 @@ def parse_options(
         bytes_per_trigger_max=fields.read("maxBytesPerTrigger", _integer(1, _INT64_MAX), None),
         columns=fields.read("columns", _parse_columns, COLUMNS),
         receiver_queue_size=fields.read("receiverQueueSize", _integer(1, 100_000), None),
+        reader_memory_mb=fields.read("readerMemoryMb", _integer(256, 1 << 20), READER_MEMORY_MB),
         poll_timeout_ms=fields.read("pollTimeoutMs", _integer(100, _DAY_MS), 120_000),
         given=frozenset(fields.values),
     )

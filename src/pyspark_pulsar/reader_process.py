@@ -32,6 +32,9 @@ _BY_CLIENT: Final = frozenset(
 )
 """The signals of a fault in a library."""
 
+_OWN_ENVIRONMENT: Final = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""Arrow's own pool would take a GiB of the process's memory bound at once."""
+
 _END_S: Final = 10.0
 """How long a process may take to end that has closed its pipe."""
 
@@ -50,7 +53,11 @@ class ReaderProcess:
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                env={
+                    **os.environ,
+                    **_OWN_ENVIRONMENT,
+                    "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                },
             )
         except OSError as error:
             raise ReaderProcessError(f"before it began ({error})", is_by_client=False) from error

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pyspark_pulsar.admin import AdminClient
 from pyspark_pulsar.attempts import Attempt, read
-from pyspark_pulsar.errors import PulsarSourceError
+from pyspark_pulsar.errors import PulsarSourceError, ReaderProcessError
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.range_reader import Step
 from pyspark_pulsar.reader_pipe import read_frame, write_frame
@@ -25,9 +25,12 @@ from pyspark_pulsar.reader_pipe import read_frame, write_frame
 def serve(attempt: Attempt, stored: AdminClient, answers: int) -> None:
     """Make an attempt, and send its steps and its end, or its error.
 
+    Chunks of a hundred bytes may claim messages of 2 GiB, which the client makes room for.
+
     Raises:
         BrokenPipeError: Spark's worker has ended.
     """
+    limit_memory(attempt.settings.reader_memory_mb * 1024 * 1024)
     try:
         for part in read(attempt, stored):
             if isinstance(part, Step):
@@ -36,8 +39,17 @@ def serve(attempt: Attempt, stored: AdminClient, answers: int) -> None:
                 write_frame(answers, part)
     except BrokenPipeError:
         raise
+    except MemoryError:  # where the client has none, it ends this process
+        write_frame(answers, ReaderProcessError("for want of memory", is_by_client=True))
     except Exception as error:
         write_frame(answers, portable(error))
+
+
+def limit_memory(bytes_max: int) -> None:
+    """Bound this process's memory."""
+    with suppress(OSError, ValueError):  # a system may lack it, or have a lower bound
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (bytes_max, hard))
 
 
 def portable(error: Exception) -> Exception:

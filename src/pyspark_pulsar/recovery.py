@@ -70,7 +70,7 @@ class RecoveringReader:
                 self._attempt = replace(self._attempt, is_stepwise=False)
             except MalformedEntryError as error:
                 place = (error.ledger_id, error.entry_id)
-                self._leave_out(place, "keeps others from arriving")
+                self._leave_out(place, "and keeps others from arriving")
             except ReaderProcessError as error:
                 self._note_ending(error)
             is_complete |= not self._attempt.work.due
@@ -101,12 +101,15 @@ class RecoveringReader:
             self._endings += 1
             if self._endings == ENDINGS_MAX:
                 part = self._attempt.work.due[0]
-                self._leave_out((part.ledger_id, part.first_entry), f"ends pulsar-client: {error}")
+                self._leave_out(
+                    (part.ledger_id, part.first_entry),
+                    f"or needs more memory than readerMemoryMb: {error}",
+                )
 
     def _leave_out(self, place: EntryId, effect: str) -> None:
         """Report an entry as malformed, and go on behind it. Due entries before it are missing."""
         work, settings = self._attempt.work, self._attempt.settings
-        sentence = f"{work.topic}: entry {entry_text(place)} is malformed and {effect}"
+        sentence = f"{work.topic}: entry {entry_text(place)} is malformed {effect}"
         self._malformed_entries += 1
         if self._malformed_entries > MALFORMED_ENTRIES_MAX:
             raise PulsarSourceError(f"{sentence}. So are {MALFORMED_ENTRIES_MAX} before it")

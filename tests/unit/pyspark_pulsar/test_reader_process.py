@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 
 from pyspark_pulsar import reader_process
 from pyspark_pulsar.attempts import Attempt, AttemptEnd
-from pyspark_pulsar.errors import AccessError, ReaderProcessError
+from pyspark_pulsar.errors import AccessError, PulsarSourceError, ReaderProcessError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.range_reader import Step
 from pyspark_pulsar.reader_process import ReaderProcess, close_idle, read_in_process
@@ -122,6 +123,17 @@ def test_a_process_that_cannot_be_started() -> None:
     with pytest.raises(ReaderProcessError, match="No such file") as caught:
         ReaderProcess(["/nowhere/python"])
     assert not caught.value.is_by_client
+
+
+def test_the_real_program_has_a_bound_on_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of a few bytes may claim messages of 2 GiB."""
+    monkeypatch.setattr(reader_process, "_idle", {})
+    process = ReaderProcess()
+    with pytest.raises(PulsarSourceError, match="h:1"):
+        list(process.read(ATTEMPT))
+    bound = resource.prlimit(process._process.pid, resource.RLIMIT_DATA)[0]
+    assert bound == 1_024 * 1024 * 1024
+    process.close()
 
 
 def test_the_real_program_finds_its_modules_and_reports_an_error(

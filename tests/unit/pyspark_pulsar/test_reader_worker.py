@@ -1,11 +1,28 @@
 from __future__ import annotations
 
+import os
 import pickle
+from collections.abc import Iterator
 
 import pulsar
+import pytest
 
-from pyspark_pulsar.errors import AccessError, MalformedEntryError, PulsarSourceError
+from pyspark_pulsar import reader_worker
+from pyspark_pulsar.admin import AdminClient
+from pyspark_pulsar.attempts import Attempt
+from pyspark_pulsar.errors import (
+    AccessError,
+    MalformedEntryError,
+    PulsarSourceError,
+    ReaderProcessError,
+)
+from pyspark_pulsar.offsets import Position, earliest
+from pyspark_pulsar.range_reader import Step
+from pyspark_pulsar.reader_pipe import read_frame
 from pyspark_pulsar.reader_worker import portable
+from tests.unit.pyspark_pulsar.fakes import CONNECTION, SCHEMA, T, settings, work
+
+ATTEMPT = Attempt(work(earliest(T), Position(3, 1), (3, 2)), settings(), SCHEMA, begin=earliest(T))
 
 
 class StubbornError(Exception):
@@ -35,6 +52,24 @@ def test_other_errors_bring_their_traceback() -> None:
     assert isinstance(error, pulsar.TopicNotFound)
     (note,) = error.__notes__
     assert note.startswith("In the process that reads from the broker:\nTraceback")
+
+
+def test_a_want_of_memory_is_an_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(*_: object) -> Iterator[Step]:
+        yield Step(None, Position(3, 0), ())
+        raise MemoryError
+
+    monkeypatch.setattr(reader_worker, "read", read)
+    monkeypatch.setattr(reader_worker, "limit_memory", lambda _: None)
+    reads, writes = os.pipe()
+    reader_worker.serve(ATTEMPT, AdminClient(CONNECTION), writes)
+    assert isinstance(read_frame(reads)[0], Step)
+    error, _ = read_frame(reads)
+    assert isinstance(error, ReaderProcessError)
+    assert (str(error), error.is_by_client) == (
+        "the process that reads from the broker ended for want of memory", True)  # fmt: skip
+    os.close(reads)
+    os.close(writes)
 
 
 def test_an_error_that_cannot_be_sent_is_told_as_text() -> None:

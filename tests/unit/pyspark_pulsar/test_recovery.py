@@ -143,8 +143,8 @@ def test_all_other_messages_are_read_once_and_in_order(
 
 def test_a_malformed_entry_is_a_loss(caplog: pytest.LogCaptureFixture) -> None:
     sentence = (
-        f"{T}: entry 3:2 is malformed and ends pulsar-client: the process that reads from the "
-        "broker ended with signal SIGSEGV"
+        f"{T}: entry 3:2 is malformed or needs more memory than readerMemoryMb: the process that "
+        "reads from the broker ended with signal SIGSEGV"
     )
     with pytest.raises(DataLossError, match=sentence):
         recovered(Topic([0, 0, FATAL, 0]), fail=True)
