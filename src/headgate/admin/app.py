@@ -139,6 +139,13 @@ class AdminApp:
         resource = query.get(route.resource_in, "") if route.resource_in else asked.resource
         demand = identity, route.operation, resource, params.get("subscription", "")
         self._facade.check_allowed(*demand)
+
+        def check() -> None:
+            # What was allowed when the head came may not be any more.
+            if why := why_lapsed(request.scope):
+                raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
+            self._facade.check_allowed(*demand)
+
         WORK_OWNER.set(params.get("tenant", NO_TENANT))
         # Nobody reads the body of a read. Else a client without credentials could hold requests to
         # paths that need none, as long as a body may take.
@@ -157,18 +164,15 @@ class AdminApp:
             self._shared,
             asked.changes,
             asked.progress,
+            check,
         )
         if request.method in READS:
             await self._turn_for_names(asked.resource)
             asked.progress.is_begun = True
             return await route.handler(call)
         async with self._turn_of(route, params.get("tenant", ""), identity):
-            # A body may come slowly, and a turn, too: what was allowed when the head came may not
-            # be any more.
-            if why := why_lapsed(request.scope):
-                raise UnauthorizedError(401, CREDENTIALS_REFUSED, why)
             await self._turn_for_names(asked.resource)
-            self._facade.check_allowed(*demand)
+            check()  # a body may come slowly, and a turn, too
             asked.progress.is_begun = True
             return await route.handler(call)
 

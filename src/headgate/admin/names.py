@@ -43,6 +43,17 @@ def namespace_name(call: Call) -> NamespaceName:
         raise not_allowed("Namespace name is not valid") from error
 
 
+def refuse_resolved(name: str, what: str) -> None:
+    """Refuse a new tenant or namespace (``what``) whose name browsers and proxies resolve in the
+    path of a URL: a request about what is in it would be one about something else.
+
+    Raises:
+        RefusalError: 412.
+    """
+    if name in (".", ".."):
+        raise not_allowed(f"{what} name is not valid")
+
+
 def topic_name(call: Call) -> TopicName:
     """The topic that the path names; persistent unless the path has a domain.
 

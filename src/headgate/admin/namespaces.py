@@ -17,7 +17,7 @@ from headgate.admin.forced_deletion import (
 )
 from headgate.admin.json_pieces import pieces_of
 from headgate.admin.metric_policies import stored_keys
-from headgate.admin.names import existing_namespace, namespace_name, tenant_name
+from headgate.admin.names import existing_namespace, namespace_name, refuse_resolved, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.permissions import AuthPolicies, auth_policies_of, new_grants
 from headgate.admin.queries import FORCE_CONTENTS, SYSTEM_TOPICS
@@ -128,6 +128,7 @@ async def get_policies(call: Call) -> Reply:
 async def create_namespace(call: Call) -> Reply:
     """Create a namespace."""
     name = namespace_name(call)
+    refuse_resolved(name.local, "Namespace")
     body = call.decoded(PoliciesBody) or PoliciesBody()
     catalog = call.facade.catalog
     for cluster in body.replication_clusters or ():

@@ -110,6 +110,8 @@ class Call:
     changes: list[Change] = field(default_factory=list)
     """The changes of the metadata that it has made."""
     progress: Progress = field(default_factory=Progress)
+    check: Callable[[], None] = lambda: None
+    """Raises a refusal if the client may not have the request carried out any more."""
 
     async def commit(self, change: Change) -> None:
         """Make a planned change of the metadata, and return when it is in effect.
@@ -138,11 +140,12 @@ class Call:
         """Wait for memory for an answer of about that size in the making.
 
         Raises:
-            RefusalError: 503, there is none.
+            RefusalError: 503, there is none; or the client has lost its right meanwhile.
         """
         owner = self.params.get("tenant", "")
         await self.facade.reserve_answer(size_bytes, owner)
         self.reserved.append((size_bytes, owner))
+        self.check()
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A boolean query parameter; anything but ``true`` is false, as in Java."""

@@ -9,7 +9,7 @@ from headgate.admin.forced_deletion import (
     check_force_allowed,
     delete_tenant_with_namespaces,
 )
-from headgate.admin.names import tenant_name
+from headgate.admin.names import refuse_resolved, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.queries import FORCE_CONTENTS
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
@@ -40,6 +40,7 @@ async def get_tenant(call: Call) -> Reply:
 async def create_tenant(call: Call) -> Reply:
     """Create a tenant."""
     name, row = tenant_name(call), _row(call)
+    refuse_resolved(name, "Tenant")
     await call.commit(call.facade.catalog.plan_create_tenant(name, row))
     return NO_CONTENT
 

@@ -144,10 +144,10 @@ class OpenIdProvider:
     async def _read_later(
         self, token: OpenIdToken, issuer: _Issuer, read: Read[T], now_s: float, now_ns: int
     ) -> T:
+        self._begin_fetch(issuer)  # also if too many wait, perhaps for another issuer
         # Here and not before the coroutine is made: many are made before the first one counts.
         if self._waiting_count >= CLIENTS_WAITING_MAX:
             raise UncheckedCredentialsError(f"too many clients wait for the keys of {issuer.name}")
-        self._begin_fetch(issuer)
         arrived = asyncio.get_running_loop().create_future()
         issuer.waiting[arrived] = None
         self._waiting_count += 1

@@ -42,11 +42,11 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         catalog, registry.system_topics, broker.settings, broker.topic_watchers,
         broker.client_memory.admit,
     )  # fmt: skip
-    schema_commands = SchemaCommands(broker.schemas, registry)
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, broker.counts, connection, command)
 
+    schema_commands = SchemaCommands(broker.schemas, registry, check)
     producers = ProducerCommands(
         broker, registry, schemas, broker.subscriptions, broker.count_limits, broker.policies.uses,
         ProducerAccess(broker, TopicEpochs(catalog, broker.writer)), check,

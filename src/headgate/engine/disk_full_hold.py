@@ -10,6 +10,7 @@ its client would send everything again at once, forever.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 from weakref import WeakSet
@@ -50,7 +51,8 @@ class DiskFullHold:
         self._engine = engine
         self.is_full = False
         """Whether every SEND to a user's topic is parked. Only :meth:`disk_changed` changes it."""
-        self._waiting: dict[Producer, None] = {}
+        # The first of an ordinary table is looked for among all that have left before it.
+        self._waiting: OrderedDict[Producer, None] = OrderedDict()
         """Waiting producers in the order of their turns; some may have left."""
         self._over: WeakSet[ProducerPort] = WeakSet()
         """Connections that have parked more than they may since the disk became full."""
@@ -124,8 +126,7 @@ class DiskFullHold:
         """
         used, admission = 0, self._engine.admission
         while self.is_busy and used < entries_max:
-            producer = next(iter(self._waiting))
-            del self._waiting[producer]
+            producer, _ = self._waiting.popitem(last=False)
             used += 1
             if producer.parked_at is not ParkedAt.DISK:
                 continue

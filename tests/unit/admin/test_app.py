@@ -351,3 +351,21 @@ def test_nor_do_credentials_that_lapse_meanwhile(broker: FakeFacade) -> None:
     reply = slowly(broker, lambda: whys.append("the role is revoked"), **more)
     assert (reply.status, reply.reason) == (401, CREDENTIALS_REFUSED)
     assert "x" not in broker.catalog.tenants()
+
+
+def test_nor_does_a_right_that_ends_while_an_answer_waits_for_memory(
+    broker: FakeFacade, api: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role read messages for as long as its requests waited."""
+    path = "/admin/v2/persistent/public/default/t"
+    assert api("PUT", path).status == 204
+    assert api("GET", f"{path}/stats").status == 200
+    reserve = broker.reserve_answer
+
+    async def waited(size_bytes: int, owner: str = "") -> None:
+        await reserve(size_bytes, owner)
+        broker.authorizer = Deny()
+
+    monkeypatch.setattr(broker, "reserve_answer", waited)
+    assert api("GET", f"{path}/stats").status == 401
+    assert broker.reserved_bytes == 0

@@ -25,6 +25,15 @@ def test_a_namespaces_life(api: Ask) -> None:
     )  # fmt: skip
 
 
+def test_a_name_that_a_url_resolves_is_not_created(api: Ask) -> None:
+    """In ``public/../shop/subscription/s``, which deletes a subscription of the topic ``shop``, a
+    proxy sees the topic ``s`` of the namespace ``shop/subscription``."""
+    for name in (".", ".."):
+        answer = api("PUT", f"{N}/public/{name}")
+        assert (answer.status, answer.reason) == (412, "Namespace name is not valid")
+    assert api("PUT", f"{N}/public/...").status == 204
+
+
 def test_policies_can_be_given_at_once_and_are_shown(api: Ask) -> None:
     body = {
         "bundles": {"numBundles": 2},

@@ -31,3 +31,10 @@ def test_what_is_not_allowed(api: Ask) -> None:
     assert (answer.status, answer.reason) == (
         405, "Broker doesn't allow forced deletion of tenants",
     )  # fmt: skip
+
+
+def test_a_name_that_a_url_resolves_is_not_created(api: Ask) -> None:
+    for name in (".", ".."):
+        answer = api("PUT", f"{T}/{name}", INFO)
+        assert (answer.status, answer.reason) == (412, "Tenant name is not valid")
+    assert api("PUT", f"{T}/...", INFO).status == 204

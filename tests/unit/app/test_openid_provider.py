@@ -169,6 +169,20 @@ async def test_too_many_that_wait_are_refused(scene: Scene) -> None:
 
 
 @played
+async def test_those_that_wait_for_one_issuer_keep_the_keys_of_no_other_away(scene: Scene) -> None:
+    """Anybody can name an issuer that does not answer."""
+    text = scene.valid(iss=OTHER)
+    tasks = [asyncio.create_task(scene.role(text)) for _ in range(CLIENTS_WAITING_MAX)]
+    await asyncio.sleep(FETCH_S / 2)
+    assert "too many clients wait" in await scene.unchecked(scene.valid())
+    await asyncio.gather(*tasks)
+    await asyncio.sleep(FETCH_S)
+    began_s = scene.loop.time()
+    assert await scene.role(scene.valid()) == "app"
+    assert scene.loop.time() == began_s
+
+
+@played
 async def test_nothing_is_fetched_for_what_cannot_be_accepted(scene: Scene) -> None:
     assert "openIDAllowedTokenIssuers" in await scene.refusal(scene.valid(iss="https://evil"))
     assert "three parts" in await scene.refusal("no token")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
 from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName, parse_topic
+from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, PIECE_UNITS
 from headgate.broker import rights_rollout
 from headgate.broker.connection.connection import Connection
@@ -19,10 +22,17 @@ from headgate.metadata.grants import Action
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, SimConsumer, SimProducer, World
 from headgate.wire.codes import ServerError, SubscriptionType
+from headgate.wire.messages import Schema
 
 NS = NamespaceName("acme", "ns")
 TOPIC, OTHER = "persistent://acme/ns/t", "persistent://acme/ns/other"
 SETTINGS = {"authorizationEnabled": "true", "superUserRoles": "super"}
+
+
+def avro(number: int) -> bytes:
+    """A record with one field."""
+    field = {"name": f"f{number}", "type": "int"}
+    return json.dumps({"type": "record", "name": "R", "fields": [field]}).encode()
 
 
 class Story(World):
@@ -166,6 +176,55 @@ async def test_a_producer_that_is_being_made_when_its_grant_goes_is_not_made(
             await attempt
         assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
     await revoking
+
+
+@played
+async def test_a_consumer_whose_grant_goes_while_it_waits_changes_no_subscription(
+    world: Story,
+) -> None:
+    """Its own client, which answers no PING, let it wait for as long as that takes."""
+    await world.grant("a", "consume")
+    limit = world.broker.catalog.plan_namespace_policies(NS, max_consumers_per_subscription=1)
+    await world.broker.commit(limit)
+    world.role = "a"
+    silent, client = await world.connect(), await world.connect()
+    shared = partial(client.subscribe, TOPIC, "s", kind=SubscriptionType.SHARED, name="c")
+    await silent.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, name="c")
+    silent.answers_pings = False
+    attempt = asyncio.ensure_future(shared(properties={"k": "v"}))
+    await asyncio.sleep(0.1)
+    await world.grant("a")
+    assert not attempt.done()
+    with pytest.raises(RefusedError) as refusal:
+        await attempt
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    assert not world.broker.engine.topics[TOPIC].subscriptions["s"].properties
+
+
+@played
+async def test_producers_that_wait_for_others_add_no_schema_when_their_grant_is_gone(
+    world: Story,
+) -> None:
+    """Changes of a topic's schema run one after the other: those of a hundred producers of a role
+    went on for as long as that takes."""
+    await world.grant("a", "produce")
+    catalog = world.broker.catalog
+    free = CompatibilityStrategy.ALWAYS_COMPATIBLE
+    change = catalog.plan_namespace_policies(NS, schema_compatibility_strategy=free)
+    await world.broker.commit(change)
+    world.role = "a"
+    client = await world.connect()
+    schemas = [Schema(name="s", type=SchemaType.AVRO, schema_data=avro(n)) for n in range(60)]
+    attempts = [asyncio.ensure_future(client.producer(TOPIC, schema=each)) for each in schemas]
+    await asyncio.sleep(0.02)
+    await world.grant("a")
+    before = len(catalog.schemas(parse_topic(TOPIC)))
+    ends = await asyncio.gather(*attempts, return_exceptions=True)
+    refused = [end for end in ends if isinstance(end, RefusedError)]
+    assert {end.code for end in refused} == {ServerError.AUTHORIZATION_ERROR}
+    assert 0 < before < len(schemas) // 2
+    # One may have begun.
+    assert len(catalog.schemas(parse_topic(TOPIC))) <= before + 1
 
 
 @played

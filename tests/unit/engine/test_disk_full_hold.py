@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import pytest
 
 from headgate.base.errors import NoRoomError, StorageError
@@ -97,6 +99,12 @@ def test_what_was_in_the_commit_waits_before_what_came_after_it() -> None:
     assert rig.log.bodies[1:] == [b"in it", b"in it", b"after", b"after"]
     assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2, 3, 4]
     assert rig.producer.messages_published == 5
+
+
+def test_whose_turn_is_next_is_not_searched_for() -> None:
+    """The first one of an ordinary table stands behind the places of all that left before it: the
+    SENDs of 90,000 producers took 4.4 s of the processor instead of 1.6 when there was room."""
+    assert isinstance(FullRig().engine.disk_full_hold._waiting, OrderedDict)
 
 
 def test_what_is_taken_back_makes_no_rate_negative() -> None:

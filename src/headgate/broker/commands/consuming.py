@@ -103,7 +103,10 @@ class ConsumerCommands:
             self._check_type_enabled(name, kind)
             _check_version(connection, topic)
             await self._check_counts(connection, topic, request, kind)
-            await self._schemas.check_consumer(topic, request)
+            check = partial(self._check, connection, command)
+            await self._schemas.check_consumer(topic, request, check)
+            await self._subscriptions.when_idle(topic, request.subscription)
+            check()  # it may create the subscription, or move that of others
             subscription = await self._find_or_create(topic, request)
             try:
                 await _check_exclusive(connection, subscription, kind)
@@ -155,7 +158,6 @@ class ConsumerCommands:
 
     async def _find_or_create(self, topic: Topic, request: CommandSubscribe) -> Subscription:
         name = request.subscription
-        await self._subscriptions.when_idle(topic, name)
         present = topic.subscriptions.get(name)
         if present is not None:
             if present.is_durable != request.durable:

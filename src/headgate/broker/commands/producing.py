@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from headgate.base.errors import HeadgateError, invariant
@@ -62,10 +63,10 @@ class ProducerCommands:
     async def create_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Connect a producer; its topic is created if it does not exist."""
         request = command.producer
-        producer_id = request.producer_id
+        producer_id, check = request.producer_id, partial(self._check, connection, command)
         present = connection.producers.get(producer_id)
         if present is not None:
-            version = await self._schemas.version(present[1].name, request)
+            version = await self._schemas.version(present[1].name, request, check)
             _answer(connection, request.request_id, *present, version)
             return
         key = ("producer", producer_id)
@@ -87,8 +88,9 @@ class ProducerCommands:
             mode = AccessMode(request.producer_access_mode)
             if request.producer_name not in topic.producers and mode not in _OTHERS_LEAVE:
                 self._count_limits.check_producer(topic)
-            version = await self._schemas.version(name, request)
+            version = await self._schemas.version(name, request, check)
             if request.initial_subscription_name:
+                check()
                 await self._create_initial_subscription(topic, request.initial_subscription_name)
             if connection.creating.get(key) is not request:
                 return  # given up: its client may have asked again, and have the producer already

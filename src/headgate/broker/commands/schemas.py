@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from headgate.base.names import TopicName, parse_topic
@@ -27,26 +29,38 @@ class TopicSchemas:
         self._schemas = schemas
         self._registry = registry
 
-    async def version(self, name: TopicName, request: CommandProducer) -> bytes:
-        """The version of a producer's schema. Raises as
+    async def version(
+        self, name: TopicName, request: CommandProducer, check: Callable[[], None]
+    ) -> bytes:
+        """The version of a producer's schema. ``check`` and errors are those of
         :meth:`SchemaRegistry.version_for_producer`."""
         if self._registry.is_system(name):
             return NO_VERSION
         schema = definition_in(request.schema) if request.HasField("schema") else None
-        return await self._schemas.version_for_producer(name, schema)
+        return await self._schemas.version_for_producer(name, schema, check)
 
-    async def check_consumer(self, topic: Topic, request: CommandSubscribe) -> None:
-        """Check a consumer's schema. Raises as :meth:`SchemaRegistry.version_for_producer`."""
+    async def check_consumer(
+        self, topic: Topic, request: CommandSubscribe, check: Callable[[], None]
+    ) -> None:
+        """Check a consumer's schema. ``check`` and errors are those of
+        :meth:`SchemaRegistry.version_for_producer`."""
         if request.HasField("schema") and not self._registry.is_system(topic.name):
-            await self._schemas.check_consumer(topic, definition_in(request.schema))
+            await self._schemas.check_consumer(topic, definition_in(request.schema), check)
 
 
 class SchemaCommands:
     """Carries out GET_SCHEMA and GET_OR_CREATE_SCHEMA."""
 
-    def __init__(self, schemas: SchemaRegistry, registry: TopicRegistry) -> None:
+    def __init__(
+        self,
+        schemas: SchemaRegistry,
+        registry: TopicRegistry,
+        check: Callable[[ClientConnection, BaseCommand], None],
+    ) -> None:
+        """``check`` raises a refusal unless a client may have a command carried out."""
         self._schemas = schemas
         self._registry = registry
+        self._check = check
 
     async def get_schema(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Answer with the latest version of a topic's schema, or with the requested one."""
@@ -73,7 +87,8 @@ class SchemaCommands:
             # Here alone NONE is no schema, as in Pulsar; the Go client sends it for bytes.
             is_none = request.schema.type == SchemaType.NONE
             schema = None if is_none else definition_in(request.schema)
-            version = await self._schemas.version_for_producer(name, schema)
+            check = partial(self._check, connection, command)
+            version = await self._schemas.version_for_producer(name, schema, check)
         connection.write(encode.schema_known(request.request_id, version))
 
 

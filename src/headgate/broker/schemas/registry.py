@@ -94,6 +94,10 @@ class SchemaHost(Protocol):
         """Read the clock: everything until the next call happens at this instant."""
 
 
+def _allowed() -> None:
+    """Nobody has to ask."""
+
+
 class SchemaRegistry:
     """The schemas of the topics of one broker."""
 
@@ -117,8 +121,13 @@ class SchemaRegistry:
 
     # -- clients ---------------------------------------------------------------------------
 
-    async def version_for_producer(self, name: TopicName, schema: Definition | None) -> bytes:
+    async def version_for_producer(
+        self, name: TopicName, schema: Definition | None, check: Callable[[], None] = _allowed
+    ) -> bytes:
         """The version of a producer's schema once it is durable; empty for one without a schema.
+
+        ``check`` is called before it is added, when other changes of the topic's schema have ended:
+        it raises a refusal if the client has lost its right meanwhile.
 
         Raises:
             IncompatibleSchemaError: the topic does not take it, or needs one.
@@ -134,17 +143,19 @@ class SchemaRegistry:
                     "schema when SchemaValidationEnforced is enabled"
                 )
             return NO_VERSION
-        return version_bytes(await self._add_by_client(name, schema))
+        return version_bytes(await self._add_by_client(name, schema, check))
 
-    async def check_consumer(self, topic: Topic, schema: Definition) -> None:
+    async def check_consumer(
+        self, topic: Topic, schema: Definition, check: Callable[[], None] = _allowed
+    ) -> None:
         """Check that a consumer with ``schema`` may join; on an idle topic without a schema it
-        brings the first one. Raises as :meth:`version_for_producer`."""
+        brings the first one. ``check`` and errors are those of :meth:`version_for_producer`."""
         name = topic.name
         if schema.type == SchemaType.AUTO_CONSUME:
             return
         _check_size(schema)
         if self._catalog.schema(name) is None and _is_idle(topic):
-            await self._add_by_client(name, schema)
+            await self._add_by_client(name, schema, check)
             return
         strategy = self._rules.of_topic(name).strategy
         if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
@@ -163,9 +174,15 @@ class SchemaRegistry:
             if why:
                 raise IncompatibleSchemaError(why)
 
-    async def _add_by_client(self, name: TopicName, schema: Definition) -> int:
+    async def _add_by_client(
+        self, name: TopicName, schema: Definition, check: Callable[[], None]
+    ) -> int:
         rules = self._rules.of_topic(name)
-        add = partial(self._add, name, schema, may_add=rules.auto_update, needs_topic=True)
+
+        async def add() -> int:
+            check()
+            return await self._add(name, schema, may_add=rules.auto_update, needs_topic=True)
+
         return await self._change(name, SchemaOperation.PUT, add)
 
     async def _change(

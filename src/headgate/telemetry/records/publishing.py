@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from headgate.base.drained import drained
 from headgate.base.park_cause import ParkCause
 from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_S
@@ -94,7 +95,7 @@ class PublishTrack:
         before = self._before
         now: dict[Producer, tuple[int, int]] = {}
         granted: dict[Producer, tuple[int, int]] = {}
-        for number, producer in enumerate(list(self._topic.producers.values()), start=1):
+        for number, producer in enumerate(drained([*self._topic.producers.values()]), 1):
             published = producer.messages_published, producer.bytes_published
             of = published if before is None else before.get(producer, (0, 0))
             now[producer] = published

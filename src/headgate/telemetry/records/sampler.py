@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Final, TypeVar
 
 from headgate.base.clock import Clock
+from headgate.base.drained import drained
 from headgate.base.sliced import Sliced, at_once
 from headgate.base.work_units import SLICE_UNITS
 from headgate.broker.slices import Turns, in_slices
@@ -213,7 +214,7 @@ class Sampler:
                 continue
             self._look_at_publishing(topic, at)
             # The topic counts as a subject itself: most topics may have no subscription.
-            for track in (None, *topic.subscriptions.values()):
+            for track in drained([None, *topic.subscriptions.values()]):
                 if track is not None and not track.subscription.removed:
                     self._look_at(track, at)
                 looked += 1

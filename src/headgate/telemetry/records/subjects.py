@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.base.drained import drained
 from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_MS
 from headgate.engine.subscription import Subscription
@@ -153,7 +154,7 @@ class TopicTrack:
         # by itself, and only once.
         messages_out, bytes_out = topic.messages_out_removed, topic.bytes_out_removed
         backlog_bytes = 0
-        for number, subscription in enumerate(list(topic.subscriptions.values()), start=1):
+        for number, subscription in enumerate(drained([*topic.subscriptions.values()]), 1):
             messages_out += subscription.messages_sent
             bytes_out += subscription.bytes_sent
             if subscription.is_durable:
@@ -201,7 +202,7 @@ class TopicTrack:
     def _oldest(self) -> Sliced[tuple[int | None, str | None]]:
         oldest_ms: int | None = None
         name: str | None = None
-        for number, subscription in enumerate(list(self.topic.subscriptions.values()), start=1):
+        for number, subscription in enumerate(drained([*self.topic.subscriptions.values()]), 1):
             if subscription.is_durable and not subscription.removed:
                 received_ms = subscription.oldest_unacked_ms()
                 if received_ms is not None and (oldest_ms is None or received_ms < oldest_ms):
