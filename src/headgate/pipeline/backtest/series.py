@@ -148,7 +148,7 @@ def _longs(table: pa.Table, name: str) -> Longs:
 
 
 def _doubles(table: pa.Table, name: str, missing: float) -> Doubles:
-    column = table.column(name).cast(pa.float64())
+    column = table.column(name).cast(pa.float64(), safe=False)
     return np.asarray(pc.fill_null(column, missing).to_numpy())
 
 
