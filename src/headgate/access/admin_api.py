@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 from headgate.access.authentication import Say, authentication, certificate_paths
 from headgate.access.client_config import WITHOUT_USER, ClientConfig
 from headgate.access.json_bounds import REASON_BYTES_MAX, decoded
-from headgate.access.refusals import REFUSALS, advice, scrubbed
+from headgate.access.refusals import REFUSALS, advice, lacks_a_right, scrubbed
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.texts import encodable, size_text
@@ -49,6 +49,8 @@ class AccessRefusedError(HeadgateError):
     def __init__(self, url: str, status: int, reason: str, advice: str) -> None:
         super().__init__(f"{url} refuses the request (status {status}): {reason}. {advice}")
         self.reason = reason
+        self.lacks_a_right = lacks_a_right(status, reason)
+        """Whether the credentials are accepted, and their role may not ask this."""
         self.advice = advice
 
 

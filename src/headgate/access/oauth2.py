@@ -18,11 +18,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.texts import printable
+from headgate.base.web_hosts import names_user
 
 ISSUER_TIMEOUT_S: Final = 10.0
 ANSWER_BYTES_MAX: Final = 1 << 20
@@ -33,6 +34,9 @@ LIFE_MAX_S: Final = 10 * 365 * 86_400.0
 LIFE_USED: Final = 0.9
 """The part of its life after which a token is replaced: a request must not carry one that lapses
 on its way."""
+REST_S: Final = 30.0
+"""How long an issuer that gave no new token is not asked again while the present one is valid: it
+may take seconds to fail, and each request of an agent would wait for that."""
 
 VISIBLE: Final = re.compile(r"[!-~]+")
 """ASCII without spaces: what a header may have."""
@@ -91,7 +95,7 @@ class ClientCredentialsFlow:
         self._exchange = exchange
         self._now_s = now_s
         self._token = ""
-        self._renew_s = self._lapse_s = 0.0
+        self._renew_s = self._lapse_s = self._rest_s = 0.0
 
     def token(self) -> str:
         """A token that is valid now.
@@ -101,12 +105,14 @@ class ClientCredentialsFlow:
             TokenUnavailableError: the issuer gives none.
         """
         now_s = self._now_s()
-        if self._token and now_s < self._renew_s:
+        is_valid = bool(self._token) and now_s < self._lapse_s
+        if is_valid and now_s < max(self._renew_s, self._rest_s):
             return self._token
         try:
             self._fetch(now_s)
         except TokenUnavailableError:
-            if not self._token or now_s >= self._lapse_s:
+            self._rest_s = self._now_s() + REST_S
+            if not is_valid:
                 raise
         return self._token
 
@@ -132,10 +138,12 @@ class ClientCredentialsFlow:
         is_token = isinstance(token, str) and VISIBLE.fullmatch(token) is not None
         if reply.status != http.client.OK or not is_token:
             # error_description is free text of the issuer, which could repeat what was sent.
-            why = printable(str(reply.document.get("error", "no access_token"))[:100])
-            if client_secret in why:
+            why = str(reply.document.get("error", "no access_token"))
+            if client_secret in why or quote_plus(client_secret) in why:
                 why = "no access_token"
-            raise TokenUnavailableError(f"{url} gives no token (status {reply.status}: {why})")
+            raise TokenUnavailableError(
+                f"{url} gives no token (status {reply.status}: {printable(why[:100])})"
+            )
         life_s = _life_s(reply.document.get("expires_in"))
         self._token = str(token)
         self._renew_s, self._lapse_s = now_s + life_s * LIFE_USED, now_s + life_s
@@ -234,13 +242,15 @@ def _key_of(text: str) -> tuple[str, str]:
 
 
 def _check_private(url: str, what: str) -> None:
+    if names_user(url):
+        raise InputError(f"{what} names a user or password, and is no https URL without them")
     try:
         where = urlsplit(url if url.isascii() else "")
         is_private = where.scheme == "https" or (
             where.scheme == "http" and where.hostname in _LOOPBACK
         )
-        if is_private and where.hostname and where.port != 0 and where.username is None:
+        if is_private and where.hostname and where.port != 0:
             return
     except ValueError:  # the port is no port
         pass
-    raise InputError(f"{what} {url!r} is no https URL, and a secret is sent to it")
+    raise InputError(f"{what} {url[:200]!r} is no https URL, and a secret is sent to it")

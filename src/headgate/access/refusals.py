@@ -41,9 +41,14 @@ def advice(
     origin = f" ({config.auth_origin})" if config.auth_origin else ""
     about = _about_token(sent, time.time() if now_s is None else now_s)
     said = f"The command sent {sent.description}{origin}{about}."
-    if status == http.client.FORBIDDEN or reason.startswith(_LACKS_A_RIGHT):
+    if lacks_a_right(status, reason):
         return f"{said} The broker knows this role, which lacks the right for the request."
     return f"{said} The broker does not accept it: it may have lapsed, or be of another cluster."
+
+
+def lacks_a_right(status: int, reason: str) -> bool:
+    """Whether the broker knows the role, and refuses what it asks for."""
+    return status == http.client.FORBIDDEN or reason.startswith(_LACKS_A_RIGHT)
 
 
 def scrubbed(text: str, sent: Authentication) -> str:

@@ -28,6 +28,9 @@ PAUSE_S: Final = 5.0
 """Rest after an error of the agent itself."""
 STEP_S_MAX: Final = 1.0
 """Longest time between two steps, so that a stop does not wait long."""
+BLIND_S: Final = 120
+"""Without a look at a topic for so long the log says why: surveys are made once a minute."""
+REASONS_MAX: Final = 3
 STALLED_NS: Final = 120 * NS_PER_S
 """A watch without a step for so long hangs."""
 
@@ -137,6 +140,7 @@ class ClusterWatch:
         self._started_ns = self._stepped_ns = clock.monotonic_ns()
         self._minute = clock.wall_ns() // FULL_PERIOD_NS
         self._not_seen: list[str] = []
+        self._is_blind = False
         self._rate = RequestRate()
         self.standing = Standing()
         """What is known of the cluster as a whole, since the last step."""
@@ -215,7 +219,20 @@ class ClusterWatch:
         self._not_seen = self._scout.not_seen()
         self.standing = self._scout.standing()
         self._rate.note(self._clock.monotonic_ns(), self._scout.figures.requests)
+        self._tell_blindness()
         return rest_s
+
+    def _tell_blindness(self) -> None:
+        """Log once why nothing of the cluster is seen, such as credentials that lapsed."""
+        reasons = [self.standing.reason] if self.standing.reason else self._not_seen[:REASONS_MAX]
+        is_blind = self.last_look_age_s() > BLIND_S
+        if is_blind and reasons and not self._is_blind:
+            why = "; ".join(reasons)
+            logger.warning("%s: nothing was seen for %d s: %s", self.name, BLIND_S, why)
+            self._is_blind = True
+        elif self._is_blind and not is_blind:
+            logger.info("%s: it is seen again", self.name)
+            self._is_blind = False
 
     def _end_looks(self) -> float:
         self._scout.close()

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headgate.access.client_config import CLIENT_KEYS, ClientConfig, config_of
+from headgate.access.client_config import CLIENT_KEYS, WITHOUT_USER, ClientConfig, config_of
 from headgate.agent.record_files import FileBounds
 from headgate.agent.request_budget import REQUESTS_PER_S_MAX
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors, did_you_mean
 from headgate.base.names import InvalidNameError, NamespaceName, parse_topic
 from headgate.base.units import MIB, NS_PER_HOUR, NS_PER_MS, PORT_MAX
+from headgate.base.web_hosts import names_user
 
 LISTEN: Final = "127.0.0.1:8090"
 """Where the agent listens by default: this machine alone."""
@@ -177,6 +178,8 @@ def check_telemetry(topic: str, service_url: str, what: str) -> None:
             f"{what} needs the binary protocol of the cluster that has it, such as "
             "pulsar://broker:6650 (brokerServiceUrl)"
         )
+    if names_user(service_url):
+        raise InputError(f"{what}: the URL of the cluster that has it is {WITHOUT_USER}")
 
 
 def _agent(

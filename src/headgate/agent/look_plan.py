@@ -47,6 +47,9 @@ class Look(NamedTuple):
     """A broker, a namespace, a topic or a partition; empty for the list of brokers."""
 
 
+OF_SUPERUSERS: Final = (LookKind.BROKERS, LookKind.SURVEY)
+"""What a cluster answers to superusers alone."""
+
 PERIOD_S_MIN: Final = 0.5
 _FAILURES_COUNTED_MAX: Final = 5
 

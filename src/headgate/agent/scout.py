@@ -27,7 +27,7 @@ from headgate.agent.cluster_client import (
 )
 from headgate.agent.limit_questions import LimitQuestions
 from headgate.agent.limits_reading import LimitAnswers, limits_look
-from headgate.agent.look_plan import Look, LookKind, LookPlan
+from headgate.agent.look_plan import OF_SUPERUSERS, Look, LookKind, LookPlan
 from headgate.agent.looks import LimitsLook, ProofLook, QuotaLook, TopicLook
 from headgate.agent.questions import RATES, path_of
 from headgate.agent.quota_reading import QuotaAnswers, quota_look
@@ -185,6 +185,8 @@ class Scout:
         """Topics of the scope that the cluster does not have."""
         self.lacks_superuser = False
         """Whether the cluster refuses the list of its brokers or the survey."""
+        self.is_stranger = False
+        """Whether it then did not accept the credentials: the role may be any."""
         self.is_refused = False
         """Whether the cluster ever refused a topic or namespace of the scope."""
         self.topics_left_out = 0
@@ -238,7 +240,7 @@ class Scout:
     def not_seen(self) -> list[str]:
         """What could not be looked at, in sentences."""
         found = []
-        if self.lacks_superuser and not self._scope.topics:
+        if self.lacks_superuser and not (self.is_stranger or self._scope.topics):
             found.append(
                 "the role is no superuser, so the cluster tells nothing of all its topics: "
                 + (
@@ -259,7 +261,7 @@ class Scout:
     def _is_told(self, look: Look) -> bool:
         """Whether the problem of a look is worth a sentence: not that a role is no superuser,
         which another sentence says."""
-        return not (self.lacks_superuser and look.kind in (LookKind.BROKERS, LookKind.SURVEY))
+        return self.is_stranger or not (self.lacks_superuser and look.kind in OF_SUPERUSERS)
 
     def _start(self, look: Look, now_ns: int) -> None:
         broker = self._broker(look)
@@ -364,10 +366,8 @@ class Scout:
     def _handle(self, look: Look, broker: str, outcome: _Outcome, now_ns: int) -> str:
         """Tell the history; what is wrong with the answer, empty if nothing is."""
         error, reply = outcome.error, outcome.reply
-        if isinstance(error, AccessRefusedError) and look.kind in (
-            LookKind.BROKERS, LookKind.SURVEY,
-        ):  # fmt: skip
-            self.lacks_superuser = True
+        if isinstance(error, AccessRefusedError) and look.kind in OF_SUPERUSERS:
+            self.lacks_superuser, self.is_stranger = True, not error.lacks_a_right
             self._plan.want(LookKind.SURVEY, [], now_ns)
             self._plan.want(LookKind.TOPICS, self._scope.namespaces, now_ns)
             return str(error)
@@ -493,7 +493,7 @@ class Scout:
         if not brokers:
             raise NotABrokerError(f"{self._client.url} lists no broker of its cluster")
         self._client.note_brokers(brokers)
-        self.lacks_superuser = False
+        self.lacks_superuser = self.is_stranger = False
         if not self._scope.topics:
             self._plan.want(LookKind.SURVEY, brokers, now_ns)
             self._plan.want(LookKind.TOPICS, [], now_ns)

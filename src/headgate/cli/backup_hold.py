@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
 
 from headgate.access.admin_api import AccessRefusedError, AdminApi, UnreachableError, reason_in
 from headgate.app.backup.manifest import BackupError
@@ -21,17 +23,26 @@ _RENEWALS: Final = 5
 """How often a lease is renewed in its time."""
 
 
+class _Held(msgspec.Struct, frozen=True, rename="camel"):
+    """The answer of a broker that holds its files."""
+
+    id: str
+    data_directory: str
+    source_directory: str
+    lease_s: float
+
+
 class RunningHold:
     """The hold of one backup."""
 
-    def __init__(self, api: AdminApi, answer: dict[str, Any], now_s: Callable[[], float]) -> None:
+    def __init__(self, api: AdminApi, answer: _Held, now_s: Callable[[], float]) -> None:
         """For :meth:`begin` only."""
-        self.data_path: str = answer["dataDirectory"]
-        self.source_path: str = answer["sourceDirectory"]
+        self.data_path = answer.data_directory
+        self.source_path = answer.source_directory
         self._api = api
-        self._path = f"{_ROUTE}/{answer['id']}"
+        self._path = f"{_ROUTE}/{quote(answer.id, safe='')}"
         self._now_s = now_s
-        self._every_s = answer["leaseS"] / _RENEWALS
+        self._every_s = answer.lease_s / _RENEWALS
         self._due_s = now_s() + self._every_s
 
     @classmethod
@@ -47,7 +58,7 @@ class RunningHold:
         time it calls ``on_wait`` with the broker's reason.
 
         Raises:
-            BackupError: the broker refused.
+            BackupError: the broker refused, or what answers is none.
             AccessRefusedError: it refuses the credentials.
             AdminUrlError, UnreachableError: it cannot be asked.
         """
@@ -56,7 +67,7 @@ class RunningHold:
         while True:
             status, text = _ask(api, _ROUTE, "POST")
             if status < _OK:
-                return cls(api, json.loads(text), now_s)
+                return cls(api, _held(api, text), now_s)
             if status != _CONFLICT or now_s() >= until_s:
                 raise BackupError(f"{api.url} does not begin a backup: {_reason(text)}")
             if not is_waiting:
@@ -92,6 +103,13 @@ class RunningHold:
             raise BackupError(f"the broker no longer holds its files: {error}") from error
         if status >= _OK:
             raise BackupError(f"the broker no longer holds its files: {_reason(text)}")
+
+
+def _held(api: AdminApi, text: str) -> _Held:
+    try:
+        return msgspec.json.decode(text, type=_Held)
+    except msgspec.MsgspecError as error:
+        raise BackupError(f"{api.url} answers as no broker does: {error}") from error
 
 
 def _ask(api: AdminApi, path: str, method: str) -> tuple[int, str]:

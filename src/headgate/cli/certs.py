@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import stat
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ CONFIG: Final = "tls.conf"
 """In the directory: the settings of a broker with these certificates."""
 _CLIENT_PLUGIN: Final = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
 """Pulsar's own name, so that its tools can read the files of clients as well."""
+_WRITTEN_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Roles whose names are also names of files."""
@@ -152,8 +154,15 @@ def _exists(path: Path) -> InputError:
 def _write(place: Path, made: dict[str, Made]) -> None:
     try:
         os.makedirs(place, 0o700, exist_ok=True)
+        found = os.stat(place)
     except OSError as error:
         raise InputError(f"--dir {place} cannot be made: {error.strerror}") from error
+    if found.st_mode & _WRITTEN_BY_OTHERS or found.st_uid != os.geteuid():
+        raise InputError(
+            f"--dir {place} is another user's, or others may write there (mode "
+            f"{stat.S_IMODE(found.st_mode):04o}), who could put own certificates in the place of "
+            f"yours: chmod go-w {place}, or choose another --dir"
+        )
     for name, each in made.items():
         write_secret(str(place / f"{name}.key.pem"), each.key)
         write_new(str(place / f"{name}.cert.pem"), each.certificate)

@@ -91,6 +91,24 @@ def test_an_issuer_that_is_down_matters_when_the_token_has_lapsed() -> None:
     assert flow.token() == "t1"
 
 
+def test_an_issuer_that_fails_is_not_asked_for_each_request_while_the_token_is_valid() -> None:
+    issuer = Issuer()
+    issuer.reply = JsonReply(200, {"access_token": "t1", "expires_in": 1_000})
+    flow = issuer.flow()
+    flow.token()
+    issuer.discovery = JsonReply(503, {})
+    issuer.now_s += 910
+    issuer.asked.clear()
+    for _ in range(100):
+        assert flow.token() == "t1"
+        issuer.now_s += 0.25
+    assert len(issuer.asked) == 1
+    issuer.discovery = JsonReply(200, {"token_endpoint": ENDPOINT})
+    issuer.reply = JsonReply(200, {"access_token": "t2", "expires_in": 1_000})
+    issuer.now_s += 5
+    assert flow.token() == "t2"
+
+
 @pytest.mark.parametrize("life", [None, "100", 0, -1, True, float("nan"), float("inf"), 10**400])
 def test_a_life_that_is_none_is_short(life: Any) -> None:
     issuer = Issuer()
@@ -111,6 +129,7 @@ def test_a_life_that_is_none_is_short(life: Any) -> None:
     [
         (JsonReply(401, {"error": "invalid_client"}), r"gives no token \(status 401: invalid_cl"),
         (JsonReply(400, {"error": "no s3cret"}), r"\(status 400: no access_token\)"),
+        (JsonReply(400, {"error": f"{'x' * 95} s3cret"}), r"\(status 400: no access_token\)"),
         (JsonReply(400, {"error": "no \ud800\x1b"}), "status 400: no \ufffd\ufffd"),
         (JsonReply(200, {}), r"\(status 200: no access_token\)"),
         (JsonReply(200, {"access_token": "a\r\nb"}), r"\(status 200: no access_token\)"),
@@ -122,7 +141,7 @@ def test_a_refusal_of_the_issuer(reply: JsonReply, text: str) -> None:
     issuer.reply = reply
     with pytest.raises(TokenUnavailableError, match=text) as caught:
         issuer.flow().token()
-    assert "s3cret" not in str(caught.value)
+    assert "s3" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +164,12 @@ def test_an_issuer_that_names_no_endpoint(discovery: JsonReply, text: str) -> No
 def test_an_issuer_gets_no_secret_in_the_open(url: str) -> None:
     with pytest.raises(InputError, match=r"issuerUrl .* is no https URL"):
         ClientCredentialsFlow(FlowOptions(url), lambda: KEY, Issuer().exchange)
+
+
+def test_a_password_in_the_url_of_an_issuer_is_not_repeated() -> None:
+    with pytest.raises(InputError, match="issuerUrl names a user") as caught:
+        ClientCredentialsFlow(FlowOptions("https://u:s3cret@h"), lambda: KEY, Issuer().exchange)
+    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["", "s3cret", "[]", '{"client_id": "c"}', '{"client_id": 1}'])

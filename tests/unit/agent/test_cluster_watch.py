@@ -41,6 +41,7 @@ class FakeScout:
     def __init__(self, history: SharedHistory, clock: ManualClock) -> None:
         self.figures = Figures()
         self.error: BaseException | None = None
+        self.is_refused = False
         self.closed = False
         self._history, self._clock = history, clock
 
@@ -48,12 +49,14 @@ class FakeScout:
         if self.error is not None:
             raise self.error
         self.figures.requests += 1
+        if self.is_refused:
+            return 5.0
         at_s = self._clock.monotonic_ns() / S
         self._history.note_look(look(at_s, backlog(backlog=7), published=round(at_s) * 10))
         return 5.0
 
     def not_seen(self) -> list[str]:
-        return ["what needs superuser"]
+        return ["the token lapsed"] if self.is_refused else ["what needs superuser"]
 
     def standing(self) -> Standing:
         return Standing(is_reachable=True, since_ns=100 * S, brokers=3)
@@ -143,6 +146,21 @@ def test_a_failure_is_counted_and_told_once(caplog: pytest.LogCaptureFixture) ->
     world.scout.error = InvariantError("a bug")
     with pytest.raises(InvariantError):
         world.watch.step()
+
+
+def test_the_log_says_once_why_nothing_is_seen(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "headgate.agent")
+    world = World()
+    world.play(300)
+    assert caplog.records == []
+    world.scout.is_refused = True
+    world.play(300)
+    world.scout.is_refused = False
+    world.play(10)
+    assert [record.getMessage() for record in caplog.records] == [
+        "prod: nothing was seen for 120 s: the token lapsed",
+        "prod: it is seen again",
+    ]
 
 
 def test_a_disk_that_fails_costs_windows_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:

@@ -87,6 +87,11 @@ webServiceUrl = "http://a:8080"
         ('[cluster.a]\nwebServiceUrl = "x"\nnamespaces = "a/b"', "a list of texts"),
         ('[cluster.a]\nwebServiceUrl = "x"\nnamespaces = ["a"]', "tenant/namespace is allowed"),
         ('[cluster.a]\nwebServiceUrl = "x"\ntelemetryTopic = "t"', "needs the binary protocol"),
+        (
+            '[cluster.a]\nwebServiceUrl = "x"\ntelemetryTopic = "t"\n'
+            'telemetryServiceUrl = "pulsar://u:p@h:6650"',
+            r"telemetryTopic: the URL of the cluster that has it is a URL with a user or password",
+        ),
         ("[cluster.a]\nwebServiceUrl = 3", "a text in quotes"),
         (
             "[agent]\ntlsCertificateFilePath = 'c'\n[cluster.a]\nwebServiceUrl = 'x'",

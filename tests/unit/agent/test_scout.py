@@ -282,6 +282,20 @@ def test_without_superuser_and_namespaces_it_says_what_to_name() -> None:
     assert "name a topic, or namespaces with --namespace" in run.scout.not_seen()[0]
 
 
+def test_credentials_that_are_not_accepted_any_more_are_told_as_that() -> None:
+    run = Run(cluster_of(20))
+    run.play(30)
+    assert run.scout.not_seen() == []
+    run.faults.refused = lambda path, token: 401
+    run.faults.refusal = "Authentication required or failed"
+    run.play(130)
+    assert run.scout.not_seen()
+    assert all("Authentication required or failed" in each for each in run.scout.not_seen())
+    run.faults.refused = lambda path, token: None
+    run.play(130)
+    assert run.scout.not_seen() == []
+
+
 def test_a_right_that_comes_later_is_found() -> None:
     run = Run(cluster_of(20), Faults(refused=not_superuser))
     run.play(30)

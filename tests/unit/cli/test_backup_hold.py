@@ -80,6 +80,13 @@ def test_it_does_not_wait_for_ever(broker: Broker) -> None:
     assert 30 < broker.now_s < 60
 
 
+@pytest.mark.parametrize("text", ["", "<html>", "[]", "{}", json.dumps(ANSWER | {"leaseS": "x"})])
+def test_what_is_no_broker_has_a_sentence(broker: Broker, text: str) -> None:
+    broker.answers = [(200, text)]
+    with pytest.raises(BackupError, match="http://broker answers as no broker does: "):
+        broker.begin()
+
+
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "{}"])
 def test_a_broker_without_the_route_is_no_riddle(broker: Broker, text: str) -> None:
     broker.answers = [(404, text)]

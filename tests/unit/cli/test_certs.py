@@ -70,6 +70,18 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert (more.exit_code, (tmp_path / "client-app.cert.pem").exists()) == (2, False)
 
 
+def test_a_folder_into_which_others_may_write_gets_no_keys(tmp_path: Path) -> None:
+    place = tmp_path / "certs"
+    place.mkdir()
+    place.chmod(0o777)
+    made = call("create", "--dir", str(place))
+    assert made.exit_code == 2
+    assert "others may write there (mode 0777)" in made.output
+    assert list(place.iterdir()) == []
+    place.chmod(0o755)
+    assert call("create", "--dir", str(place)).exit_code == 0
+
+
 def test_further_clients_are_of_the_same_authority(tmp_path: Path) -> None:
     assert call("create", "--dir", str(tmp_path)).exit_code == 0
     made = call("create-client", "--dir", str(tmp_path), "app")

@@ -30,6 +30,8 @@ from headgate.ledger.format.directory import TEMPORARY_SUFFIX, read_file, write_
 
 _FORMAT_LINE = b"headgate-backup 1\n"
 _MANIFEST = re.compile(r"(\d{8})\.json")
+GENERATION_MAX: Final = 99_999_999
+"""The last generation with a name that is one of a manifest."""
 _OWN_NAMES: Final = frozenset({"lock", f"format{TEMPORARY_SUFFIX}", "files", "generations"})
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 INCOMING: Final = f"incoming{TEMPORARY_SUFFIX}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headgate import __version__
 from headgate.app.backup.copying import Pace, copy_file, sha256_of
-from headgate.app.backup.folder import INCOMING, BackupFolder
+from headgate.app.backup.folder import GENERATION_MAX, INCOMING, BackupFolder
 from headgate.app.backup.manifest import MANIFEST_VERSION, BackupError, Manifest, StoredFile
 from headgate.app.backup.plan import (
     SourceFile,
@@ -122,6 +122,12 @@ def take_backup(
     """
     generations = folder.generations()
     _check_owner(source, folder, generations)
+    number = max(generations, default=0) + 1
+    if number > GENERATION_MAX:
+        raise InputError(
+            f"{folder.path} has a generation {number - 1}, the last one possible: "
+            "choose another folder"
+        )
     all_bytes = sum(file.size_bytes for file in source.files)
     run = _Run(folder, pace, progress, all_bytes)
     try:
@@ -133,7 +139,7 @@ def take_backup(
         folder.remove_incoming()
     manifest = Manifest(
         version=MANIFEST_VERSION,
-        generation=max(generations, default=0) + 1,
+        generation=number,
         created=created,
         release=__version__,
         data_id=source.data_id,

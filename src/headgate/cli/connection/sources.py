@@ -114,11 +114,16 @@ def warn_of_open_tls(config: ClientConfig, urls: Sequence[str], say: Say) -> Non
 
 
 def profiles_path(environment: Mapping[str, str]) -> str:
-    """The file of profiles."""
-    home = environment.get("XDG_CONFIG_HOME") or os.path.join(
-        environment.get("HOME", ""), ".config"
-    )
-    return os.path.join(home, "headgate", "profiles.toml")
+    """The file of profiles.
+
+    Raises:
+        InputError: no variable says where it is: in the folder in which the command was started
+            others may have put one.
+    """
+    config, home = environment.get("XDG_CONFIG_HOME"), environment.get("HOME")
+    if not config and not home:
+        raise InputError("a profile is wanted, and neither HOME nor XDG_CONFIG_HOME is set")
+    return os.path.join(config or f"{home}/.config", "headgate", "profiles.toml")
 
 
 def _file_settings(

@@ -20,7 +20,12 @@ from headgate.pipeline.alerts.delivery import (
     http_transport,
 )
 from headgate.pipeline.alerts.options import AlertOptions, alertmanager_url, shown_target
-from headgate.pipeline.alerts.payloads import alertmanager_body, batches, webhook_body
+from headgate.pipeline.alerts.payloads import (
+    BATCH_MAX,
+    alertmanager_body,
+    batches,
+    webhook_body,
+)
 from headgate.pipeline.alerts.plan import bounded, delivered, due, next_state
 from headgate.pipeline.alerts.selection import selected
 from headgate.pipeline.alerts.sources import Found, ends_of, found_alerts
@@ -153,7 +158,12 @@ class _Delivery:
         to_send = [*state.ended, *due(state, repeat_ns, now_ns)]
         failures: list[str] = []
         sent: list[SentAlert] = []
+        unstored = 0
         for batch in batches(to_send, by_name=self._target.is_webhook):
+            if unstored + len(batch) > BATCH_MAX:
+                # Not after each request: with long names they are many, and the state is large.
+                self._store(state)
+                unstored = 0
             try:
                 self._sender.send(_body(self._options, batch, self._target.is_webhook, now_ns))
             except DeliveryError as error:
@@ -162,8 +172,10 @@ class _Delivery:
                     break
                 continue
             state = delivered(state, batch, self._wall_ns())
-            self._store(state)
             sent += batch
+            unstored += len(batch)
+        if unstored:
+            self._store(state)
         self._report(sent, len(to_send), failures)
         return not failures and self._is_stored
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from headgate.base.units import KIB
 from headgate.pipeline.alerts.alert import ALERT_NAME, fingerprint
 from headgate.pipeline.alerts.state import SentAlert
 from headgate.pipeline.time_span import iso_text
 
 BATCH_MAX: Final = 100
 """Alerts in one request, of some 100 kB together."""
+BATCH_BYTES_MAX: Final = 256 * KIB
+"""Most bytes of the labels and annotations of a request's alerts, but for one alone. Clients choose
+names, and a proxy before a target that takes 1 MiB, as by default, refuses all alerts of a request.
+"""
 
 RECEIVER: Final = "headgate"
 _WEBHOOK_VERSION: Final = "4"
@@ -22,15 +28,29 @@ def batches(alerts: Sequence[SentAlert], *, by_name: bool) -> Iterator[list[Sent
     """The alerts in requests: ends first, then the others in their order.
 
     An alert that ended may begin again with the same labels, so its end goes first. ``by_name``: a
-    request has alerts of one name.
+    request has alerts of one name. It has at most :data:`BATCH_MAX` of them, and
+    :data:`BATCH_BYTES_MAX`.
     """
     groups: dict[tuple[bool, str], list[SentAlert]] = {}
     for alert in sorted(alerts, key=lambda alert: alert.ends_ns is None):
         name = alert.labels[ALERT_NAME] if by_name else ""
         groups.setdefault((alert.ends_ns is None, name), []).append(alert)
     for alike in groups.values():
-        for first in range(0, len(alike), BATCH_MAX):
-            yield alike[first : first + BATCH_MAX]
+        yield from _bounded(alike)
+
+
+def _bounded(alerts: Sequence[SentAlert]) -> Iterator[list[SentAlert]]:
+    batch: list[SentAlert] = []
+    bytes_of_batch = 0
+    for alert in alerts:
+        own_bytes = len(json.dumps([*alert.labels.items(), *alert.annotations.items()]))
+        is_full = len(batch) == BATCH_MAX or bytes_of_batch + own_bytes > BATCH_BYTES_MAX
+        if batch and is_full:
+            yield batch
+            batch, bytes_of_batch = [], 0
+        batch.append(alert)
+        bytes_of_batch += own_bytes
+    yield batch
 
 
 def alertmanager_body(

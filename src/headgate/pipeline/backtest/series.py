@@ -32,7 +32,7 @@ from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS
 from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.publish_limits import split_source
 from headgate.pipeline.tables.arrow_types import changes
-from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.record.fields import PARK_CAUSES, QUOTA_TYPES
 
@@ -68,6 +68,8 @@ INPUT_COLUMNS: Final = (
 )
 """Fields of the record's topics, and :data:`SUMS`."""
 
+SPAN_NS_MAX: Final = 24 * HOUR_NS
+"""Longest time of a row whose amounts are spread over it."""
 GAP_NS_MAX: Final = 5 * MINUTE_NS
 """After a longer gap between rows, the times of the amounts are too uncertain."""
 COVERED_MIN: Final = 0.5
@@ -109,7 +111,8 @@ def topic_loads(
         if spans is None:
             continue
         windows = columns.window_end[own] - columns.window_start[own]
-        length_ns = step_ns or max(int(np.median(windows)), NS_PER_MS)
+        # A broker whose clock was set may have windows of years.
+        length_ns = step_ns or min(max(int(np.median(windows)), NS_PER_MS), MINUTE_NS)
         load = _load(columns, spans, length_ns, since_ns, until_ns)
         if load is not None:
             yield TopicLoad(int(places[first]), load)
@@ -148,7 +151,7 @@ def _longs(table: pa.Table, name: str) -> Longs:
 
 
 def _doubles(table: pa.Table, name: str, missing: float) -> Doubles:
-    column = table.column(name).cast(pa.float64())
+    column = table.column(name).cast(pa.float64(), safe=False)
     return np.asarray(pc.fill_null(column, missing).to_numpy())
 
 
@@ -255,6 +258,10 @@ def _span_edges(
     window = columns.window_start[own]
     is_still = ~begins & (lost_ns == 0) & (from_ns < window) & (window < to_ns)
     is_still &= ~columns.clock_step[own]
+    # Brokers send a row each minute. One of years has wrong times, and as many steps.
+    is_short = to_ns - from_ns <= SPAN_NS_MAX
+    is_known &= is_short
+    is_still &= is_short
     with_amounts, without_change = np.flatnonzero(is_known), np.flatnonzero(is_still)
     row = np.append(with_amounts, without_change)
     start_ns = np.append(np.where(is_still, window, from_ns)[with_amounts], from_ns[without_change])

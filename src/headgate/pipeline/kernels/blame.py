@@ -60,9 +60,10 @@ def weight_s(rows: pa.Table | pa.RecordBatch) -> pa.Array:
     ``rows`` has :data:`WEIGHT_INPUT`. Rows of earlier versions have no ``accounted_ns``; their
     covered time counts instead.
     """
-    length_ns = pc.subtract(rows.column("to_ns"), rows.column("from_ns")).cast(pa.float64())
+    length_ns = pc.subtract(rows.column("to_ns"), rows.column("from_ns"))
+    length_ns = pc.cast(length_ns, pa.float64(), safe=False)
     covered_ns = pc.multiply(rows.column("completeness"), length_ns)
-    accounted_ns = rows.column("accounted_ns").cast(pa.float64())
+    accounted_ns = rows.column("accounted_ns").cast(pa.float64(), safe=False)
     return pc.divide(pc.coalesce(accounted_ns, covered_ns), float(NS_PER_S))
 
 

@@ -33,13 +33,13 @@ Event = Mapping[str, Any]
 def evictions_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     """One row for each event of some hours (numbers since the epoch).
 
-    An event whose message was read several times gives one row. As in bronze, its hour is that of
-    the message's window.
+    An event whose message was read several times gives one row, and one without a topic none. As in
+    bronze, its hour is that of the message's window.
     """
     found: list[dict[str, Any]] = []
     for event in table.filter(pa.array(changes(table, EVENT_IDENTITY))).to_pylist():
         hour = (event["window_end_ns"] - 1) // HOUR_NS
-        if hour in hours:
+        if hour in hours and event["topic"]:
             found.append({**hour_partition(hour), **eviction(event)})
     return pa.Table.from_pylist(found, schema=table_arrow_schema(EVICTIONS))
 
@@ -72,7 +72,7 @@ def eviction(event: Event) -> dict[str, Any]:
         "subscriptions_count": (
             None
             if losses is None
-            else len(losses) + (_whole(outcome.get("subscriptions_more")) or 0)
+            else _whole(len(losses) + (_whole(outcome.get("subscriptions_more")) or 0))
         ),
     }
 

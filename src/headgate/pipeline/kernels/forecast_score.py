@@ -31,6 +31,7 @@ from headgate.pipeline.kernels.breach import (
     approaches,
     breach,
 )
+from headgate.pipeline.kernels.column_values import doubles
 from headgate.pipeline.kernels.level_windows import TopicMinutes
 from headgate.pipeline.kernels.quota_forecast import (
     QuotaLevels,
@@ -177,7 +178,7 @@ def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
         rows = np.flatnonzero(
             made & level.in_force & ~level.reached & (level.samples >= SAMPLES_MIN)
         )
-        acts = np.nan_to_num(table.column(f"eviction_{quota}_acts").cast(pa.float64()).to_numpy())
+        acts = np.nan_to_num(doubles(table, f"eviction_{quota}_acts"))
         parts = _scores(minutes, level, rows, level.reached | (acts > 0))
         for topic in np.unique(minutes.topic[rows]):
             own = minutes.topic[rows] == topic

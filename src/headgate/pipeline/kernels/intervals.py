@@ -120,10 +120,25 @@ class Chunk:
         return None if column.null_count == 0 else column.is_valid().to_numpy()
 
 
+_NAMES: Final = {
+    Kind.TOPIC: ("topic",),
+    Kind.SUBSCRIPTION: ("topic", "subscription"),
+    Kind.LIMITER: ("level", "subject", "dimension"),
+}
+"""Columns without which a row is about nothing."""
+
+
 def interval_table(
     table: pa.Table, kind: Kind, hours: Collection[int], arrived: Coverage
 ) -> pa.Table:
-    """The rows of some hours (numbers since the epoch), of all subjects in a sorted table."""
+    """The rows of some hours (numbers since the epoch), of all subjects in a sorted table.
+
+    Rows that name no subject are left out. No broker sends them, and a reader of the tables needs
+    the names.
+    """
+    for name in _NAMES[kind]:
+        if table.column(name).null_count:
+            table = table.filter(table.column(name).is_valid())
     rows_of_hours, hour_of_row, start_ns = _by_hour(table, hours, arrived.gaps)
     if len(rows_of_hours) == 0:
         return table_arrow_schema(INTERVALS).empty_table()

@@ -143,6 +143,7 @@ def _limits(minutes: pa.Table) -> tuple[Longs, list[_Limit]]:
     limits = []
     for row in rows:
         limit, period_ns = row["limit"], row["limit_period_ns"] or NS_PER_S
+        period_ns = period_ns if period_ns > 0 else NS_PER_S  # as ``account_windows`` has it
         limits.append(
             _Limit(
                 row["level"] or "",

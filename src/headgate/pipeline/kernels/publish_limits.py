@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.texts import size_text, time_text
-from headgate.base.units import NS_PER_S
+from headgate.base.units import INT64_MAX, NS_PER_S
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 
@@ -59,8 +59,11 @@ def limit_of(cause: ParkCause, minute: Minute) -> PublishLimit | None:
 
 
 def _named(known: list[tuple[float | None, str]]) -> PublishLimit | None:
-    """The limit from the rate and the source of each dimension."""
-    amounts = [None if not rate else max(1, round(rate)) for rate, _ in known]
+    """The limit from the rate and the source of each dimension.
+
+    As a double the largest limit is one more than a limit may be.
+    """
+    amounts = [None if not rate else min(max(1, round(rate)), INT64_MAX) for rate, _ in known]
     if amounts == [None, None]:
         return None
     sources = [

@@ -172,7 +172,7 @@ def rollup_rows(joined: pa.Table) -> pa.Table:
     for name in (*counts, "evicted_messages", "evicted_bytes"):
         columns[name] = pc.fill_null(column(name), 0)
     for cause in PARK_CAUSES:
-        held_ns = pc.fill_null(column(f"parked_{cause}_ns"), 0).cast(pa.float64())
+        held_ns = pc.fill_null(column(f"parked_{cause}_ns"), 0).cast(pa.float64(), safe=False)
         columns[f"parked_{cause}_s"] = pc.divide(held_ns, float(NS_PER_S))
     columns["throttled_s"] = _total(columns, [f"blame_{name.lower()}_s" for name in LIMITERS])
     columns["parked_s"] = _total(columns, [f"parked_{cause}_s" for cause in PARK_CAUSES])

@@ -157,7 +157,8 @@ def _excess(rows: pa.Table, rule: Sum) -> Any:
     for name in rule.less:
         excess = pc.subtract(excess, rows.column(name))
     total = rows.column(rule.total) if isinstance(rule.total, str) else rule.total
-    return pc.subtract(excess, total)
+    # Arrow refuses to compare a number beyond 53 bits with a tolerance: a span of 104 days in ns.
+    return pc.cast(pc.subtract(excess, total), pa.float64(), safe=False)
 
 
 def _is_within(column: TableColumn, values: Any) -> bool:

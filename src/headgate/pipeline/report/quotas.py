@@ -272,7 +272,8 @@ def _eviction(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Eviction:
     lost: dict[str, int] = {}
     for text in rows["subscriptions"].to_pylist():
         for loss in json.loads(text or "[]"):
-            lost[loss["subscription"]] = lost.get(loss["subscription"], 0) + loss["messages"]
+            name = loss["subscription"] or ""
+            lost[name] = lost.get(name, 0) + (loss["messages"] or 0)
     times = instants(rows["time_ns"])
     affected = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
     return Eviction(

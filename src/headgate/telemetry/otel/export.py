@@ -17,7 +17,7 @@ from headgate.base.errors import InvariantError
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.storage.lanes import Lane, run_on
 from headgate.telemetry.background_task import BackgroundTask
-from headgate.telemetry.otel.measurements import Batch, batches
+from headgate.telemetry.otel.measurements import BATCH_MEASUREMENTS, Batch, batches
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("headgate.telemetry")
 
 REST_S: Final = 0.1
-"""Rest between two batches: making a request of one takes about half as long, on a thread that
-shares the interpreter with the loop."""
+"""Rest after a batch of :data:`BATCH_MEASUREMENTS`: making a request of one takes about half as
+long, on a thread that shares the interpreter with the loop."""
+REST_PART_MIN: Final = 0.2
+"""The least part of it, after a batch of few measurements."""
 
 STOP_S: Final = 2.0
 """A stop waits at most so long for the last export."""
@@ -97,7 +99,8 @@ class MetricExport:
                     self._failed(reason)
                     return
                 if rest_s:
-                    await asyncio.sleep(rest_s)
+                    part = max(batch.size / BATCH_MEASUREMENTS, REST_PART_MIN)
+                    await asyncio.sleep(rest_s * part)
         if self._failing:
             self._failing = False
             logger.info("metrics are exported again")

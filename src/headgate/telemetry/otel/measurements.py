@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from headgate.base.units import NS_PER_MS
+from headgate.base.units import KIB, NS_PER_MS
 from headgate.base.work_units import SLICE_UNITS
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.otel.instruments import (
@@ -52,6 +52,11 @@ BATCH_MEASUREMENTS: Final = 2_000
 """Measurements of one request, without the rest of its last subject: about half a megabyte. Its
 serialization holds the interpreter for a millisecond, in which no other thread runs."""
 
+BATCH_TEXT_BYTES: Final = 512 * KIB
+"""Bytes of the texts of one request, without those of its last subject. Clients choose names of up
+to two kilobytes. With these 2,000 measurements are 13 MB, which proxies and collectors refuse, and
+what comes behind them is not sent."""
+
 
 Readable = tuple[tuple[Instrument, ...], Any]
 """Instruments, and what they read."""
@@ -74,6 +79,13 @@ class Batch:
     def __init__(self) -> None:
         self.by_name: defaultdict[str, list[Measurement]] = defaultdict(list)
         self.size = 0
+        self.text_bytes = 0
+        """Of the attributes that name subjects."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is enough for one request."""
+        return self.size >= BATCH_MEASUREMENTS or self.text_bytes >= BATCH_TEXT_BYTES
 
     def take(
         self,
@@ -85,6 +97,7 @@ class Batch:
         """Add what the instruments of one subject read now (wall clock)."""
         at_ns = now_ms * NS_PER_MS
         since_ns = min(since_ms * NS_PER_MS, at_ns)
+        size_before = self.size
         for table, readable in readables:
             for instrument in table:
                 found = instrument.read(readable)
@@ -100,6 +113,8 @@ class Batch:
                 if values:
                     self.by_name[instrument.name] += values
                     self.size += len(values)
+        texts = (text for text in attributes.values() if isinstance(text, str))
+        self.text_bytes += (self.size - size_before) * sum(len(text.encode()) for text in texts)
 
 
 async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
@@ -109,7 +124,7 @@ async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
     batch, rested_at = Batch(), 0
     for readables, attributes, since_ms in _subjects(broker):
         batch.take(broker.engine.now_ms, readables, attributes, since_ms)
-        if batch.size >= BATCH_MEASUREMENTS:
+        if batch.is_full:
             yield batch
             batch, rested_at = Batch(), 0
             broker.begin_turn()

@@ -22,6 +22,8 @@ class Faults:
     """Whether a proxy's web page answers."""
     refused: Callable[[str, str], int | None] = lambda _path, _token: None
     """The status with which a path is refused to what the header ``Authorization`` says."""
+    refusal: str = "This operation requires super-user access"
+    """The reason of such an answer."""
     spoil: Callable[[bytes], bytes] = lambda body: body
     """Changes the body of each answer."""
     took_s: float = 0.005

@@ -72,7 +72,7 @@ class FakeTransport:
             return RawReply(200, _PAGES, _PAGE)
         refused = faults.refused(where.path, headers.get("Authorization", ""))
         if refused is not None:
-            return _reply(refused, {"reason": "This operation requires super-user access"})
+            return _reply(refused, {"reason": faults.refusal})
         reply = self._answer(broker, where.path, url)
         return reply._replace(body=faults.spoil(bytes(reply.body)))
 

@@ -153,6 +153,17 @@ def test_a_source_that_was_not_held_makes_no_generation() -> None:
     generation(fs, 1)
 
 
+def test_no_generation_gets_a_name_under_which_it_is_not_found() -> None:
+    fs = empty_disk()
+    fill(fs)
+    take(fs)
+    last = read_file(fs, f"{BACKUP}/generations/00000001.json")
+    write_file(fs, f"{BACKUP}/generations", "99999999.json", [last])
+    with pytest.raises(InputError, match="generation 99999999, the last one possible"):
+        take(fs)
+    assert generation(fs, 99_999_999) == content(fs, DATA)
+
+
 def test_a_folder_has_one_data_directory() -> None:
     fs = empty_disk()
     fill(fs)

@@ -158,6 +158,8 @@ def test_a_file_of_profiles_is_its_owners(home: Path) -> None:
 def test_where_profiles_are() -> None:
     assert profiles_path({"HOME": "/h"}) == "/h/.config/headgate/profiles.toml"
     assert profiles_path({"HOME": "/h", "XDG_CONFIG_HOME": "/x"}) == "/x/headgate/profiles.toml"
+    with pytest.raises(InputError, match="neither HOME nor XDG_CONFIG_HOME is set"):
+        profiles_path({})
 
 
 def test_two_ways_to_connect_exclude_each_other(conf: str, home: Path) -> None:

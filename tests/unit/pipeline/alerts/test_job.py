@@ -17,6 +17,7 @@ from headgate.pipeline.alerts.delivery import Reply
 from headgate.pipeline.alerts.job import run_alerts
 from headgate.pipeline.alerts.options import AlertOptions, Credentials
 from headgate.pipeline.alerts.payloads import BATCH_MAX
+from headgate.pipeline.alerts.state import StateFile, TargetState
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import iso_text
 from tests.unit.pipeline.alerts.folder import NOW_NS, open_segment, segment, telemetry
@@ -215,6 +216,26 @@ def test_a_flood_is_bounded(play: Play) -> None:
     assert {alert["labels"].get("topic") for alert in play.receiver.taken()} == {
         alert["labels"].get("topic") for alert in alerts
     }
+
+
+def test_long_names_make_many_requests_and_the_state_is_stored_few_times(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "\U0001f600" * 500
+    names = [f"{long}{number}" for number in range(60)]
+    play.tables(*(open_segment(15, NS + long, subscription=name) for name in names))
+    saves: list[int] = []
+    save = StateFile.save
+
+    def counted(file: StateFile, state: TargetState) -> None:
+        saves.append(len(state.open))
+        save(file, state)
+
+    monkeypatch.setattr(StateFile, "save", counted)
+    assert play.run()
+    assert len(play.receiver.requests) > 3
+    assert len(play.receiver.taken()) == 60
+    assert saves == [60, 60], "before the first request, and after at most a hundred alerts"
 
 
 def test_what_more_severe_alerts_displace_does_not_end_at_the_target(play: Play) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.base.units import NS_PER_S
+import json
+
+from headgate.base.units import KIB, NS_PER_S
 from headgate.pipeline.alerts.alert import fingerprint
 from headgate.pipeline.alerts.payloads import (
     BATCH_MAX,
@@ -25,6 +27,23 @@ def test_requests_are_bounded_and_ends_come_first() -> None:
     assert found[0] == over
     assert [alert.labels["topic"] for alert in found[1][:2]] == ["0", "1"]
     assert list(batches([], by_name=True)) == []
+
+
+def test_long_names_of_a_tenant_make_no_request_that_a_proxy_refuses() -> None:
+    long = "\U0001f600" * 508
+    alerts = [
+        sent(
+            labels={"alertname": "A", "topic": f"{long}{number}", "subscription": long},
+            annotations={"summary": f"{long} on {long}{number} has a backlog"},
+        )
+        for number in range(90)
+    ]
+    others = [sent(str(number)) for number in range(10)]
+    found = list(batches([*others, *alerts], by_name=False))
+    assert [alert for batch in found for alert in batch] == [*others, *alerts]
+    bodies = [json.dumps(alertmanager_body(batch, {}, None, 1, T_NS)) for batch in found]
+    assert max(map(len, bodies)) < 512 * KIB, "nginx takes 1 MiB by default"
+    assert len(bodies) < 10
 
 
 def test_a_webhook_gets_alerts_of_one_name_together_in_their_order() -> None:

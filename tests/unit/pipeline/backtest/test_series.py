@@ -54,6 +54,18 @@ def test_windows_without_a_row_are_windows_without_change() -> None:
     assert load_of([*rows, later]).steps[:, 0].tolist() == [1_000, 1_000, 0, 0, 0, 1_000]
 
 
+def test_windows_of_years_make_no_longer_steps_than_a_minute() -> None:
+    """Of a broker whose clock was set; the laws of a replay would make lists of a step's cycles."""
+    rows = [row | {"window_start_ns": 0} for row in steady([60, 120, 180])]
+    assert load_of(rows).step_ns == 60 * S
+
+
+def test_a_row_of_years_has_no_steps() -> None:
+    rows = steady([10, 20])
+    years = sample(30, msgs_in=9, bytes_in=9, counting_since_ns=1, covered_from_ns=1, boot_id="x")
+    assert len(load_of([*rows, years], since=-(T0 / S)).steps) == 2
+
+
 def test_amounts_of_lost_rows_are_spread_over_their_time() -> None:
     assert load_of(steady([10, 20, 50])).steps[:, 0].tolist() == [1_000] * 5
 

@@ -91,6 +91,9 @@ def weighed(**row: Any) -> float:
         ({"completeness": 1 / 3, "accounted_ns": 20 * S}, 20),
         # Written by an earlier version.
         ({"completeness": 0.5}, 30),
+        # Beyond what a double has exactly, from telemetry that is wrong.
+        ({"accounted_ns": 1 << 60}, (1 << 60) / S),
+        ({"from_ns": -(1 << 60), "completeness": 1.0}, ((1 << 60) + 60 * S) / S),
     ],
 )
 def test_the_weight_of_a_minute_is_its_accounted_time(row: dict[str, Any], seconds: float) -> None:

@@ -79,6 +79,16 @@ def test_a_message_that_was_read_twice_counts_once() -> None:
     assert doubled.equals(evictions_table(table(messages), {HOUR}))
 
 
+def test_an_event_without_a_topic_and_a_count_without_end_end_no_job() -> None:
+    events = table(quota_play(70))
+    wrong = events.to_pylist()
+    wrong[0]["topic"] = None
+    wrong[1]["outcome"] = f'{{"subscriptions": [{{}}], "subscriptions_more": {(1 << 63) - 1}}}'
+    found = evictions_table(pa.Table.from_pylist(wrong, events.schema), {HOUR})
+    assert found.num_rows == acts_until(70) - 1
+    assert found["subscriptions_count"].to_pylist()[0] is None
+
+
 def test_events_of_a_new_boot_are_separate() -> None:
     boots = [*quota_play(70), *quota_play(70, boot="boot-2", start_ns=T0 + 70 * S)]
     rows = evictions_table(table(boots), {HOUR}).to_pylist()

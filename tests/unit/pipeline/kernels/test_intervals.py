@@ -233,6 +233,11 @@ def test_the_largest_backlog_of_a_minute_may_be_within_it() -> None:
     assert (row["backlog_bytes"], row["backlog_bytes_max"]) == (10, 20)
 
 
+@pytest.mark.parametrize("name", ["topic", "subscription"])
+def test_a_row_that_names_no_subject_has_no_minute(name: str) -> None:
+    assert minutes([one(0, row_of(10, covered_from_ns=T0) | {name: None})]) == []
+
+
 def test_a_value_that_is_missing_stays_missing() -> None:
     (row,) = minutes([one(0, row_of(10, covered_from_ns=T0))])
     assert row["redelivered"] is None

@@ -136,6 +136,11 @@ def test_a_shrinking_waiting_amount_means_nothing_held() -> None:
     assert "grew" not in row["sentence"]
 
 
+@pytest.mark.parametrize("period_ns", [0, -5])
+def test_a_period_that_is_none_ends_no_job(period_ns: int) -> None:
+    assert limiter_minute(HELD[0] | {"limit_period_ns": period_ns})["sentence"]
+
+
 def test_unknown_amounts_are_null() -> None:
     names = ("limit", "limit_period_ns", "limit_source", "offered", "granted", "waiting_ns")
     bare = {**HELD[1], **dict.fromkeys(names), SAMPLES: None, "covered_ns": 0}

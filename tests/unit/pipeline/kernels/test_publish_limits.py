@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.base.park_cause import ParkCause
-from headgate.base.units import MIB, NS_PER_S
+from headgate.base.units import INT64_MAX, MIB, NS_PER_S
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.pipeline.kernels.publish_limits import PublishLimit, limit_of, quota_of
@@ -35,6 +35,9 @@ _NAMES = ("publish_limit_messages_per_s", "publish_limit_bytes_per_s", "publish_
         ),
         ((None, None), None, None, None),
         ((0.2, None), "topic policy", (RateLimit(1, None), "topic policy"), None),
+        # The largest limit that a policy may set is one more as a double.
+        ((5.0, 2.0**63), "topic policy", (RateLimit(5, INT64_MAX), "topic policy"), None),
+        ((5.0, 1e308), "topic policy", (RateLimit(5, INT64_MAX), "topic policy"), None),
     ],
 )
 def test_static_and_adaptive_limits_are_distinguished(

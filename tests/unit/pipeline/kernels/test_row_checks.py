@@ -113,6 +113,14 @@ def test_rounding_is_no_failure() -> None:
     assert sum(result.failed for result in found.results.values()) == 0
 
 
+def test_a_span_of_years_is_compared() -> None:
+    """Whose clock was set, or who writes telemetry of its own, ends no job."""
+    year_ns = 365 * 86_400 * 10**9
+    found = checked(rows({"to_ns": 50 * year_ns}, {"from_ns": 50 * year_ns, "to_ns": 1}))
+    assert found.results["from_before_to"].checked == 2
+    assert found.results["from_before_to"].failed == 1
+
+
 def test_a_key_that_comes_again_in_a_later_part() -> None:
     found = checked(rows({}, {}), rows({}, {}).slice(1))
     repeated = found.results["unique_key"]

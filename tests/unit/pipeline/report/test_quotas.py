@@ -176,6 +176,14 @@ def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
     assert time.affected == (("a", 10), ("b", 10))
 
 
+def test_losses_without_names_and_numbers_end_no_report(tmp_path: Path) -> None:
+    """As telemetry of others than brokers may have them."""
+    lost = '[{"subscription":null,"messages":null,"bytes":null},{"subscription":"a","messages":3}]'
+    write(tmp_path, "evictions", [eviction_row(1, quota=None, subscriptions=lost)])
+    (found,) = evictions(TableScan(str(tmp_path), "evictions"), SPAN, GRID, 10).worst
+    assert found.affected == (("a", 3), ("", 0))
+
+
 def test_no_rows_give_an_empty_result(scan: TableScan) -> None:
     assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3).topics == ()
     assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3).approached == 0

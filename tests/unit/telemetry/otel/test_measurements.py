@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from headgate.base.names import parse_topic
-from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.service import Broker
 from headgate.engine.types import SubscriptionType
 from headgate.telemetry.otel import measurements
@@ -170,6 +170,31 @@ def test_many_subjects_come_in_batches_with_the_loop_going_on(monkeypatch) -> No
         assert min(sizes[:-1]) >= 100
         assert max(sizes) < 150
         assert turns >= (sum(sizes) - sizes[0]) // 50
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_long_names_of_clients_make_no_request_that_a_collector_refuses() -> None:
+    """Proxies before collectors take a megabyte by default."""
+    long = "\U0001f600" * 500
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client = await world.connect()
+        topic = f"{NAME}{long[:400]}"
+        for number in range(60):
+            await client.subscribe(
+                topic, long, name=f"{long}{number}", kind=SubscriptionType.SHARED
+            )
+        sizes, consumers = [], set()
+        async for batch in batches(broker):
+            each = [value for values in batch.by_name.values() for value in values]
+            texts = [str(text) for value in each for text in value.attributes.values()]
+            sizes.append(sum(len(text.encode()) for text in texts))
+            consumers |= {value.attributes.get("pulsar.consumer.name") for value in each}
+        assert max(sizes) < MIB
+        assert len(consumers - {None}) == 60
 
     with World() as world:
         world.run(scenario(world))
