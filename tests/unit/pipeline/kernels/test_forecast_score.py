@@ -98,6 +98,11 @@ def test_an_eviction_is_a_breach() -> None:
     assert scores_of(other, until_ns=T0 + 19 * MINUTE)["size"].breached == 0
 
 
+def test_acts_beyond_what_a_double_has_exactly_end_no_job() -> None:
+    rows = rows_of({0: 0}, quota_size_limit_bytes=LIMIT, eviction_size_acts={0: (1 << 57) + 1})
+    scores_of(rows)
+
+
 def test_both_quotas_of_a_topic_are_scored() -> None:
     rows = rising(
         70,

@@ -46,6 +46,12 @@ def topics(*rows: dict[str, Any]) -> pa.RecordBatch:
     return batch(INTERVALS, TOPIC_INPUT, *rows)
 
 
+def test_times_beyond_what_a_double_has_exactly_end_no_job() -> None:
+    row = {"topic": A, "parked_topic_rate_ns": (1 << 57) + 1}
+    (found,) = rolled_up(of_topics=[topics(row)])
+    assert found["parked_topic_rate_s"] == pytest.approx((1 << 57) / S)
+
+
 A, B = "persistent://acme/one/a", "persistent://acme/two/b"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -45,6 +46,15 @@ def page(monkeypatch: pytest.MonkeyPatch) -> str:
     ]
     head = Head("today", ("c<1>",), 1, 0.75, ("measured",), 12_345, "on Friday")
     return page_html(head, [f"{EVIL} grew."], found, charts.by_id)
+
+
+def test_a_name_that_is_missing_is_an_empty_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "get_plotlyjs", lambda: PLOTLY)
+    charts = Charts()
+    both = [facts.eviction(), replace(facts.eviction(), quota=None)]
+    found = [sections.eviction_section(both, GRID, charts)]
+    head = Head("today", ("c",), 1, 0.75, ("measured",), 1, "on Friday")
+    assert '<td data-of="quota"></td>' in page_html(head, [], found, charts.by_id)
 
 
 def test_a_number_stays_with_its_unit() -> None:
