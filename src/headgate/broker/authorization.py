@@ -13,7 +13,7 @@ acts on a connected producer or consumer needs no further permission: creating i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from headgate.base.identity import Identity
@@ -107,13 +107,27 @@ def check_command(
     Raises:
         UnauthorizedError: 403, it is not allowed.
     """
-    demands_of = DEMANDS.get(command.type)
-    if demands_of is None or authorizer is ALLOW_ALL:
-        return
+    if authorizer is not ALLOW_ALL:
+        check_demands(authorizer, counts, connection, command, demands_of(connection, command))
+
+
+def demands_of(connection: ClientConnection, command: BaseCommand) -> Sequence[Demand]:
+    """What a command needs permission for, as of now: later its consumer may be gone."""
+    find = DEMANDS.get(command.type)
     try:
-        demands = tuple(demands_of(connection, command))
+        return () if find is None else tuple(find(connection, command))
     except InvalidNameError:
-        return
+        return ()
+
+
+def check_demands(
+    authorizer: Authorizer,
+    counts: BrokerCounts,
+    connection: ClientConnection,
+    command: BaseCommand,
+    demands: Iterable[Demand],
+) -> None:
+    """:func:`check_command` about what the command needed before. Raises as it."""
     for operation, resource, subscription in demands:
         decision = authorizer.decide(connection.identity, operation, resource, subscription)
         if not decision.allowed:

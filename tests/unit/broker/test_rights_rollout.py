@@ -21,7 +21,7 @@ from headgate.metadata.catalog import Change
 from headgate.metadata.grants import Action
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, SimConsumer, SimProducer, World
-from headgate.wire.codes import ServerError, SubscriptionType
+from headgate.wire.codes import ProducerAccessMode, ServerError, SubscriptionType
 from headgate.wire.messages import Schema
 
 NS = NamespaceName("acme", "ns")
@@ -199,6 +199,57 @@ async def test_a_consumer_whose_grant_goes_while_it_waits_changes_no_subscriptio
         await attempt
     assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
     assert not world.broker.engine.topics[TOPIC].subscriptions["s"].properties
+
+
+@played
+async def test_seeks_and_deletions_that_wait_are_not_carried_out_when_the_grant_is_gone(
+    world: Story,
+) -> None:
+    """They waited for changes of the same subscription, which the role itself may have asked for.
+    Its consumers are closed by then, so they cannot be asked about."""
+    await world.grant("a", "consume")
+    consumer = await world.consumer("a")
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    for asks in (partial(SimConsumer.seek, publish_time_ms=1), SimConsumer.unsubscribe):
+        change = partial(world.broker.subscriptions.set_properties, subscription, {})
+        before = [asyncio.ensure_future(change()) for _ in range(20)]
+        attempt = asyncio.ensure_future(asks(consumer))
+        await asyncio.sleep(0.005)
+        await world.grant("a")
+        assert not attempt.done()
+        with pytest.raises(RefusedError) as refusal:
+            await attempt
+        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+        assert (subscription.resets_count, subscription.removed) == (0, False)
+        await asyncio.gather(*before)
+        await world.grant("a", "consume")
+        consumer = await world.consumer("a")
+
+
+@played
+async def test_a_producer_that_waits_for_the_topic_does_not_get_it_without_its_grant(
+    world: Story,
+) -> None:
+    """Each that had lost its grant raised the topic's epoch at its turn, one after the other."""
+    await world.grant("a", "produce")
+    await world.grant("b", "produce")
+    waits = ProducerAccessMode.WAIT_FOR_EXCLUSIVE
+    world.role = "b"
+    holder = await (await world.connect()).producer(TOPIC, access_mode=waits)
+    world.role = "a"
+    client = await world.connect()
+    asked = [client.producer(TOPIC, access_mode=waits) for _ in range(3)]
+    attempts = [asyncio.ensure_future(each) for each in asked]
+    await asyncio.sleep(0.1)
+    await world.grant("a")
+    await holder.close()
+    for attempt in attempts:
+        with pytest.raises(RefusedError) as refusal:
+            await attempt
+        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    access = world.broker.engine.topics[TOPIC].access
+    assert access is not None
+    assert (access.epoch, access.is_idle) == (holder.topic_epoch, True)
 
 
 @played

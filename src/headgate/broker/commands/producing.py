@@ -91,7 +91,9 @@ class ProducerCommands:
             version = await self._schemas.version(name, request, check)
             if request.initial_subscription_name:
                 check()
-                await self._create_initial_subscription(topic, request.initial_subscription_name)
+                await self._create_initial_subscription(
+                    topic, request.initial_subscription_name, check
+                )
             if connection.creating.get(key) is not request:
                 return  # given up: its client may have asked again, and have the producer already
             producer = self._make_producer(connection, topic, request)
@@ -128,6 +130,7 @@ class ProducerCommands:
             await self._when_settled(topic, producer.name)
             self._host.begin_turn()
             topic.publishing.check_newcomer(connection.producer_port)
+            self._check(connection, attempt.command)  # it may close others, and raise the epoch
             if not await self._access.obtain(attempt):
                 return
             self._host.begin_turn()
@@ -170,14 +173,18 @@ class ProducerCommands:
             is_partial=connection.peer is not None and connection.peer.leaves_out_partitions,
         )
 
-    async def _create_initial_subscription(self, topic: Topic, name: str) -> None:
+    async def _create_initial_subscription(
+        self, topic: Topic, name: str, check: Callable[[], None]
+    ) -> None:
         if name not in topic.subscriptions:
             if not self._uses.creates_subscriptions(topic.name):
                 raise NotAllowedError(
                     "Could not create the initial subscription due to the auto subscription "
                     "creation is not allowed."
                 )
-            await self._subscriptions.create(topic, name, at_ordinal=topic.log.first, properties={})
+            await self._subscriptions.create(
+                topic, name, at_ordinal=topic.log.first, properties={}, check=check
+            )
 
     async def close_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Disconnect a producer once its SENDs are durable and answered."""
