@@ -132,9 +132,13 @@ def check_demands(
         decision = authorizer.decide(connection.identity, operation, resource, subscription)
         if not decision.allowed:
             counts.unauthorized += 1
-            what = _TEXTS.get(command.type, COMMANDS[command.type].name)
-            text = f"Client is not authorized to {what}"
-            raise UnauthorizedError(403, text, f"{resource}: {decision.reason}")
+            raise command_refusal(command.type, resource, decision)
+
+
+def command_refusal(kind: int, resource: str, decision: Decision) -> UnauthorizedError:
+    """The refusal that a client gets which may not have a kind of command carried out."""
+    text = f"Client is not authorized to {_TEXTS.get(kind, COMMANDS[kind].name)}"
+    return UnauthorizedError(403, text, f"{resource}: {decision.reason}")
 
 
 _TEXTS: Final[dict[int, str]] = {
