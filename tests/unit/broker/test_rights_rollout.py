@@ -311,6 +311,31 @@ async def test_producers_that_wait_for_others_add_no_schema_when_their_grant_is_
 
 
 @played
+async def test_a_producer_whose_grant_goes_while_it_waits_for_a_dead_one_does_not_take_its_place(
+    world: Story,
+) -> None:
+    """It raised the topic's epoch five seconds after its grant was gone."""
+    await world.grant("a", "produce")
+    await world.grant("b", "produce")
+    world.role = "b"
+    silent, mode = await world.connect(), ProducerAccessMode.EXCLUSIVE
+    holder = await silent.producer(TOPIC, access_mode=mode)
+    silent.answers_pings = False
+    world.role = "a"
+    client = await world.connect()
+    attempt = asyncio.ensure_future(client.producer(TOPIC, access_mode=mode))
+    await asyncio.sleep(0.1)
+    await world.grant("a")
+    assert not attempt.done()
+    with pytest.raises(RefusedError) as refusal:
+        await attempt
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    access = world.broker.engine.topics[TOPIC].access
+    assert access is not None
+    assert access.epoch == holder.topic_epoch
+
+
+@played
 async def test_many_topics_are_asked_about_in_slices_within_a_second(world: Story) -> None:
     rights_rollout_copied = rights_rollout.COPIED_MAX
     await world.grant("a", "produce")

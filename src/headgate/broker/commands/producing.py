@@ -130,13 +130,13 @@ class ProducerCommands:
             await self._when_settled(topic, producer.name)
             self._host.begin_turn()
             topic.publishing.check_newcomer(connection.producer_port)
-            self._check(connection, attempt.command)  # it may close others, and raise the epoch
-            if not await self._access.obtain(attempt):
+            check = partial(self._check, connection, attempt.command)
+            if not await self._access.obtain(attempt, check):
                 return
             self._host.begin_turn()
             if not attempt.is_wanted:
                 return
-            self._check(connection, attempt.command)  # its permissions may have changed meanwhile
+            check()  # its permissions may have changed meanwhile
             self._count_limits.check_producer(topic)
             self._count_limits.check_producer_address(topic, connection.address)
             topic.publishing.check_newcomer(connection.producer_port)
