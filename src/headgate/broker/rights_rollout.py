@@ -151,14 +151,14 @@ class RightsRollout:
                 yield [topic for topic in topics if topic in members]
 
     def _ask_about(self, topic: Topic, walk: _Walk) -> Steps:
-        for producer in list(topic.producers.values()):
+        for producer in drained([*topic.producers.values()]):
             yield self._ask_about_producer(topic, producer, walk)
         access = topic.access
         for waiter in drained([] if access is None else access.waiters):
             yield self._ask_about_waiter(topic, access, waiter, walk)
-        for subscription in list(topic.subscriptions.values()):
+        for subscription in drained([*topic.subscriptions.values()]):
             yield SUBSCRIPTION_LOOKED_AT
-            for consumer in list(subscription.consumers):
+            for consumer in drained([*subscription.consumers]):
                 yield self._ask_about_consumer(subscription, consumer, walk)
 
     def _ask_about_producer(self, topic: Topic, producer: Producer, walk: _Walk) -> int:

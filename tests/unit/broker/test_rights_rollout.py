@@ -16,8 +16,10 @@ from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, PIECE_UNITS
 from headgate.broker import rights_rollout
 from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.rights_rollout import RightsRollout
 from headgate.broker.work.scheduler import JobClass
+from headgate.engine.producer import Producer
 from headgate.metadata.catalog import Change
 from headgate.metadata.grants import Action
 from headgate.metadata.rows import TenantRow
@@ -333,6 +335,30 @@ async def test_a_producer_whose_grant_goes_while_it_waits_for_a_dead_one_does_no
     access = world.broker.engine.topics[TOPIC].access
     assert access is not None
     assert access.epoch == holder.topic_epoch
+
+
+@played
+async def test_very_many_clients_that_lose_their_right_are_freed_one_by_one(world: Story) -> None:
+    """They were freed with the list that the walk goes through, all in one turn."""
+    await world.grant("a", "produce", "consume")
+    world.role = "a"
+    client = await world.connect()
+    for number in range(20):
+        await client.producer(TOPIC)
+        await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, name=f"c{number}")
+    held, close = [0], ConnectionProducers.close_producer
+
+    def closed(port: ConnectionProducers, producer_id: int) -> None:
+        held.append(held[-1] + 1)
+        close(port, producer_id)
+
+    with (
+        patch.object(Producer, "__del__", lambda _: held.append(held[-1] - 1), create=True),
+        patch.object(ConnectionProducers, "close_producer", closed),
+    ):
+        await world.grant("a")
+    assert world.producers() == world.consumers() == 0
+    assert (max(held), held[-1]) == (1, 0)
 
 
 @played
