@@ -3,7 +3,8 @@
 Operations are named ``what.verb`` (:mod:`headgate.wire.commands`, ``headgate.admin.operations``),
 and each has a rule (:mod:`headgate.policy.access_rules`). The connection asks for each command
 before it carries it out, and again before it adds a producer or consumer; the admin API asks for
-each request before it reads the body, ``/metrics`` for each scrape. As in Pulsar, a command that
+each request before it reads the body, ``/metrics`` for each scrape. Whatever waits for others asks
+again in the turn of the loop in which it changes something. As in Pulsar, a command that
 acts on a connected producer or consumer needs no further permission: creating it needed one, and
 ``rights_rollout`` closes those that lose it.
 
