@@ -37,7 +37,6 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     """A handler for each command that a connection does not carry out itself."""
     registry, catalog = broker.registry, broker.catalog
     schemas = TopicSchemas(broker.schemas, registry)
-    lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info)
     lists = TopicListCommands(
         catalog, registry.system_topics, broker.settings, broker.topic_watchers,
         broker.client_memory.admit,
@@ -50,6 +49,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         demands = demands_of(connection, command)
         return lambda: check_demands(broker.authorizer, broker.counts, connection, command, demands)
 
+    lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info, check)
     schema_commands = SchemaCommands(broker.schemas, registry, check)
     producers = ProducerCommands(
         broker, registry, schemas, broker.subscriptions, broker.count_limits, broker.policies.uses,

@@ -22,6 +22,7 @@ from headgate.broker.work.scheduler import JobClass
 from headgate.engine.producer import Producer
 from headgate.metadata.catalog import Change
 from headgate.metadata.grants import Action
+from headgate.metadata.policies import AutoTopicCreation
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, SimConsumer, SimProducer, World
 from headgate.wire.codes import ProducerAccessMode, ServerError, SubscriptionType
@@ -284,6 +285,44 @@ async def test_a_producer_that_waits_for_the_topic_does_not_get_it_without_its_g
     access = world.broker.engine.topics[TOPIC].access
     assert access is not None
     assert (access.epoch, access.is_idle) == (holder.topic_epoch, True)
+
+
+@played
+async def test_clients_that_wait_create_no_topics_when_their_grant_is_gone(world: Story) -> None:
+    """A tenant's new topics are stored a few at once: a thousand of a connection went on."""
+    await world.grant("a", "produce", "consume")
+    world.role = "a"
+    client, names = await world.connect(), [f"persistent://acme/ns/new{n}" for n in range(600)]
+    attempts = [asyncio.ensure_future(client.producer(name)) for name in names[::2]]
+    attempts += [asyncio.ensure_future(client.subscribe(name, "s")) for name in names[1::2]]
+    topics = world.broker.engine.topics
+    while len(topics) < 5:
+        await asyncio.sleep(0.0005)
+    await world.grant("a")
+    before = len(topics)
+    refused = await asyncio.gather(*attempts, return_exceptions=True)
+    assert len(topics) <= before + 64 < len(names) // 2
+    assert {each.code for each in refused if isinstance(each, RefusedError)} == {
+        ServerError.AUTHORIZATION_ERROR
+    }
+
+
+@played
+async def test_partitions_are_not_made_on_demand_when_the_grant_is_gone(world: Story) -> None:
+    catalog = world.broker.catalog
+    creation = AutoTopicCreation(True, "partitioned", 2)
+    change = catalog.plan_namespace_policies(NS, auto_topic_creation=creation)
+    await world.broker.commit(change)
+    await world.grant("a", "produce")
+    world.role = "a"
+    client, names = await world.connect(), [f"persistent://acme/ns/new{n}" for n in range(300)]
+    asked = [asyncio.ensure_future(client.partitions(name)) for name in names]
+    await asyncio.sleep(0.002)
+    await world.grant("a")
+    before = len(catalog.topics(NS))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert sum(isinstance(each, RefusedError) for each in answers) > len(names) // 2
+    assert len(catalog.topics(NS)) <= before + 64 * 2
 
 
 @played

@@ -100,11 +100,11 @@ class ConsumerCommands:
             name = parse_topic(request.topic)
             check_subscription(request.subscription)
             kind = _type_of(request)
-            topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
+            check, creates = self._later_check(connection, command), request.force_topic_creation
+            topic = await self._registry.get_or_create(name, create=creates, check=check)
             self._check_type_enabled(name, kind)
             _check_version(connection, topic)
             await self._check_counts(connection, topic, request, kind)
-            check = self._later_check(connection, command)
             await self._schemas.check_consumer(topic, request, check)
             await self._subscriptions.when_idle(topic, request.subscription)
             check()  # it may create the subscription, or move that of others

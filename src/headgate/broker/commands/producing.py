@@ -80,7 +80,7 @@ class ProducerCommands:
         try:
             name = parse_topic(request.topic)
             self._check_supported(request, name)
-            topic = await self._registry.get_or_create(name, create=True)
+            topic = await self._registry.get_or_create(name, create=True, check=check)
             topic.check_takes_messages()
             _check_epoch(topic, request)
             if topic.send_rules is not None and topic.send_rules.encrypted:
