@@ -27,7 +27,7 @@ async def clear_backlog(call: Call) -> Reply:
     async for topic, name in _subscriptions(call):
         # One that was made meanwhile may be one that the client may not use.
         if call.may(Operation.SUBSCRIPTION_SKIP, topic.full, name):
-            waiting.append(_unless_gone(call, call.facade.clear_backlog(topic, name)))
+            waiting.append(_unless_gone(call, call.facade.clear_backlog(topic, name, call.check)))
         if len(waiting) == CHANGED_AT_ONCE:
             await all_done(waiting)
             waiting.clear()
@@ -42,7 +42,9 @@ async def unsubscribe(call: Call) -> Reply:
     async for topic, name in _subscriptions(call):
         # As in clear_backlog: one that was made meanwhile.
         if call.may(Operation.SUBSCRIPTION_DELETE, topic.full, name):
-            await _unless_gone(call, call.facade.delete_subscription(topic, name, force=False))
+            await _unless_gone(
+                call, call.facade.delete_subscription(topic, name, force=False, check=call.check)
+            )
     return NO_CONTENT
 
 

@@ -124,12 +124,14 @@ async def get_metadata(call: Call) -> Reply:
 async def post_schema(call: Call) -> Reply:
     """Add a definition, unless the topic has it."""
     topic, schema = topic_name(call), _posted(call)
-    return as_json(PostedAnswer(VersionAnswer(await call.facade.add_schema(topic, schema))))
+    version = await call.facade.add_schema(topic, schema, call.check)
+    return as_json(PostedAnswer(VersionAnswer(version)))
 
 
 async def delete_schema(call: Call) -> Reply:
     """Delete all versions."""
-    version = await call.facade.delete_schema(topic_name(call), force=call.flag("force"))
+    force = call.flag("force")
+    version = await call.facade.delete_schema(topic_name(call), force=force, check=call.check)
     return as_json(VersionAnswer(version))
 
 

@@ -29,7 +29,7 @@ async def write_properties(call: Call) -> Reply:
     properties = call.decoded(dict[str, str]) or {}
 
     async def write(part: TopicName) -> None:
-        await call.facade.set_subscription_properties(part, name, properties)
+        await call.facade.set_subscription_properties(part, name, properties, call.check)
 
     await results_of(call, await _parts_with(call, name), write)
     return NO_CONTENT

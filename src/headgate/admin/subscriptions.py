@@ -85,7 +85,7 @@ async def create_subscription(call: Call) -> Reply:
     parts = existing_parts(call)
 
     async def create_on(part: TopicName) -> None:
-        await call.facade.create_subscription(part, name, at, properties)
+        await call.facade.create_subscription(part, name, at, properties, call.check)
 
     await _on_all(call, parts, create_on, harmless=409)
     known = set(parts)  # a topic may have thousands
@@ -103,7 +103,7 @@ async def delete_subscription(call: Call) -> Reply:
     force = call.flag("force")
 
     async def delete_on(part: TopicName) -> None:
-        await call.facade.delete_subscription(part, name, force=force)
+        await call.facade.delete_subscription(part, name, force=force, check=call.check)
 
     try:
         await _on_all(call, parts, delete_on, harmless=404)
@@ -120,7 +120,7 @@ async def skip(call: Call) -> Reply:
     topic = single_topic(call, "Skip messages on a partitioned topic is not allowed")
     if count < 0:
         raise RefusalError(400, f"Number of messages to skip is {count}: 0 or more is allowed")
-    await call.facade.skip_messages(topic, subscription_name(call), count)
+    await call.facade.skip_messages(topic, subscription_name(call), count, call.check)
     return NO_CONTENT
 
 
@@ -129,7 +129,7 @@ async def skip_all(call: Call) -> Reply:
     parts, name = existing_parts(call), subscription_name(call)
 
     async def clear_on(part: TopicName) -> None:
-        await call.facade.clear_backlog(part, name)
+        await call.facade.clear_backlog(part, name, call.check)
 
     await _on_all(call, parts, clear_on, harmless=404)
     return NO_CONTENT
@@ -141,7 +141,7 @@ async def reset_to_time(call: Call) -> Reply:
     parts, name = existing_parts(call), subscription_name(call)
 
     async def reset_on(part: TopicName) -> None:
-        await call.facade.reset_cursor(part, name, place)
+        await call.facade.reset_cursor(part, name, place, call.check)
 
     await _on_all(call, parts, reset_on, harmless=412)
     return NO_CONTENT
@@ -153,7 +153,8 @@ async def reset_to_position(call: Call) -> Reply:
     data = place_body(call)
     if data is None:
         raise RefusalError(400, "A message id is needed in the body")
-    await call.facade.reset_cursor(topic, subscription_name(call), place_of(data))
+    name = subscription_name(call)
+    await call.facade.reset_cursor(topic, name, place_of(data), call.check)
     return NO_CONTENT
 
 
@@ -163,7 +164,7 @@ async def expire_by_age(call: Call) -> Reply:
     topic, parts, name = topic_name(call), existing_parts(call), subscription_name(call)
 
     async def expire_on(part: TopicName) -> bool:
-        return await call.facade.expire_messages(part, name, what)
+        return await call.facade.expire_messages(part, name, what, call.check)
 
     if not any(await results_of(call, parts, expire_on)):
         raise _nothing_expired(topic, name)
@@ -183,7 +184,7 @@ async def expire_to_position(call: Call) -> Reply:
             f"message position {data.partition_index} doesn't match partition index of topic "
             f"{topic.partition}"
         )
-    if not await call.facade.expire_messages(topic, name, place_of(data)):
+    if not await call.facade.expire_messages(topic, name, place_of(data), call.check):
         raise _nothing_expired(topic, name)
     return NO_CONTENT
 

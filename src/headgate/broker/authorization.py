@@ -3,7 +3,8 @@
 Operations are named ``what.verb`` (:mod:`headgate.wire.commands`, ``headgate.admin.operations``),
 and each has a rule (:mod:`headgate.policy.access_rules`). The connection asks for each command
 before it carries it out, and again before it adds a producer or consumer; the admin API asks for
-each request before it reads the body, ``/metrics`` for each scrape. As in Pulsar, a command that
+each request before it reads the body, ``/metrics`` for each scrape. Whatever waits for others asks
+again in the turn of the loop in which it changes something. As in Pulsar, a command that
 acts on a connected producer or consumer needs no further permission: creating it needed one, and
 ``rights_rollout`` closes those that lose it.
 
@@ -13,7 +14,7 @@ acts on a connected producer or consumer needs no further permission: creating i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from headgate.base.identity import Identity
@@ -107,20 +108,38 @@ def check_command(
     Raises:
         UnauthorizedError: 403, it is not allowed.
     """
-    demands_of = DEMANDS.get(command.type)
-    if demands_of is None or authorizer is ALLOW_ALL:
-        return
+    if authorizer is not ALLOW_ALL:
+        check_demands(authorizer, counts, connection, command, demands_of(connection, command))
+
+
+def demands_of(connection: ClientConnection, command: BaseCommand) -> Sequence[Demand]:
+    """What a command needs permission for, as of now: later its consumer may be gone."""
+    find = DEMANDS.get(command.type)
     try:
-        demands = tuple(demands_of(connection, command))
+        return () if find is None else tuple(find(connection, command))
     except InvalidNameError:
-        return
+        return ()
+
+
+def check_demands(
+    authorizer: Authorizer,
+    counts: BrokerCounts,
+    connection: ClientConnection,
+    command: BaseCommand,
+    demands: Iterable[Demand],
+) -> None:
+    """:func:`check_command` about what the command needed before. Raises as it."""
     for operation, resource, subscription in demands:
         decision = authorizer.decide(connection.identity, operation, resource, subscription)
         if not decision.allowed:
             counts.unauthorized += 1
-            what = _TEXTS.get(command.type, COMMANDS[command.type].name)
-            text = f"Client is not authorized to {what}"
-            raise UnauthorizedError(403, text, f"{resource}: {decision.reason}")
+            raise command_refusal(command.type, resource, decision)
+
+
+def command_refusal(kind: int, resource: str, decision: Decision) -> UnauthorizedError:
+    """The refusal that a client gets which may not have a kind of command carried out."""
+    text = f"Client is not authorized to {_TEXTS.get(kind, COMMANDS[kind].name)}"
+    return UnauthorizedError(403, text, f"{resource}: {decision.reason}")
 
 
 _TEXTS: Final[dict[int, str]] = {

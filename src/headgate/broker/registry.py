@@ -153,9 +153,11 @@ class TopicRegistry:
         row = self._catalog.topic(name.full)
         return self._load(name, row) if row is not None else None
 
-    async def get_or_create(self, name: TopicName, *, create: bool) -> Topic:
+    async def get_or_create(
+        self, name: TopicName, *, create: bool, check: Callable[[], None] = lambda: None
+    ) -> Topic:
         """The live topic. It is created if it does not exist and ``create``, policies and settings
-        allow that.
+        allow that. ``check`` is that of :meth:`create`.
 
         Raises:
             TopicNotFoundError: it does not exist and may not be created.
@@ -169,29 +171,36 @@ class TopicRegistry:
             return topic
         if not create or self._uses.created_partitions(name.namespace) is None:
             raise TopicNotFoundError(name)
-        return await self.create(name)
+        return await self.create(name, check)
 
-    async def create(self, name: TopicName) -> Topic:
+    async def create(self, name: TopicName, check: Callable[[], None] = lambda: None) -> Topic:
         """Create a topic that is not partitioned, or wait until one that is being created exists.
+        ``check`` is called at the turn of its tenant: nothing is created if it raises.
 
         Raises:
             RefusalError: its namespace does not exist, or it names a partition beyond the
                 partitioned topic's count.
             StorageError: it could not be stored.
         """
+
+        def plan() -> Change:
+            check()
+            return self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
+
         for _ in range(CREATE_TRIES):
-            await self._commit_unless_made(
-                name, lambda: self._catalog.plan_create_topic(name, now_ms=self._engine.now_ms)
-            )
+            await self._commit_unless_made(name, plan)
             topic = self.get(name)
             if topic is not None:
                 return topic
             self.check_usable(name)  # the other creation failed, or made it partitioned
         raise TopicNotFoundError(name)
 
-    async def create_partitions_on_demand(self, name: TopicName) -> int:
+    async def create_partitions_on_demand(
+        self, name: TopicName, check: Callable[[], None] = lambda: None
+    ) -> int:
         """Create an unknown topic that a client names, if policies or settings make such topics
         partitioned. Returns its partitions; 0 for a topic that is created when it is used.
+        ``check`` is that of :meth:`create`.
 
         Raises:
             TopicNotFoundError: it is not created by its use.
@@ -201,12 +210,13 @@ class TopicRegistry:
             raise TopicNotFoundError(name)
         if not partitions:
             return 0
-        await self._commit_unless_made(
-            name,
-            lambda: self._catalog.plan_create_partitioned(
-                name, partitions, now_ms=self._engine.now_ms
-            ),
-        )
+
+        def plan() -> Change:
+            check()
+            now_ms = self._engine.now_ms
+            return self._catalog.plan_create_partitioned(name, partitions, now_ms=now_ms)
+
+        await self._commit_unless_made(name, plan)
         return self.partitions(name)
 
     async def _commit_unless_made(self, name: TopicName, plan: Callable[[], Change]) -> None:

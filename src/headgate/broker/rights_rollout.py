@@ -10,9 +10,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 
+from headgate.base.drained import drained
 from headgate.base.names import tenant_of
 from headgate.base.work_units import CLIENT_CLOSED, SUBSCRIPTION_LOOKED_AT
-from headgate.broker.authorization import CONSUME, PRODUCE, AllowAll, Authorizer
+from headgate.broker.authorization import (
+    CONSUME,
+    PRODUCE,
+    AllowAll,
+    Authorizer,
+    command_refusal,
+)
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.policy_rollout import COPIED_MAX
@@ -20,6 +27,7 @@ from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
 from headgate.engine.engine import Engine
+from headgate.engine.exclusive_access import AccessWaiter, ExclusiveAccess
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -33,6 +41,7 @@ from headgate.metadata.grants import (
 )
 from headgate.metadata.rows import Kind, TenantRow
 from headgate.metadata.state import parent_of
+from headgate.wire.codes import CommandType
 
 logger = logging.getLogger("headgate.authorization")
 
@@ -142,11 +151,14 @@ class RightsRollout:
                 yield [topic for topic in topics if topic in members]
 
     def _ask_about(self, topic: Topic, walk: _Walk) -> Steps:
-        for producer in list(topic.producers.values()):
+        for producer in drained([*topic.producers.values()]):
             yield self._ask_about_producer(topic, producer, walk)
-        for subscription in list(topic.subscriptions.values()):
+        access = topic.access
+        for waiter in drained([] if access is None else access.waiters):
+            yield self._ask_about_waiter(topic, access, waiter, walk)
+        for subscription in drained([*topic.subscriptions.values()]):
             yield SUBSCRIPTION_LOOKED_AT
-            for consumer in list(subscription.consumers):
+            for consumer in drained([*subscription.consumers]):
                 yield self._ask_about_consumer(subscription, consumer, walk)
 
     def _ask_about_producer(self, topic: Topic, producer: Producer, walk: _Walk) -> int:
@@ -159,6 +171,20 @@ class RightsRollout:
         walk.closed(f"producer {producer.name[:80]!r} of {topic.name}", decision.reason)
         port.close_producer(producer.producer_id)
         topic.remove_producer(producer)
+        return CLIENT_CLOSED
+
+    def _ask_about_waiter(
+        self, topic: Topic, access: ExclusiveAccess | None, waiter: AccessWaiter, walk: _Walk
+    ) -> int:
+        """One that waits for exclusive access keeps others from joining the topic."""
+        producer, port = waiter.producer, waiter.producer.port
+        if not isinstance(port, ConnectionProducers):
+            return SUBSCRIPTION_LOOKED_AT
+        decision = self._authorizer().decide(port.identity, PRODUCE, topic.name.full, "")
+        if decision.allowed or access is None or not access.has_waiting(waiter):
+            return SUBSCRIPTION_LOOKED_AT
+        walk.closed(f"waiting producer {producer.name[:80]!r} of {topic.name}", decision.reason)
+        waiter.refused(command_refusal(CommandType.PRODUCER, topic.name.full, decision))
         return CLIENT_CLOSED
 
     def _ask_about_consumer(

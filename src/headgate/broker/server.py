@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from headgate.base.units import KIB
-from headgate.broker.authorization import check_command
+from headgate.broker.authorization import check_command, check_demands, demands_of
 from headgate.broker.commands.acknowledging import Acknowledgements
 from headgate.broker.commands.auditing import CommandAudit
 from headgate.broker.commands.consumer_stats import consumer_stats
@@ -37,7 +37,6 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     """A handler for each command that a connection does not carry out itself."""
     registry, catalog = broker.registry, broker.catalog
     schemas = TopicSchemas(broker.schemas, registry)
-    lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info)
     lists = TopicListCommands(
         catalog, registry.system_topics, broker.settings, broker.topic_watchers,
         broker.client_memory.admit,
@@ -46,6 +45,11 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, broker.counts, connection, command)
 
+    def later_check(connection: ClientConnection, command: BaseCommand) -> Callable[[], None]:
+        demands = demands_of(connection, command)
+        return lambda: check_demands(broker.authorizer, broker.counts, connection, command, demands)
+
+    lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info, check)
     schema_commands = SchemaCommands(broker.schemas, registry, check)
     producers = ProducerCommands(
         broker, registry, schemas, broker.subscriptions, broker.count_limits, broker.policies.uses,
@@ -53,7 +57,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     )  # fmt: skip
     consumers = ConsumerCommands(
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
-        broker.policies.uses, broker.logs, check,
+        broker.policies.uses, broker.logs, later_check,
     )  # fmt: skip
     audit = CommandAudit(broker.audit)
     return CommandHandlers(

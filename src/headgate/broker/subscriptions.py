@@ -88,9 +88,16 @@ class Subscriptions:
         return len(self._mutex)
 
     async def create(
-        self, topic: Topic, name: str, *, at_ordinal: int, properties: Mapping[str, str]
+        self,
+        topic: Topic,
+        name: str,
+        *,
+        at_ordinal: int,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> Subscription:
-        """Return the durable subscription of that name; create it at ``at_ordinal`` if needed.
+        """Return the durable subscription of that name; create it at ``at_ordinal`` if needed, and
+        if ``check`` raises nothing.
 
         Concurrent callers get the subscription that the first of them creates.
 
@@ -112,6 +119,7 @@ class Subscriptions:
                 if not known.is_durable:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
+            check()
             check_new_subscription(name)
             self._check_properties(topic, properties, replaced_bytes=0)
             await self._note_use(topic.name, name)
@@ -192,9 +200,10 @@ class Subscriptions:
         *,
         force: bool = False,
         unless: Callable[[], bool] = lambda: False,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Delete a subscription. Deleting a deleted one does nothing; nor does a deletion for which
-        ``unless``, called at the last moment, returns True.
+        ``unless``, called at the last moment, returns True, or ``check`` raises.
 
         Raises:
             TopicFencedError: the topic is being closed; the client may try again.
@@ -212,6 +221,7 @@ class Subscriptions:
             _check_usable(topic)
             if subscription.removed or unless():
                 return
+            check()
             if subscription.consumers and not force:
                 raise SubscriptionBusyError("Subscription has active connected consumers")
             subscription.fenced = True
@@ -229,9 +239,16 @@ class Subscriptions:
 
         await self._alone(topic, subscription.name, work)
 
-    async def seek(self, subscription: Subscription, ordinal: int, acked_mask: int = 0) -> None:
+    async def seek(
+        self,
+        subscription: Subscription,
+        ordinal: int,
+        acked_mask: int = 0,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         """Move a subscription so that it delivers ``ordinal`` next, without the messages of its
         batch in ``acked_mask``, which are not all. Its consumers are disconnected and reconnect.
+        Nothing happens if ``check``, called at the last moment, raises.
 
         Raises:
             TopicFencedError: it was deleted or unloaded meanwhile.
@@ -243,6 +260,7 @@ class Subscriptions:
             if subscription.removed:
                 raise TopicFencedError(f"Subscription {subscription.name} was closed")
             held = await self.load_passed(subscription, ordinal - 1)
+            check()
             subscription.fenced = True
             try:
                 await self.disconnect(subscription)
@@ -264,9 +282,13 @@ class Subscriptions:
         await self._alone(subscription.topic, subscription.name, work)
 
     async def set_properties(
-        self, subscription: Subscription, properties: Mapping[str, str]
+        self,
+        subscription: Subscription,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Replace the properties of a subscription.
+        """Replace the properties of a subscription, unless ``check``, called at the last moment,
+        raises.
 
         Raises:
             TopicFencedError: it was deleted or unloaded meanwhile.
@@ -286,6 +308,7 @@ class Subscriptions:
                 raise NotAllowedError(f"Subscription {subscription.name} is non-durable")
             if subscription.damage:
                 raise DamagedError(str(topic.name), subscription.damage)
+            check()
             replaced_bytes = self._engine.properties.of(subscription)
             self._check_properties(topic, properties, replaced_bytes=replaced_bytes)
             managed = self._logs.of(topic)

@@ -15,7 +15,8 @@ from collections import OrderedDict
 from collections.abc import Collection
 from typing import Protocol
 
-from headgate.engine.errors import EngineError, ProducerBusyError, ProducerFencedError
+from headgate.base.errors import HeadgateError
+from headgate.engine.errors import ProducerBusyError, ProducerFencedError
 from headgate.engine.producer import Producer
 from headgate.engine.types import AccessMode
 
@@ -32,7 +33,7 @@ class AccessWaiter(Protocol):
     def granted(self) -> None:
         """The producer has claimed the access: connect it, or release the access."""
 
-    def refused(self, error: EngineError, /) -> None:
+    def refused(self, error: HeadgateError, /) -> None:
         """The producer will not get the access."""
 
 
@@ -53,6 +54,15 @@ class ExclusiveAccess:
     def waiting_count(self) -> int:
         """Producers that wait for the access."""
         return len(self._waiters)
+
+    @property
+    def waiters(self) -> list[AccessWaiter]:
+        """Those that wait now, the first one first."""
+        return list(self._waiters.values())
+
+    def has_waiting(self, waiter: AccessWaiter) -> bool:
+        """Whether a producer still waits."""
+        return self._waiters.get(waiter.producer) is waiter
 
     @property
     def is_idle(self) -> bool:

@@ -230,9 +230,11 @@ class AdminFacade:
     def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
         return self._broker.schemas.get(topic, version)
 
-    async def add_schema(self, topic: TopicName, schema: Definition) -> int:
+    async def add_schema(
+        self, topic: TopicName, schema: Definition, check: Callable[[], None] = lambda: None
+    ) -> int:
         with schema_refusals():
-            return await self._broker.schemas.add(topic, schema)
+            return await self._broker.schemas.add(topic, schema, check)
 
     async def schema_version(self, topic: TopicName, schema: Definition) -> int:
         with schema_refusals():
@@ -242,8 +244,10 @@ class AdminFacade:
         with schema_refusals():
             return await self._broker.schemas.check_compatible(topic, schema)
 
-    async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
-        return await self._broker.schemas.delete(topic, force=force)
+    async def delete_schema(
+        self, topic: TopicName, *, force: bool, check: Callable[[], None] = lambda: None
+    ) -> int:
+        return await self._broker.schemas.delete(topic, force=force, check=check)
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
         if not topic.is_persistent or self._registry.is_system(topic):
@@ -409,7 +413,12 @@ class AdminFacade:
         return list(self._topic(topic).subscriptions)
 
     async def create_subscription(
-        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+        self,
+        topic: TopicName,
+        name: str,
+        at: AtPosition,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         await self._when_idle(topic, name)
         found = self._topic(topic)
@@ -417,57 +426,81 @@ class AdminFacade:
             raise conflict("Subscription already exists for topic")
         ordinal = await self._ordinal(found, at)
         with refusals():
-            await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
+            await self._subscriptions.create(
+                found, name, at_ordinal=ordinal, properties=properties, check=check
+            )
 
     def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
         return self._subscription(topic, name).properties
 
     async def set_subscription_properties(
-        self, topic: TopicName, name: str, properties: Mapping[str, str]
+        self,
+        topic: TopicName,
+        name: str,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         with refusals():
             try:
-                await self._subscriptions.set_properties(subscription, properties)
+                await self._subscriptions.set_properties(subscription, properties, check)
             except (InputError, NotAllowedError) as error:
                 raise not_allowed(str(error)) from error
 
-    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+    async def delete_subscription(
+        self, topic: TopicName, name: str, *, force: bool, check: Callable[[], None] = lambda: None
+    ) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         with refusals():
-            await self._subscriptions.delete(subscription, force=force)
+            await self._subscriptions.delete(subscription, force=force, check=check)
 
-    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+    async def skip_messages(
+        self, topic: TopicName, name: str, count: int, check: Callable[[], None] = lambda: None
+    ) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.after_messages(count) - 1
         with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
+        check()
         subscription.skip_messages(count)
         del held
         await self._broker.when_durable(subscription.topic)
 
-    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+    async def clear_backlog(
+        self, topic: TopicName, name: str, check: Callable[[], None] = lambda: None
+    ) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.topic.log.end - 1
         with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
+        check()
         subscription.skip_to(subscription.topic.log.end)
         del held
         await self._broker.when_durable(subscription.topic)
 
-    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+    async def reset_cursor(
+        self,
+        topic: TopicName,
+        name: str,
+        to: AtPosition | AtTime,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         ordinal = await self._ordinal(subscription.topic, to)
         with refusals():
-            await self._subscriptions.seek(subscription, ordinal)
+            await self._subscriptions.seek(subscription, ordinal, check=check)
 
     async def expire_messages(
-        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+        self,
+        topic: TopicName,
+        name: str,
+        what: OlderThan | AtPosition,
+        check: Callable[[], None] = lambda: None,
     ) -> bool:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
@@ -481,6 +514,7 @@ class AdminFacade:
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
         with refusals():
             held = await self._subscriptions.load_passed(subscription, ordinal - 1)
+        check()
         skipped = subscription.expire_to(ordinal, None)
         del held
         if not skipped:

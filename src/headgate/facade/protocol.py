@@ -14,7 +14,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -277,7 +277,9 @@ class Facade(Protocol):
     def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
         """A version of a topic's schema, by default the latest; None if it does not exist."""
 
-    async def add_schema(self, topic: TopicName, schema: Definition) -> int:
+    async def add_schema(
+        self, topic: TopicName, schema: Definition, check: Callable[[], None] = lambda: None
+    ) -> int:
         """Add a version to a topic's schema, unless it has that definition; returns its number.
 
         Raises:
@@ -294,7 +296,9 @@ class Facade(Protocol):
             RefusalError: 409 if it could not.
         """
 
-    async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
+    async def delete_schema(
+        self, topic: TopicName, *, force: bool, check: Callable[[], None] = lambda: None
+    ) -> int:
         """Delete all versions; returns the version that stands for the deletion, -1 if there is no
         schema. ``force`` also forgets the numbers, and returns the last one."""
 
@@ -375,7 +379,12 @@ class Facade(Protocol):
         """Names of its durable subscriptions and of readers that are connected now."""
 
     async def create_subscription(
-        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+        self,
+        topic: TopicName,
+        name: str,
+        at: AtPosition,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Create a durable subscription.
 
@@ -388,7 +397,11 @@ class Facade(Protocol):
         """The properties of a subscription."""
 
     async def set_subscription_properties(
-        self, topic: TopicName, name: str, properties: Mapping[str, str]
+        self,
+        topic: TopicName,
+        name: str,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Replace the properties of a durable subscription.
 
@@ -396,24 +409,40 @@ class Facade(Protocol):
             RefusalError: 412 if they are too long, or the subscription is a reader's.
         """
 
-    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+    async def delete_subscription(
+        self, topic: TopicName, name: str, *, force: bool, check: Callable[[], None] = lambda: None
+    ) -> None:
         """Delete a subscription.
 
         Raises:
             RefusalError: 412 ``Subscription has active connected consumers`` unless ``force``.
         """
 
-    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+    async def skip_messages(
+        self, topic: TopicName, name: str, count: int, check: Callable[[], None] = lambda: None
+    ) -> None:
         """Acknowledge the ``count`` oldest unacknowledged entries of a subscription."""
 
-    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+    async def clear_backlog(
+        self, topic: TopicName, name: str, check: Callable[[], None] = lambda: None
+    ) -> None:
         """Acknowledge everything."""
 
-    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+    async def reset_cursor(
+        self,
+        topic: TopicName,
+        name: str,
+        to: AtPosition | AtTime,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         """Move a subscription; its consumers are disconnected and reconnect."""
 
     async def expire_messages(
-        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+        self,
+        topic: TopicName,
+        name: str,
+        what: OlderThan | AtPosition,
+        check: Callable[[], None] = lambda: None,
     ) -> bool:
         """Acknowledge the messages that are older than an age, or up to a position.
 

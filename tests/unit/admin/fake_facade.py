@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -283,7 +283,9 @@ class FakeFacade:
     def schema(self, topic: TopicName, version: int | None = None) -> SchemaRow | None:
         return self.catalog.schema(topic, version)
 
-    async def add_schema(self, topic: TopicName, schema: Definition) -> int:
+    async def add_schema(
+        self, topic: TopicName, schema: Definition, check: Callable[[], None] = lambda: None
+    ) -> int:
         if (found := await self.schema_version(topic, schema)) >= 0:
             return found
         await self.check_schema(topic, schema)
@@ -307,7 +309,9 @@ class FakeFacade:
             raise conflict("Incompatible schema")
         return self.schema_rules(topic).strategy
 
-    async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
+    async def delete_schema(
+        self, topic: TopicName, *, force: bool, check: Callable[[], None] = lambda: None
+    ) -> int:
         latest = self.catalog.latest_schema(topic)
         if latest is None:
             return -1
@@ -483,7 +487,12 @@ class FakeFacade:
         return list(self.topic(topic).subscriptions)
 
     async def create_subscription(
-        self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
+        self,
+        topic: TopicName,
+        name: str,
+        at: AtPosition,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         found = self.topic(topic)
         if name in found.subscriptions:
@@ -496,28 +505,48 @@ class FakeFacade:
         return self._subscription(topic, name).properties
 
     async def set_subscription_properties(
-        self, topic: TopicName, name: str, properties: Mapping[str, str]
+        self,
+        topic: TopicName,
+        name: str,
+        properties: Mapping[str, str],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._subscription(topic, name).properties = dict(properties)
 
-    async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
+    async def delete_subscription(
+        self, topic: TopicName, name: str, *, force: bool, check: Callable[[], None] = lambda: None
+    ) -> None:
         if self._subscription(topic, name).consumers and not force:
             raise not_allowed("Subscription has active connected consumers")
         del self.topic(topic).subscriptions[name]
 
-    async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
+    async def skip_messages(
+        self, topic: TopicName, name: str, count: int, check: Callable[[], None] = lambda: None
+    ) -> None:
         sub = self._subscription(topic, name)
         sub.next = min(sub.next + count, len(self.topic(topic).entries_ms))
 
-    async def clear_backlog(self, topic: TopicName, name: str) -> None:
+    async def clear_backlog(
+        self, topic: TopicName, name: str, check: Callable[[], None] = lambda: None
+    ) -> None:
         self._subscription(topic, name).next = len(self.topic(topic).entries_ms)
 
-    async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
+    async def reset_cursor(
+        self,
+        topic: TopicName,
+        name: str,
+        to: AtPosition | AtTime,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         sub = self._subscription(topic, name)
         sub.next = self._entry(self.topic(topic), to)
 
     async def expire_messages(
-        self, topic: TopicName, name: str, what: OlderThan | AtPosition
+        self,
+        topic: TopicName,
+        name: str,
+        what: OlderThan | AtPosition,
+        check: Callable[[], None] = lambda: None,
     ) -> bool:
         sub, found = self._subscription(topic, name), self.topic(topic)
         before = sub.next

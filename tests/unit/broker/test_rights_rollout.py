@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
+from unittest.mock import patch
 
 import pytest
 
@@ -15,13 +16,16 @@ from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, PIECE_UNITS
 from headgate.broker import rights_rollout
 from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.rights_rollout import RightsRollout
 from headgate.broker.work.scheduler import JobClass
+from headgate.engine.producer import Producer
 from headgate.metadata.catalog import Change
 from headgate.metadata.grants import Action
+from headgate.metadata.policies import AutoTopicCreation
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, SimConsumer, SimProducer, World
-from headgate.wire.codes import ServerError, SubscriptionType
+from headgate.wire.codes import ProducerAccessMode, ServerError, SubscriptionType
 from headgate.wire.messages import Schema
 
 NS = NamespaceName("acme", "ns")
@@ -202,6 +206,126 @@ async def test_a_consumer_whose_grant_goes_while_it_waits_changes_no_subscriptio
 
 
 @played
+async def test_seeks_and_deletions_that_wait_are_not_carried_out_when_the_grant_is_gone(
+    world: Story,
+) -> None:
+    """They waited for changes of the same subscription, which the role itself may have asked for.
+    Its consumers are closed by then, so they cannot be asked about."""
+    await world.grant("a", "consume")
+    consumer = await world.consumer("a")
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    for asks in (partial(SimConsumer.seek, publish_time_ms=1), SimConsumer.unsubscribe):
+        change = partial(world.broker.subscriptions.set_properties, subscription, {})
+        before = [asyncio.ensure_future(change()) for _ in range(20)]
+        attempt = asyncio.ensure_future(asks(consumer))
+        await asyncio.sleep(0.005)
+        await world.grant("a")
+        assert not attempt.done()
+        with pytest.raises(RefusedError) as refusal:
+            await attempt
+        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+        assert (subscription.resets_count, subscription.removed) == (0, False)
+        await asyncio.gather(*before)
+        await world.grant("a", "consume")
+        consumer = await world.consumer("a")
+
+
+@played
+async def test_producers_that_wait_for_the_topic_lose_their_place_with_their_grant(
+    world: Story,
+) -> None:
+    """One command of a role kept all others from the topic for as long as its connection stayed,
+    also after its grant was gone."""
+    for role in ("a", "b", "c"):
+        await world.grant(role, "produce")
+    holder = await world.producer("b")
+    waiting = []
+    for role in ("a", "c", "a"):
+        world.role = role
+        client = await world.connect()
+        mode = ProducerAccessMode.WAIT_FOR_EXCLUSIVE
+        waiting.append(asyncio.ensure_future(client.producer(TOPIC, access_mode=mode)))
+    await asyncio.sleep(0.1)
+    await world.grant("a")
+    for attempt in (waiting[0], waiting[2]):
+        with pytest.raises(RefusedError) as refusal:
+            await attempt
+        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    assert not waiting[1].done()
+    await world.grant("c")
+    with pytest.raises(RefusedError):
+        await waiting[1]
+    await world.producer("b")
+    assert holder.is_open
+    assert world.producers() == 2
+
+
+@played
+async def test_a_producer_that_waits_for_the_topic_does_not_get_it_without_its_grant(
+    world: Story,
+) -> None:
+    """Each whose turn came before it was asked about raised the topic's epoch."""
+    await world.grant("a", "produce")
+    await world.grant("b", "produce")
+    waits = ProducerAccessMode.WAIT_FOR_EXCLUSIVE
+    world.role = "b"
+    holder = await (await world.connect()).producer(TOPIC, access_mode=waits)
+    world.role = "a"
+    client = await world.connect()
+    asked = [client.producer(TOPIC, access_mode=waits) for _ in range(3)]
+    attempts = [asyncio.ensure_future(each) for each in asked]
+    await asyncio.sleep(0.1)
+    with patch.object(RightsRollout, "apply", lambda *_: None):
+        await world.grant("a")
+    await holder.close()
+    for attempt in attempts:
+        with pytest.raises(RefusedError) as refusal:
+            await attempt
+        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    access = world.broker.engine.topics[TOPIC].access
+    assert access is not None
+    assert (access.epoch, access.is_idle) == (holder.topic_epoch, True)
+
+
+@played
+async def test_clients_that_wait_create_no_topics_when_their_grant_is_gone(world: Story) -> None:
+    """A tenant's new topics are stored a few at once: a thousand of a connection went on."""
+    await world.grant("a", "produce", "consume")
+    world.role = "a"
+    client, names = await world.connect(), [f"persistent://acme/ns/new{n}" for n in range(600)]
+    attempts = [asyncio.ensure_future(client.producer(name)) for name in names[::2]]
+    attempts += [asyncio.ensure_future(client.subscribe(name, "s")) for name in names[1::2]]
+    topics = world.broker.engine.topics
+    while len(topics) < 5:
+        await asyncio.sleep(0.0005)
+    await world.grant("a")
+    before = len(topics)
+    refused = await asyncio.gather(*attempts, return_exceptions=True)
+    assert len(topics) <= before + 64 < len(names) // 2
+    assert {each.code for each in refused if isinstance(each, RefusedError)} == {
+        ServerError.AUTHORIZATION_ERROR
+    }
+
+
+@played
+async def test_partitions_are_not_made_on_demand_when_the_grant_is_gone(world: Story) -> None:
+    catalog = world.broker.catalog
+    creation = AutoTopicCreation(True, "partitioned", 2)
+    change = catalog.plan_namespace_policies(NS, auto_topic_creation=creation)
+    await world.broker.commit(change)
+    await world.grant("a", "produce")
+    world.role = "a"
+    client, names = await world.connect(), [f"persistent://acme/ns/new{n}" for n in range(300)]
+    asked = [asyncio.ensure_future(client.partitions(name)) for name in names]
+    await asyncio.sleep(0.002)
+    await world.grant("a")
+    before = len(catalog.topics(NS))
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert sum(isinstance(each, RefusedError) for each in answers) > len(names) // 2
+    assert len(catalog.topics(NS)) <= before + 64 * 2
+
+
+@played
 async def test_producers_that_wait_for_others_add_no_schema_when_their_grant_is_gone(
     world: Story,
 ) -> None:
@@ -225,6 +349,55 @@ async def test_producers_that_wait_for_others_add_no_schema_when_their_grant_is_
     assert 0 < before < len(schemas) // 2
     # One may have begun.
     assert len(catalog.schemas(parse_topic(TOPIC))) <= before + 1
+
+
+@played
+async def test_a_producer_whose_grant_goes_while_it_waits_for_a_dead_one_does_not_take_its_place(
+    world: Story,
+) -> None:
+    """It raised the topic's epoch five seconds after its grant was gone."""
+    await world.grant("a", "produce")
+    await world.grant("b", "produce")
+    world.role = "b"
+    silent, mode = await world.connect(), ProducerAccessMode.EXCLUSIVE
+    holder = await silent.producer(TOPIC, access_mode=mode)
+    silent.answers_pings = False
+    world.role = "a"
+    client = await world.connect()
+    attempt = asyncio.ensure_future(client.producer(TOPIC, access_mode=mode))
+    await asyncio.sleep(0.1)
+    await world.grant("a")
+    assert not attempt.done()
+    with pytest.raises(RefusedError) as refusal:
+        await attempt
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    access = world.broker.engine.topics[TOPIC].access
+    assert access is not None
+    assert access.epoch == holder.topic_epoch
+
+
+@played
+async def test_very_many_clients_that_lose_their_right_are_freed_one_by_one(world: Story) -> None:
+    """They were freed with the list that the walk goes through, all in one turn."""
+    await world.grant("a", "produce", "consume")
+    world.role = "a"
+    client = await world.connect()
+    for number in range(20):
+        await client.producer(TOPIC)
+        await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, name=f"c{number}")
+    held, close = [0], ConnectionProducers.close_producer
+
+    def closed(port: ConnectionProducers, producer_id: int) -> None:
+        held.append(held[-1] + 1)
+        close(port, producer_id)
+
+    with (
+        patch.object(Producer, "__del__", lambda _: held.append(held[-1] - 1), create=True),
+        patch.object(ConnectionProducers, "close_producer", closed),
+    ):
+        await world.grant("a")
+    assert world.producers() == world.consumers() == 0
+    assert (max(held), held[-1]) == (1, 0)
 
 
 @played

@@ -68,10 +68,11 @@ class ConsumerCommands:
         count_limits: CountLimits,
         uses: UseTable,
         logs: ManagedLogs,
-        check: Callable[[ClientConnection, BaseCommand], None],
+        later_check: Callable[[ClientConnection, BaseCommand], Callable[[], None]],
     ) -> None:
-        """``check`` raises a refusal unless a client may have a command carried out."""
-        self._check = check
+        """``later_check`` gives what raises a refusal once a client may not have a command carried
+        out any more."""
+        self._later_check = later_check
         self._host = host
         self._registry = registry
         self._schemas = schemas
@@ -99,15 +100,15 @@ class ConsumerCommands:
             name = parse_topic(request.topic)
             check_subscription(request.subscription)
             kind = _type_of(request)
-            topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
+            check, creates = self._later_check(connection, command), request.force_topic_creation
+            topic = await self._registry.get_or_create(name, create=creates, check=check)
             self._check_type_enabled(name, kind)
             _check_version(connection, topic)
             await self._check_counts(connection, topic, request, kind)
-            check = partial(self._check, connection, command)
             await self._schemas.check_consumer(topic, request, check)
             await self._subscriptions.when_idle(topic, request.subscription)
             check()  # it may create the subscription, or move that of others
-            subscription = await self._find_or_create(topic, request)
+            subscription = await self._find_or_create(topic, request, check)
             try:
                 await _check_exclusive(connection, subscription, kind)
                 await self._subscriptions.when_rankable(subscription, kind)
@@ -115,7 +116,7 @@ class ConsumerCommands:
                 if not connection.is_open or connection.creating.get(key) is not request:
                     _remove_unused(subscription)
                     return
-                self._check(connection, command)  # its permissions may have changed meanwhile
+                check()  # its permissions may have changed meanwhile
                 self._count_limits.check_consumer(topic, subscription, kind)
                 self._count_limits.check_consumer_address(topic, connection.address)
                 consumer = self._make_consumer(connection, topic, request)
@@ -156,7 +157,9 @@ class ConsumerCommands:
             host.begin_turn()
             subscription.remove_consumer(holder)  # as in _check_exclusive
 
-    async def _find_or_create(self, topic: Topic, request: CommandSubscribe) -> Subscription:
+    async def _find_or_create(
+        self, topic: Topic, request: CommandSubscribe, check: Callable[[], None]
+    ) -> Subscription:
         name = request.subscription
         present = topic.subscriptions.get(name)
         if present is not None:
@@ -165,9 +168,9 @@ class ConsumerCommands:
                 raise NotAllowedError(f"Subscription {name} exists and is {kind}")
             if request.start_message_rollback_duration_sec > 0 and not present.consumers:
                 ordinal = await self._rollback_ordinal(topic, request)
-                await self._subscriptions.seek(present, ordinal)
+                await self._subscriptions.seek(present, ordinal, check=check)
             if request.subscription_properties and not present.properties and present.is_durable:
-                await self._subscriptions.set_properties(present, _properties(request))
+                await self._subscriptions.set_properties(present, _properties(request), check)
             await self._registry.note_use(topic.name, name)
             return present
         check_new_subscription(name)
@@ -178,7 +181,7 @@ class ConsumerCommands:
         if not request.durable:
             return await self._subscriptions.add_reader(topic, name, ordinal)
         return await self._subscriptions.create(
-            topic, name, at_ordinal=ordinal, properties=_properties(request)
+            topic, name, at_ordinal=ordinal, properties=_properties(request), check=check
         )
 
     async def _start_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
@@ -219,7 +222,7 @@ class ConsumerCommands:
 
     async def unsubscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Delete a subscription for its only consumer, or for any of them with ``force``."""
-        request = command.unsubscribe
+        request, check = command.unsubscribe, self._later_check(connection, command)
         connected = consumer, subscription = _connected(connection, request.consumer_id)
         if len(subscription.consumers) > 1 and not request.force:
             raise SubscriptionBusyError(
@@ -230,7 +233,7 @@ class ConsumerCommands:
         if subscription.is_durable and not subscription.removed:
             try:
                 await self._subscriptions.disconnect(subscription)
-                await self._subscriptions.delete(subscription)
+                await self._subscriptions.delete(subscription, check=check)
             except HeadgateError:
                 if _is_present(connection, connected):
                     # The client reconnects the consumer.
@@ -245,7 +248,7 @@ class ConsumerCommands:
     async def seek(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Reset the cursor of a subscription to a message or a publish time. Its consumers
         reconnect."""
-        request = command.seek
+        request, check = command.seek, self._later_check(connection, command)
         _, subscription = _connected(connection, request.consumer_id)
         topic, acked_mask = subscription.topic, 0
         if request.HasField("message_publish_time"):
@@ -258,7 +261,7 @@ class ConsumerCommands:
             raise NotAllowedError("SEEK names neither a message nor a time")
         if subscription.fenced:
             raise RefusalError(409, "Another seek is going on")  # UNKNOWN_ERROR for the client
-        await self._subscriptions.seek(subscription, ordinal, acked_mask)
+        await self._subscriptions.seek(subscription, ordinal, acked_mask, check)
         connection.write(encode.success(request.request_id))
 
     async def _messages_before(self, topic: Topic, ordinal: int, target: MessageIdData) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,7 +32,10 @@ class LookupCommands:
         settings: Settings,
         counts: BrokerCounts,
         info: BrokerInfo,
+        check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
+        """``check`` raises a refusal unless a client may have a command carried out."""
+        self._check = check
         self._registry = registry
         self._catalog = catalog
         self._settings = settings
@@ -109,15 +113,17 @@ class LookupCommands:
         if not partitions and name.partition < 0 and not registry.exists(name):
             if not request.metadata_auto_creation_enabled:
                 raise TopicNotFoundError(name)
-            return self._create_partitions(connection, request.request_id, name)
+            return self._create_partitions(connection, command, name)
         connection.write(encode.partition_metadata(request.request_id, partitions))
         return None
 
     async def _create_partitions(
-        self, connection: ClientConnection, request_id: int, name: TopicName
+        self, connection: ClientConnection, command: BaseCommand, name: TopicName
     ) -> None:
+        request_id = command.partitionMetadata.request_id
+        check = partial(self._check, connection, command)
         with self._in_progress():
-            partitions = await self._registry.create_partitions_on_demand(name)
+            partitions = await self._registry.create_partitions_on_demand(name, check)
         connection.write(encode.partition_metadata(request_id, partitions))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from headgate.broker.connection.producer_attempt import ProducerAttempt
@@ -32,9 +33,10 @@ class ProducerAccess:
         self._host = host
         self._epochs = epochs
 
-    async def obtain(self, attempt: ProducerAttempt) -> bool:
+    async def obtain(self, attempt: ProducerAttempt, check: Callable[[], None]) -> bool:
         """Get a producer the access that it asks for. False: it waits for its turn, and the client
-        has been told; :meth:`ProducerAttempt.granted` continues.
+        has been told; :meth:`ProducerAttempt.granted` continues. ``check`` raises a refusal if the
+        client has lost its right meanwhile: it would close others, and raise the topic epoch.
 
         A producer on a dead connection loses its exclusive access. With fencing all others are
         closed. The topic epoch of an exclusive producer is durable when this returns.
@@ -58,6 +60,7 @@ class ProducerAccess:
             topic.check_takes_messages()
         if not attempt.is_wanted:
             return True  # the caller looks again
+        check()
         if access.must_wait(producer, topic.producers):
             self._wait(attempt)
             return False

@@ -80,7 +80,7 @@ class ProducerCommands:
         try:
             name = parse_topic(request.topic)
             self._check_supported(request, name)
-            topic = await self._registry.get_or_create(name, create=True)
+            topic = await self._registry.get_or_create(name, create=True, check=check)
             topic.check_takes_messages()
             _check_epoch(topic, request)
             if topic.send_rules is not None and topic.send_rules.encrypted:
@@ -91,7 +91,9 @@ class ProducerCommands:
             version = await self._schemas.version(name, request, check)
             if request.initial_subscription_name:
                 check()
-                await self._create_initial_subscription(topic, request.initial_subscription_name)
+                await self._create_initial_subscription(
+                    topic, request.initial_subscription_name, check
+                )
             if connection.creating.get(key) is not request:
                 return  # given up: its client may have asked again, and have the producer already
             producer = self._make_producer(connection, topic, request)
@@ -128,12 +130,13 @@ class ProducerCommands:
             await self._when_settled(topic, producer.name)
             self._host.begin_turn()
             topic.publishing.check_newcomer(connection.producer_port)
-            if not await self._access.obtain(attempt):
+            check = partial(self._check, connection, attempt.command)
+            if not await self._access.obtain(attempt, check):
                 return
             self._host.begin_turn()
             if not attempt.is_wanted:
                 return
-            self._check(connection, attempt.command)  # its permissions may have changed meanwhile
+            check()  # its permissions may have changed meanwhile
             self._count_limits.check_producer(topic)
             self._count_limits.check_producer_address(topic, connection.address)
             topic.publishing.check_newcomer(connection.producer_port)
@@ -170,14 +173,18 @@ class ProducerCommands:
             is_partial=connection.peer is not None and connection.peer.leaves_out_partitions,
         )
 
-    async def _create_initial_subscription(self, topic: Topic, name: str) -> None:
+    async def _create_initial_subscription(
+        self, topic: Topic, name: str, check: Callable[[], None]
+    ) -> None:
         if name not in topic.subscriptions:
             if not self._uses.creates_subscriptions(topic.name):
                 raise NotAllowedError(
                     "Could not create the initial subscription due to the auto subscription "
                     "creation is not allowed."
                 )
-            await self._subscriptions.create(topic, name, at_ordinal=topic.log.first, properties={})
+            await self._subscriptions.create(
+                topic, name, at_ordinal=topic.log.first, properties={}, check=check
+            )
 
     async def close_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Disconnect a producer once its SENDs are durable and answered."""

@@ -222,8 +222,11 @@ class SchemaRegistry:
 
     # -- the admin API ---------------------------------------------------------------------
 
-    async def add(self, name: TopicName, schema: Definition) -> int:
+    async def add(
+        self, name: TopicName, schema: Definition, check: Callable[[], None] = _allowed
+    ) -> int:
         """Add a definition, whatever clients may; the topic need not exist. Returns its version.
+        ``check`` is that of :meth:`version_for_producer`.
 
         Raises:
             IncompatibleSchemaError: the versions that the topic has do not allow it.
@@ -231,7 +234,11 @@ class SchemaRegistry:
             RefusalError: 404 without the namespace.
             StorageError: it could not be stored.
         """
-        add = partial(self._add, name, schema, may_add=True, needs_topic=False)
+
+        async def add() -> int:
+            check()
+            return await self._add(name, schema, may_add=True, needs_topic=False)
+
         return await self._change(name, SchemaOperation.PUT, add)
 
     async def find_version(self, name: TopicName, schema: Definition) -> int:
@@ -259,19 +266,23 @@ class SchemaRegistry:
                 raise IncompatibleSchemaError(why)
         return strategy
 
-    async def delete(self, name: TopicName, *, force: bool) -> int:
+    async def delete(
+        self, name: TopicName, *, force: bool, check: Callable[[], None] = _allowed
+    ) -> int:
         """Delete all versions of a topic's schema. Returns the version that stands for the
-        deletion; with ``force``, which also forgets the numbers, the last one.
+        deletion; with ``force``, which also forgets the numbers, the last one. ``check`` is that of
+        :meth:`version_for_producer`.
 
         Raises:
             StorageError: it could not be stored.
         """
-        delete = partial(self._delete, name, force=force)
+        delete = partial(self._delete, name, force=force, check=check)
         return await self._change(name, SchemaOperation.DELETE, delete)
 
-    async def _delete(self, name: TopicName, *, force: bool) -> int:
+    async def _delete(self, name: TopicName, *, force: bool, check: Callable[[], None]) -> int:
         await self._writer.when_earlier_done()
         self._begin_turn()
+        check()
         latest = self._catalog.latest_schema(name)
         if latest is None:
             return UNKNOWN_VERSION

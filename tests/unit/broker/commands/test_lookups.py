@@ -189,7 +189,7 @@ async def test_with_tls_a_lookup_has_both_addresses(world: World) -> None:
     for each in (info, replace(info, broker_url="pulsar://b:6650")):
         commands = LookupCommands(
             world.broker.registry, world.broker.catalog, world.broker.settings,
-            world.broker.counts, each,
+            world.broker.counts, each, lambda *_: None,
         )  # fmt: skip
         connection: Any = SimpleNamespace(write=lambda frame: seen.append(urls_of(frame)))
         command = BaseCommand(type=CommandType.LOOKUP)
