@@ -143,6 +143,7 @@ class RangeReader:
             if self._messages_left is not None:
                 self._messages_left -= len(messages)
             ids = [message.message_id() for message in messages]
+            last = self._accepted_id
             if not self._accept_run(ids):
                 messages, ids = _selected(self._wanted(ids), messages, ids)
             if self._is_timed:
@@ -151,7 +152,9 @@ class RangeReader:
             while values:
                 fit = rows.fitting(values, BATCH_ROWS_MAX, BATCH_BYTES_MAX)
                 rows.add(messages[:fit], ids[:fit], values[:fit])
-                last, messages, ids, values = ids[fit - 1], messages[fit:], ids[fit:], values[fit:]
+                if fit:  # else the rows of earlier portions fill the batch
+                    last = ids[fit - 1]
+                messages, ids, values = messages[fit:], ids[fit:], values[fit:]
                 if values:
                     unread_count = len(values)
                     yield self._step(rows, last)
