@@ -26,7 +26,7 @@ from pyspark_pulsar.chunks import (
 )
 from pyspark_pulsar.client import ReadSettings, native_reader, open_reader
 from pyspark_pulsar.columns import Rows
-from pyspark_pulsar.errors import AdminError, MalformedEntryError
+from pyspark_pulsar.errors import AdminError, MalformedEntryError, StalledReaderError
 from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
 from pyspark_pulsar.losses import refuse_encrypted
 from pyspark_pulsar.offsets import Position
@@ -82,7 +82,7 @@ def read(attempt: Attempt, stored: EntryQueries) -> Iterator[Step | AttemptEnd]:
     """The steps of an attempt, and its end.
 
     Raises:
-        MalformedEntryError: an entry keeps others from arriving.
+        MalformedEntryError, StalledReaderError: an entry keeps others from arriving.
         EncryptedError: entries are encrypted, and ``failOnDataLoss`` is set.
         ReadTimeoutError, AccessError: see :mod:`pyspark_pulsar.client`.
     """
@@ -116,10 +116,12 @@ def _will_not_come(attempt: Attempt, stored: EntryQueries, missing: Sequence[Mis
     """Whether these entries give no message: all are encrypted, or chunks of a message that began
     before or ends behind them.
 
-    Raises :class:`MalformedEntryError` at one that keeps those behind it from arriving.
+    Raises :class:`MalformedEntryError` at one that keeps those behind it from arriving, and
+    :class:`StalledReaderError` if encrypted ones may do so.
     """
     topic = attempt.work.topic
     ids = entry_ids(missing)
+    encrypted: EntryId | None = None
     try:
         for places in chain([[next(ids)]], portions(ids)):
             kinds = stored.entries(topic, places)
@@ -129,7 +131,10 @@ def _will_not_come(attempt: Attempt, stored: EntryQueries, missing: Sequence[Mis
                     raise MalformedEntryError(*place)
                 if kind is NoChunk.ENCRYPTED:
                     refuse_encrypted(topic, [place], fail=attempt.settings.fail_on_data_loss)
+                    encrypted = place
                 elif attempt.awaits_chunks or not isinstance(kind, Chunk):
+                    if encrypted is not None:
+                        raise StalledReaderError(*encrypted)
                     return False
     except AdminError:  # the broker may be restarting: then messages may follow
         return False

@@ -132,9 +132,13 @@ def open_reader(
     :class:`ReadTimeoutError` when ``pollTimeoutMs`` has passed without a reader.
     """
     start = work.start if start is None else start
-    how: dict[str, Any] = {"receiver_queue_size": _queue_size(work, settings)}
+    # A client that does not discard an encrypted message never asks for one in its place.
+    discard = pulsar.ConsumerCryptoFailureAction.DISCARD
+    how: dict[str, Any] = {"receiver_queue_size": 1, "crypto_failure_action": discard}
     if listener is not None:
-        how = {"receiver_queue_size": 1, "reader_listener": listener}
+        how["reader_listener"] = listener
+    else:
+        how["receiver_queue_size"] = _queue_size(work, settings)
     if start.ledger_id < 0:
         first = pulsar.MessageId.earliest
     else:

@@ -76,6 +76,17 @@ class MalformedEntryError(PulsarSourceError):
         super().__init__(ledger_id, entry_id)
 
 
+class StalledReaderError(PulsarSourceError):
+    """A reader receives nothing up to the entry ``ledger_id``:``entry_id``, which is encrypted. The
+    broker may have sent all that the client asked for: a batch counts for each of its messages.
+    The task goes on with another reader behind it."""
+
+    def __init__(self, ledger_id: int, entry_id: int) -> None:
+        self.ledger_id = ledger_id
+        self.entry_id = entry_id
+        super().__init__(ledger_id, entry_id)
+
+
 class ReaderProcessError(PulsarSourceError):
     """The process in which the client reads ended. ``is_by_client`` if the client library ended it,
     and nothing outside."""

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark_pulsar.chunks import MissingRange
 from pyspark_pulsar.client import ReadSettings, entry_bytes
 from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
-from pyspark_pulsar.errors import MalformedEntryError, ReadTimeoutError
+from pyspark_pulsar.errors import MalformedEntryError, ReadTimeoutError, StalledReaderError
 from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
 from pyspark_pulsar.ranges import ReadRange
 
@@ -116,11 +116,11 @@ class RangeReader:
         ``rows`` collects them; it is empty before and after.
 
         Raises :class:`ReadTimeoutError`, and what ``will_not_come`` raises: after a step with all
-        that arrived, if it is :class:`MalformedEntryError`.
+        that arrived, if the task goes on behind it.
         """
         try:
             yield from self._steps(rows)
-        except MalformedEntryError:
+        except (MalformedEntryError, StalledReaderError):
             yield self._step(rows, self._accepted_id)
             raise
         if rows.count:
@@ -143,6 +143,7 @@ class RangeReader:
             if self._messages_left is not None:
                 self._messages_left -= len(messages)
             ids = [message.message_id() for message in messages]
+            last = self._accepted_id
             if not self._accept_run(ids):
                 messages, ids = _selected(self._wanted(ids), messages, ids)
             if self._is_timed:
@@ -151,7 +152,9 @@ class RangeReader:
             while values:
                 fit = rows.fitting(values, BATCH_ROWS_MAX, BATCH_BYTES_MAX)
                 rows.add(messages[:fit], ids[:fit], values[:fit])
-                last, messages, ids, values = ids[fit - 1], messages[fit:], ids[fit:], values[fit:]
+                if fit:  # else the rows of earlier portions fill the batch
+                    last = ids[fit - 1]
+                messages, ids, values = messages[fit:], ids[fit:], values[fit:]
                 if values:
                     unread_count = len(values)
                     yield self._step(rows, last)

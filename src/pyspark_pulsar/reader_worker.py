@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import queue
@@ -13,6 +14,7 @@ import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from pyspark_pulsar.admin import AdminClient
 from pyspark_pulsar.attempts import Attempt, read
@@ -20,6 +22,14 @@ from pyspark_pulsar.errors import PulsarSourceError, ReaderProcessError
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.range_reader import Step
 from pyspark_pulsar.reader_pipe import read_frame, write_frame
+
+RESERVE_BYTES: Final = 16 * 1024 * 1024
+"""A stepwise attempt ends where less of its memory is left. The client drops a message whose
+listener has none, and only its log tells."""
+
+_DATA_FIELD: Final = 5
+_STACK_BYTES: Final = 1024 * 1024
+"""Of the threads that ask the admin API: they count as memory."""
 
 
 def serve(attempt: Attempt, stored: AdminClient, answers: int) -> None:
@@ -33,15 +43,17 @@ def serve(attempt: Attempt, stored: AdminClient, answers: int) -> None:
     limit_memory(attempt.settings.reader_memory_mb * 1024 * 1024)
     try:
         for part in read(attempt, stored):
+            if attempt.is_stepwise and left_bytes() < RESERVE_BYTES:
+                raise MemoryError
             if isinstance(part, Step):
                 write_frame(answers, replace(part, batch=None), part.batch)
             else:
                 write_frame(answers, part)
     except BrokenPipeError:
         raise
-    except MemoryError:  # where the client has none, it ends this process
-        write_frame(answers, ReaderProcessError("for want of memory", is_by_client=True))
     except Exception as error:
+        if _is_want_of_memory(error):  # where the client has none, it ends this process
+            error = ReaderProcessError("for want of memory", is_by_client=True)
         write_frame(answers, portable(error))
 
 
@@ -50,6 +62,21 @@ def limit_memory(bytes_max: int) -> None:
     with suppress(OSError, ValueError):  # a system may lack it, or have a lower bound
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (bytes_max, hard))
+
+
+def left_bytes(statm_path: str = "/proc/self/statm") -> float:
+    """How much memory this process may still take; without an end where the system sets none."""
+    bytes_max = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    try:
+        pages = int(Path(statm_path).read_text().split()[_DATA_FIELD])
+    except (OSError, IndexError):  # not Linux, where the bound is none of all memory
+        return math.inf
+    return math.inf if bytes_max < 0 else bytes_max - pages * resource.getpagesize()
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    return no_thread or isinstance(error, MemoryError)
 
 
 def portable(error: Exception) -> Exception:
@@ -90,6 +117,7 @@ def main() -> None:
     # The library writes to the standard output.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     attempts: queue.SimpleQueue[Attempt] = queue.SimpleQueue()
+    threading.stack_size(_STACK_BYTES)
     threading.Thread(target=_receive, args=(requests, attempts), daemon=True).start()
     admin_clients: dict[Connection, AdminClient] = {}
     with suppress(BrokenPipeError):

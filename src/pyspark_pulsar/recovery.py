@@ -19,7 +19,12 @@ import pyarrow as pa
 
 from pyspark_pulsar.attempts import Attempt, AttemptEnd
 from pyspark_pulsar.chunks import EntryId, MissingRange
-from pyspark_pulsar.errors import MalformedEntryError, PulsarSourceError, ReaderProcessError
+from pyspark_pulsar.errors import (
+    MalformedEntryError,
+    PulsarSourceError,
+    ReaderProcessError,
+    StalledReaderError,
+)
 from pyspark_pulsar.losses import entry_text, report_loss
 from pyspark_pulsar.offsets import WHOLE_ENTRY
 from pyspark_pulsar.range_reader import Step
@@ -71,6 +76,8 @@ class RecoveringReader:
             except MalformedEntryError as error:
                 place = (error.ledger_id, error.entry_id)
                 self._leave_out(place, "and keeps others from arriving")
+            except StalledReaderError as stalled:
+                self._pass((stalled.ledger_id, stalled.entry_id), stalled.entry_id)
             except ReaderProcessError as error:
                 self._note_ending(error)
             is_complete |= not self._attempt.work.due
@@ -114,12 +121,17 @@ class RecoveringReader:
         if self._malformed_entries > MALFORMED_ENTRIES_MAX:
             raise PulsarSourceError(f"{sentence}. So are {MALFORMED_ENTRIES_MAX} before it")
         report_loss(sentence, fail=settings.fail_on_data_loss)
+        self._pass(place, place[1] - 1)
+
+    def _pass(self, place: EntryId, last_missing: int) -> None:
+        """Go on behind ``place``. Due entries up to ``last_missing`` of its ledger are missing."""
+        work = self._attempt.work
         behind = work.start._replace(ledger_id=place[0], entry_id=place[1], batch_index=WHOLE_ENTRY)
         self._missing += [
             MissingRange(part.ledger_id, part.first_entry, min(part.last_entry, last))
             for part in work.due
-            if (part.ledger_id, part.first_entry) < place
-            for last in [place[1] - 1 if part.ledger_id == place[0] else part.last_entry]
+            for last in [last_missing if part.ledger_id == place[0] else part.last_entry]
+            if (part.ledger_id, part.first_entry) <= (place[0], last_missing)
         ]
         self._endings = 0
         self._attempt = replace(self._attempt, work=work.after(behind), begin=behind)

@@ -39,6 +39,14 @@ EMPTY_SPACE: tuple[dict[str, Any], bytes] = (
     b"\xff" * 40,
 )
 """It cannot be decompressed, and takes the permits of all that the client would prefetch."""
+ENCRYPTED_BATCH: tuple[dict[str, Any], bytes] = (
+    {
+        "num_messages_in_batch": 5_000,
+        "encryption_keys": [{"key": "team", "value": b"?"}],
+    },
+    b"?" * 100_000,
+)
+"""It takes more permits than the client has, and gives no message."""
 
 
 def publish(cluster: Cluster, topic: str, *entries: tuple[dict[str, Any], bytes] | bytes) -> None:
@@ -111,3 +119,11 @@ def test_a_stream_goes_on(
     assert query.awaitTermination(120)
     found = spark.table("malformed").select("value").collect()
     assert sorted(int(row.value) for row in found) == list(range(30))
+
+
+def test_encrypted_batches_keep_no_others_from_being_read(
+    cluster: Cluster, read_values: ReadValues
+) -> None:
+    topic = cluster.new_topic()
+    publish(cluster, topic, b"0", ENCRYPTED_BATCH, b"1", ENCRYPTED_BATCH, b"2")
+    assert read_values(topic, failOnDataLoss="false") == [b"0", b"1", b"2"]

@@ -12,7 +12,13 @@ from pyspark_pulsar import attempts
 from pyspark_pulsar import client as client_module
 from pyspark_pulsar.attempts import Attempt, AttemptEnd, read
 from pyspark_pulsar.chunks import Chunk, EntryId, MissingRange, NoChunk
-from pyspark_pulsar.errors import AdminError, EncryptedError, MalformedEntryError, ReadTimeoutError
+from pyspark_pulsar.errors import (
+    AdminError,
+    EncryptedError,
+    MalformedEntryError,
+    ReadTimeoutError,
+    StalledReaderError,
+)
 from pyspark_pulsar.keys import KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.range_reader import Step
@@ -59,8 +65,10 @@ class Client:
         _first: pulsar.MessageId,
         *,
         receiver_queue_size: int,
+        crypto_failure_action: pulsar.ConsumerCryptoFailureAction,
         reader_listener: Any = None,
     ) -> Any:
+        assert crypto_failure_action == pulsar.ConsumerCryptoFailureAction.DISCARD
         assert (receiver_queue_size == 1) == (reader_listener is not None)
         return self.reader
 
@@ -113,6 +121,16 @@ def test_what_does_not_come_is_not_waited_for(
     else:
         with pytest.raises(raised):
             run(monkeypatch, attempt, Stored(*kinds), reader)
+
+
+def test_behind_encrypted_entries_another_reader_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of them takes all that the client would prefetch."""
+    attempt = attempt_of(3)
+    attempt = replace(attempt, settings=settings(fail=False))
+    kinds = [CHUNK, NoChunk.ENCRYPTED, CHUNK, NoChunk.WHOLE]
+    with pytest.raises(StalledReaderError) as caught:
+        run(monkeypatch, attempt, Stored(*kinds), FakeReader([], more=True))
+    assert (caught.value.ledger_id, caught.value.entry_id) == (3, 1)
 
 
 def test_a_client_that_began_before_a_chunk_awaits_its_message(

@@ -61,9 +61,10 @@ class Client:
     opened: list[EntryId] = field(default_factory=list)
 
     def create_reader(
-        self, _topic: str, first: pulsar.MessageId, *, receiver_queue_size: int, **begin: bool
+        self, _topic: str, first: pulsar.MessageId, *, receiver_queue_size: int, **begin: object
     ) -> Client.Reader:
         assert receiver_queue_size > 0
+        del begin["crypto_failure_action"]
         assert begin == ({} if first.ledger_id() < 0 else {"start_message_id_inclusive": True})
         self.opened.append((first.ledger_id(), first.entry_id()))
         return Client.Reader(self, self.opened[-1])

@@ -88,7 +88,10 @@ def test_how_a_reader_is_opened(
     def listener(*_: object) -> None: ...
 
     open_reader(WORK, SETTINGS, start, listener=listener if listens else None)
-    wanted: dict[str, object] = {"receiver_queue_size": 1 if listens else 1_000}
+    wanted: dict[str, object] = {
+        "receiver_queue_size": 1 if listens else 1_000,
+        "crypto_failure_action": pulsar.ConsumerCryptoFailureAction.DISCARD,
+    }
     if listens:
         wanted["reader_listener"] = listener
     if first is not None:

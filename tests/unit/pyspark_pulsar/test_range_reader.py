@@ -292,6 +292,24 @@ def test_a_step_says_how_far_it_reached_and_what_is_missing_up_to_there(
     assert reader.missing_ranges() == [MissingRange(3, 6, 7)]
 
 
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.integers(1, 4))
+def test_a_step_has_all_rows_up_to_where_it_reached(sizes: list[int], rows_max: int) -> None:
+    """Else those between are lost if the client's process ends behind the step."""
+    sent = [FakeMessage(Position(3, n), 0, bytes(size)) for n, size in enumerate(sizes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(range_reader, "BATCH_ROWS_MAX", rows_max)
+        patch.setattr(range_reader, "BATCH_BYTES_MAX", 10)
+        patch.setattr(range_reader, "PORTION_MESSAGES_MAX", 3)
+        steps, _ = steps_of(
+            sent, work(earliest(T), Position(3, len(sent) - 1), (3, len(sent))), None
+        )
+    rows = 0
+    for step in steps:
+        rows += 0 if step.batch is None else step.batch.num_rows
+        assert step.reached.entry_id == rows - 1
+    assert rows == len(sent)
+
+
 def test_each_message_is_a_step_of_a_reader_that_stops() -> None:
     script = entries(3, 2, 0, 0, 0)
     steps, reader = steps_of(script, work(earliest(T), Position(3, 3), (3, 4)), 3)

@@ -37,7 +37,7 @@ class FakeClient:
         self.opened: list[tuple[str, str, int]] = []
 
     def create_reader(
-        self, topic: str, first: pulsar.MessageId, *, receiver_queue_size: int, **begin: bool
+        self, topic: str, first: pulsar.MessageId, *, receiver_queue_size: int, **begin: object
     ) -> FakeReader:
         self.opened.append((topic, str(first), receiver_queue_size))
         return self.fake

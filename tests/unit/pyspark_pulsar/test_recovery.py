@@ -17,6 +17,7 @@ from pyspark_pulsar.errors import (
     MalformedEntryError,
     PulsarSourceError,
     ReaderProcessError,
+    StalledReaderError,
 )
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.range_reader import RangeReader, Step
@@ -32,9 +33,9 @@ from tests.unit.pyspark_pulsar.fakes import (
     work,
 )
 
-HIDDEN, FATAL, STALLING = "hidden", "fatal", "stalling"
+HIDDEN, FATAL, STALLING, SEALED = "hidden", "fatal", "stalling", "sealed"
 """Entries from which no reader receives a message: such as a marker; one that ends the client's
-process; one behind which the broker sends nothing."""
+process; one behind which the broker sends nothing; an encrypted one of that effect."""
 
 FAULT = ReaderProcessError("with signal SIGSEGV", is_by_client=True)
 KILLED = ReaderProcessError("with signal SIGKILL", is_by_client=False)
@@ -88,7 +89,7 @@ class Topic:
                 script = [m for m in script if m.message_id().entry_id() < entry - ahead]  # type: ignore[union-attr]
                 script.append(FAULT)
                 break
-            if kind == STALLING:
+            if kind in (STALLING, SEALED):
                 is_stalled = True
                 break
             if isinstance(kind, int):
@@ -98,6 +99,8 @@ class Topic:
             for _, entry in entry_ids(missing):
                 if self.kinds[entry] == STALLING:
                     raise MalformedEntryError(3, entry)
+                if self.kinds[entry] == SEALED:
+                    raise StalledReaderError(3, entry)
                 if self.kinds[entry] != HIDDEN:
                     return False
             return True
@@ -124,7 +127,9 @@ def recovered(topic: Topic, *, fail: bool = False) -> tuple[list[bytes], Recover
 
 
 @given(
-    st.lists(st.sampled_from([0, 0, 1, 2, 3, HIDDEN, FATAL, STALLING]), min_size=1, max_size=12),
+    st.lists(
+        st.sampled_from([0, 0, 1, 2, 3, HIDDEN, FATAL, STALLING, SEALED]), min_size=1, max_size=12
+    ),
     st.data(),
 )
 def test_all_other_messages_are_read_once_and_in_order(
@@ -135,10 +140,11 @@ def test_all_other_messages_are_read_once_and_in_order(
     assert values == [message.data() for message in topic.messages()]
     without = {place[1] for place in entry_ids(reading.missing_ranges())}
     # A hidden entry before a fatal one may be taken for it. No entry is forgotten.
-    assert without <= {entry for entry, kind in enumerate(kinds) if kind == HIDDEN}
+    hidden = {entry for entry, kind in enumerate(kinds) if kind in (HIDDEN, SEALED)}
+    assert without <= hidden
     if FATAL not in kinds and STALLING not in kinds:
-        assert len(topic.attempts) == 1
-        assert without == {entry for entry, kind in enumerate(kinds) if kind == HIDDEN}
+        assert len(topic.attempts) <= 1 + kinds.count(SEALED)
+        assert without == hidden
 
 
 def test_a_malformed_entry_is_a_loss(caplog: pytest.LogCaptureFixture) -> None:
