@@ -67,7 +67,7 @@ class WildRole:
         self._subscription = self._topic = ""
         acts: tuple[Callable[[], None], ...] = (
             *[self._subscribe] * 6, *[self._seek] * 3, self._unsubscribe, self._close_consumer,
-            *[self._produce] * 3, self._produce_to_new, self._ask_partitions,
+            *[self._produce] * 3, *[self._produce_to_new] * 2, *[self._ask_partitions] * 2,
             *[partial(self._request, draw) for draw in self._requests()],
         )  # fmt: skip
         # Much of the same, about the same: so that it stands in long lines.
