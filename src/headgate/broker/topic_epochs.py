@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 
 from headgate.engine.topic import Topic
-from headgate.metadata.catalog import Catalog
+from headgate.metadata.catalog import Catalog, Change
 from headgate.storage.metadata_writer import MetadataWriter
 
 
@@ -16,12 +16,19 @@ class TopicEpochs:
         self._catalog = catalog
         self._writer = writer
 
-    async def store_epoch(self, topic: Topic, epoch: int) -> None:
-        """Make the topic epoch of a new exclusive producer durable.
+    async def store_epoch(
+        self, topic: Topic, epoch: int, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Make the topic epoch of a new exclusive producer durable. ``check`` is called at the turn
+        of its tenant: nothing is stored if it raises.
 
         Raises:
             StorageError: it could not be stored.
             RefusalError: 404, the topic is deleted.
         """
-        plan = partial(self._catalog.plan_topic_epoch, topic.log.number, epoch)
+
+        def plan() -> Change:
+            check()
+            return self._catalog.plan_topic_epoch(topic.log.number, epoch)
+
         await self._writer.commit_in_turn(topic.name.tenant, plan)

@@ -239,7 +239,7 @@ class WildClient(SimClient):
                 request_id, consumer_id, topic, subscription, kind=kind, initial_position=initial,
                 durable=is_durable, start=start, properties={"a": "b"} if is_durable else None,
             )  # fmt: skip
-            return _with_rollback(frame, rollback_s) if rollback_s else frame
+            return with_rollback(frame, rollback_s) if rollback_s else frame
 
         self._ask(
             "SUBSCRIBE",
@@ -336,7 +336,7 @@ class WildClient(SimClient):
             )
 
 
-def _with_rollback(subscribe: bytes, seconds: int) -> bytes:
+def with_rollback(subscribe: bytes, seconds: int) -> bytes:
     """The same SUBSCRIBE, to begin so many seconds ago."""
     decoder = FrameDecoder()
     decoder.feed(subscribe)

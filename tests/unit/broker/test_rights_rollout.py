@@ -377,6 +377,33 @@ async def test_a_producer_whose_grant_goes_while_it_waits_for_a_dead_one_does_no
 
 
 @played
+async def test_a_topic_epoch_that_waits_for_its_tenant_is_not_stored_without_a_grant(
+    world: Story,
+) -> None:
+    """The producer had the access, and its epoch waited behind the new topics of its tenant."""
+    await world.grant("a", "produce")
+    world.role = "a"
+    client, names = await world.connect(), [f"persistent://acme/ns/new{n}" for n in range(400)]
+    before = [asyncio.ensure_future(client.producer(name)) for name in names]
+    await asyncio.sleep(0.002)
+    mode = ProducerAccessMode.EXCLUSIVE
+    attempt = asyncio.ensure_future(client.producer(TOPIC, access_mode=mode))
+    await asyncio.sleep(0.002)
+    access = world.broker.engine.topics[TOPIC].access
+    assert access is not None
+    assert access.holder is not None
+    await world.grant("a")
+    with pytest.raises(RefusedError) as refusal:
+        await attempt
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    await asyncio.gather(*before, return_exceptions=True)
+    row = world.broker.catalog.topic(TOPIC)
+    assert row is not None
+    assert row.epoch is None
+    assert access.is_idle
+
+
+@played
 async def test_very_many_clients_that_lose_their_right_are_freed_one_by_one(world: Story) -> None:
     """They were freed with the list that the walk goes through, all in one turn."""
     await world.grant("a", "produce", "consume")

@@ -17,7 +17,7 @@ from headgate.wire import encode
 class EpochStore(Protocol):
     """Where the topic epochs are stored."""
 
-    async def store_epoch(self, topic: Topic, epoch: int, /) -> None:
+    async def store_epoch(self, topic: Topic, epoch: int, check: Callable[[], None], /) -> None:
         """Make the topic epoch of a new exclusive producer durable.
 
         Raises:
@@ -70,7 +70,7 @@ class ProducerAccess:
             await close_producers(topic, self._host)
         epoch = access.next_epoch(brought)
         if epoch != access.epoch:
-            await self._epochs.store_epoch(topic, epoch)
+            await self._epochs.store_epoch(topic, epoch, check)
             access.stored(epoch)
         return True
 
