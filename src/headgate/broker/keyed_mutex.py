@@ -1,7 +1,8 @@
 """A mutex for each key: changes of one topic or one subscription run one after the other.
 
 A change takes several turns of the loop. It runs to its end even if its caller is cancelled, for
-example because the client disconnects: nothing would complete it later.
+example because the client disconnects: nothing would complete it later. One that needs no
+completion may end with its caller: what it holds is charged to that client alone.
 
 Those that wait stand in line. When a change has ended, the first one continues, not all of them: of
 thousands all but one would wait again, after each change. Those that only wait until nothing runs
@@ -46,9 +47,15 @@ class KeyedMutex:
         if key in self._tasks:
             await self._wait_in_line(key, runs=False)
 
-    async def run_alone(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def run_alone(
+        self,
+        key: Hashable,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        ends_with_caller: bool = False,
+    ) -> T:
         """Run ``work`` when nothing else runs under ``key``, to its end even if the caller is
-        cancelled.
+        cancelled, unless it ``ends_with_caller``.
 
         Raises what ``work`` raises.
         """
@@ -63,6 +70,10 @@ class KeyedMutex:
         task.add_done_callback(partial(self._finished, key, ended))
         try:
             return await ended
+        except asyncio.CancelledError:
+            if ends_with_caller:
+                task.cancel()
+            raise
         finally:
             del ended, task  # an error's traceback leads to this frame: they would be a cycle
 

@@ -26,6 +26,15 @@ class FairSlots:
     @asynccontextmanager
     async def slot(self, owner: str) -> AsyncIterator[None]:
         """Hold a slot within the context, after waiting for one."""
+        await self.take(owner)
+        try:
+            yield
+        finally:
+            self.give_back(owner)
+
+    async def take(self, owner: str) -> None:
+        """Wait for a slot, and hold it until :meth:`give_back`: for work that goes on without the
+        task that began it."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(owner, OrderedDict())[future] = None
         self._grant()
@@ -33,16 +42,13 @@ class FairSlots:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                self._release(owner)
+                self.give_back(owner)
             else:
                 self._forget(owner, future)
             raise
-        try:
-            yield
-        finally:
-            self._release(owner)
 
-    def _release(self, owner: str) -> None:
+    def give_back(self, owner: str) -> None:
+        """Work of ``owner`` that had a slot has ended."""
         self._free += 1
         self._used[owner] -= 1
         self._grant()

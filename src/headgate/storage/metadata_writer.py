@@ -104,13 +104,20 @@ class MetadataWriter:
         """Plan a change when it is the turn of its tenant, and :meth:`commit` it; returns it.
 
         For what a client can ask for thousands of times at once: changes are stored in the order in
-        which they are planned, so that those of all others would wait behind them.
+        which they are planned, so that those of all others would wait behind them. A change that
+        has begun keeps its turn until it is settled, also when its client has disconnected.
 
         Raises what ``plan`` raises, and as :meth:`commit`.
         """
-        async with self._turns.slot(tenant):
+        await self._turns.take(tenant)
+        try:
             change = plan()
-            await self.commit(change)
+            stored = self._begin(change)
+        except BaseException:
+            self._turns.give_back(tenant)
+            raise
+        stored.add_done_callback(lambda _: self._turns.give_back(tenant))
+        await asyncio.shield(stored)
         return change
 
     async def commit(self, change: Change) -> None:
@@ -121,6 +128,11 @@ class MetadataWriter:
                 find it stored.
             StorageError: the disk refused, or had failed before; the change was abandoned.
         """
+        # A client that disconnects must not cancel a change that has begun.
+        await asyncio.shield(self._begin(change))
+
+    def _begin(self, change: Change) -> asyncio.Future[None]:
+        """Have ``change`` committed; returns a future of its end, as :meth:`commit`."""
         future: asyncio.Future[None] = self._loop.create_future()
         generation = self._generation
         queued = _Queued(change.rows, generation)
@@ -149,8 +161,7 @@ class MetadataWriter:
                 future.set_exception(error)
 
         self._lane.submit(work, done)
-        # A client that disconnects must not cancel a change that has begun.
-        await asyncio.shield(future)
+        return future
 
     def _store_next(self) -> None:
         """On the lane: store the first change of the queue, and those behind it that fit, in one

@@ -92,6 +92,23 @@ def test_work_goes_on_when_its_caller_is_cancelled() -> None:
     play(story)
 
 
+def test_work_that_ends_with_its_caller_makes_way_for_the_next() -> None:
+    async def story(work: KeyedMutex) -> None:
+        done: list[str] = []
+        first, second = (
+            asyncio.ensure_future(work.run_alone("a", job(done, name), ends_with_caller=True))
+            for name in ("first", "second")
+        )
+        await asyncio.sleep(0.5)
+        first.cancel()
+        assert await second == "second"
+        assert first.cancelled()
+        assert done == ["first begins", "second begins", "second ends"]
+        assert len(work) == 0
+
+    play(story)
+
+
 def test_an_error_is_the_callers_and_the_next_one_works() -> None:
     async def fail() -> None:
         raise ValueError("no")

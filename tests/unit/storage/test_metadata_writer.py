@@ -153,6 +153,35 @@ def test_a_change_that_cannot_be_planned_gives_its_turn_back() -> None:
     play(story)
 
 
+def test_changes_of_clients_that_have_left_keep_their_turn_until_they_are_settled() -> None:
+    """Each connection that ended left 64 behind, which counted no more."""
+
+    async def story(rig: Rig) -> None:
+        def create(number: int) -> asyncio.Future[Change]:
+            plan = partial(rig.catalog.plan_create_tenant, f"t{number:03}", TENANT)
+            return asyncio.ensure_future(rig.writer.commit_in_turn("acme", plan))
+
+        for failing in (False, True):
+            rig.lane.freeze()
+            if failing:
+                rig.store.fail_next(HICCUP)
+            for connection in range(3):
+                begin = (3 * failing + connection) * IN_TURN_OF_TENANT_MAX
+                crowd = [create(begin + number) for number in range(IN_TURN_OF_TENANT_MAX)]
+                await asyncio.sleep(0)
+                assert rig.catalog.in_flight_count == IN_TURN_OF_TENANT_MAX
+                for one in crowd:
+                    one.cancel()
+                await asyncio.wait(crowd)
+            rig.lane.thaw()
+            await rig.writer.when_earlier_done()
+            assert rig.catalog.in_flight_count == 0
+            assert len(visible(rig)) == IN_TURN_OF_TENANT_MAX
+        await create(999)
+
+    play(story)
+
+
 def test_a_large_change_has_a_transaction_without_others() -> None:
     async def story(rig: Rig) -> None:
         rig.lane.freeze()

@@ -191,10 +191,13 @@ class SchemaRegistry:
         operation: SchemaOperation,
         change: Callable[[], Coroutine[Any, Any, int]],
     ) -> int:
-        """Run a change of a topic's schema alone, and count it."""
+        """Run a change of a topic's schema alone, and count it. It ends with its client: a
+        definition that waits for its comparison is charged to that one alone. What is being stored
+        is stored all the same, and later changes wait for it."""
         began_ns, namespace = self._engine.now_ns, name.namespace
         try:
-            version = await self._changes.run_alone(self._catalog.own_name(name), change)
+            own_name = self._catalog.own_name(name)
+            version = await self._changes.run_alone(own_name, change, ends_with_caller=True)
         except HeadgateError:
             self.figures.failed(namespace, operation)
             raise

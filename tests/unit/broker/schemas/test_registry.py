@@ -187,6 +187,45 @@ async def test_a_check_ends_with_its_client(world: World) -> None:
 
 
 @played()
+async def test_a_definition_that_waits_for_its_check_leaves_with_its_client(world: World) -> None:
+    """Each of a thousand topics kept one of 128 KiB, which was charged to nobody."""
+    schemas, jobs = schemas_of(world), world.broker.work._jobs[JobClass.COMMAND]
+    names = [parse_topic(f"{TOPIC}-{number}") for number in range(20)]
+    for name in names:
+        await world.broker.registry.create(name)
+    large = avro(*(f"field_{number}" for number in range(2_000)))
+    makings = [asyncio.create_task(schemas.version_for_producer(name, large)) for name in names]
+    while not jobs:
+        await asyncio.sleep(0)
+    assert len(schemas._changes) == len(names)
+    for making in makings:
+        making.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert all(making.cancelled() for making in makings)
+    assert (len(schemas._changes), bool(jobs)) == (0, False)
+    assert all(world.broker.catalog.schema(name) is None for name in names)
+
+
+@played()
+async def test_a_definition_that_is_being_stored_is_stored_without_its_client(world: World) -> None:
+    schemas, catalog = schemas_of(world), world.broker.catalog
+    adding = asyncio.create_task(schemas.add(NAME, avro("a")))
+    while not catalog.in_flight_count:
+        await asyncio.sleep(0)
+    adding.cancel()
+    later = [asyncio.create_task(schemas.add(NAME, avro(name))) for name in ("b", "a")]
+    assert await asyncio.gather(*later) == [1, 0]
+    assert adding.cancelled()
+
+    adding = asyncio.create_task(schemas.add(NAME, avro("c")))
+    while not catalog.in_flight_count:
+        await asyncio.sleep(0)
+    adding.cancel()
+    assert await schemas.delete(NAME, force=False) == 3
+
+
+@played()
 async def test_a_crowd_is_compared_once(world: World) -> None:
     schemas = schemas_of(world)
     await schemas.add(NAME, avro("a"))
