@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -23,6 +23,7 @@ from pyspark_pulsar.chunks import (
     NoChunk,
     entry_ids,
     portions,
+    without_trimmed,
 )
 from pyspark_pulsar.client import ReadSettings, native_reader, open_reader
 from pyspark_pulsar.columns import Rows
@@ -82,7 +83,9 @@ def read(attempt: Attempt, stored: EntryQueries) -> Iterator[Step | AttemptEnd]:
     """The steps of an attempt, and its end.
 
     Raises:
-        MalformedEntryError, StalledReaderError: an entry keeps others from arriving.
+        MalformedEntryError: an entry keeps others from arriving.
+        StalledReaderError: the same, or a message may have been dropped.
+        MemoryError: a message of a batch was dropped.
         EncryptedError: entries are encrypted, and ``failOnDataLoss`` is set.
         ReadTimeoutError, AccessError: see :mod:`pyspark_pulsar.client`.
     """
@@ -99,10 +102,41 @@ def read(attempt: Attempt, stored: EntryQueries) -> Iterator[Step | AttemptEnd]:
             will_not_come=partial(_will_not_come, attempt, stored),
             messages_max=STEPWISE_MESSAGES_MAX if attempt.is_stepwise else None,
         )
-        yield from reading.steps(rows)
+        check = _DroppedMessages(partial(stored.entries, work.topic)).check
+        for step in reading.steps(rows):
+            if attempt.is_stepwise:
+                check(step.missing)
+            yield step
+        missing = tuple(reading.missing_ranges())
+        if attempt.is_stepwise:
+            check(missing)
     finally:
         _close(reader, work.topic)
-    yield AttemptEnd(tuple(reading.missing_ranges()), not reading.is_stopped)
+    yield AttemptEnd(missing, not reading.is_stopped)
+
+
+class _DroppedMessages:
+    """Looks for messages of a stepwise attempt that the client received and dropped.
+
+    It drops a message whose listener has no memory. Chunks before it have taken that, which a later
+    one may give back. So a missing entry behind a chunk may be such a message. Another reader that
+    begins with it has no chunks.
+    """
+
+    def __init__(self, ask: Callable[[list[EntryId]], dict[EntryId, Chunk | NoChunk]]) -> None:
+        self._ask = ask
+        self._is_behind_chunk = False
+
+    def check(self, missing: Sequence[MissingRange]) -> None:
+        """Raise :class:`StalledReaderError` if one of these may have been dropped."""
+        for part in missing:
+            for places in portions(entry_ids(without_trimmed(self._ask, [part]))):
+                kinds = self._ask(places)
+                for place in places:
+                    if isinstance(kinds[place], Chunk):
+                        self._is_behind_chunk = True
+                    elif self._is_behind_chunk and kinds[place] is not NoChunk.ENCRYPTED:
+                        raise StalledReaderError(place[0], place[1] - 1)
 
 
 def _open(attempt: Attempt) -> Reader:

@@ -77,9 +77,11 @@ class MalformedEntryError(PulsarSourceError):
 
 
 class StalledReaderError(PulsarSourceError):
-    """A reader receives nothing up to the entry ``ledger_id``:``entry_id``, which is encrypted. The
-    broker may have sent all that the client asked for: a batch counts for each of its messages.
-    The task goes on with another reader behind it."""
+    """The task goes on with another reader behind the entry ``ledger_id``:``entry_id``.
+
+    Nothing arrives up to it, and it is encrypted: the broker may have sent all that the client
+    asked for, as a batch counts for each of its messages. Or the client may have dropped the
+    message behind it."""
 
     def __init__(self, ledger_id: int, entry_id: int) -> None:
         self.ledger_id = ledger_id

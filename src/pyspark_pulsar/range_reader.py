@@ -85,7 +85,8 @@ class RangeReader:
     ) -> None:
         """``will_not_come``: whether none of these entries gives a message to a reader that begins
         with the range; called if nothing arrives. ``messages_max``: each message is a step, and
-        after so many the reader stops; None for large steps until the end."""
+        after so many behind the start of the range the reader stops; None for large steps until
+        the end."""
         self._reader = reader
         self._work = work
         self._settings = settings
@@ -116,13 +117,16 @@ class RangeReader:
         ``rows`` collects them; it is empty before and after.
 
         Raises :class:`ReadTimeoutError`, and what ``will_not_come`` raises: after a step with all
-        that arrived, if the task goes on behind it.
+        that arrived, if the task goes on behind it. Raises :class:`MemoryError` if the client
+        dropped a message of a batch, which is noticed where each message is a step.
         """
         try:
             yield from self._steps(rows)
         except (MalformedEntryError, StalledReaderError):
             yield self._step(rows, self._accepted_id)
             raise
+        if self._messages_left and not self._is_at_end_of_entry():
+            raise MemoryError
         if rows.count:
             yield self._step(rows, self._accepted_id)
         if self._late_ms > self._settings.publish_time_skew_ms:
@@ -140,9 +144,10 @@ class RangeReader:
         unread_count = 0
         for messages in self._arrivals():
             unread_count += len(messages)
-            if self._messages_left is not None:
-                self._messages_left -= len(messages)
             ids = [message.message_id() for message in messages]
+            if self._messages_left is not None:
+                self._check_batch(ids[0])
+                self._messages_left -= _key_of(ids[0]) > self._accepted
             last = self._accepted_id
             if not self._accept_run(ids):
                 messages, ids = _selected(self._wanted(ids), messages, ids)
@@ -161,6 +166,21 @@ class RangeReader:
             if unread_count >= STEP_MESSAGES_MAX or self._messages_left is not None:
                 unread_count = 0
                 yield self._step(rows, self._accepted_id)
+
+    def _check_batch(self, message_id: MessageId) -> None:
+        """Raise :class:`MemoryError` if a message of a batch is missing between the last accepted
+        one and this. The client drops one whose listener has no memory."""
+        key = _key_of(message_id)
+        if key[:2] == self._accepted[:2]:
+            is_next = key[2] <= self._accepted[2] + 1
+        else:
+            is_next = key < self._accepted or (key[2] <= 0 and self._is_at_end_of_entry())
+        if not is_next:
+            raise MemoryError
+
+    def _is_at_end_of_entry(self) -> bool:
+        last = self._accepted_id
+        return last is None or _ends_entry(last, self._accepted, self._work.end.order_key)
 
     def _step(self, rows: Rows, last: MessageId | None) -> Step:
         """The collected rows, and the way to ``last``."""

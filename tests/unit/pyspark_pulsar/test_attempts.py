@@ -133,6 +133,36 @@ def test_behind_encrypted_entries_another_reader_goes_on(monkeypatch: pytest.Mon
     assert (caught.value.ledger_id, caught.value.entry_id) == (3, 1)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "arrived", "behind"),
+    [
+        ([NoChunk.WHOLE, CHUNK, NoChunk.WHOLE, NoChunk.WHOLE], [0, 3], 1),
+        ([CHUNK, NoChunk.WHOLE, NoChunk.WHOLE, NoChunk.WHOLE], [1, 3], 1),
+        ([NoChunk.WHOLE, NoChunk.WHOLE, CHUNK, NoChunk.WHOLE], [0, 1], 2),
+        ([NoChunk.WHOLE, NoChunk.WHOLE, CHUNK, NoChunk.WHOLE], [3], None),
+        ([NoChunk.GONE, CHUNK, NoChunk.ENCRYPTED, NoChunk.WHOLE], [3], None),
+    ],
+    ids=["at once", "later", "at the end", "before", "others"],
+)
+def test_behind_a_chunk_a_message_may_have_been_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+    kinds: list[Chunk | NoChunk],
+    arrived: list[int],
+    behind: int | None,
+) -> None:
+    """Chunks take the memory of a listener. A reader that begins with the message has none."""
+    monkeypatch.setattr(attempts, "StepwiseReader", lambda opened: opened(lambda *_: None))
+    attempt = replace(attempt_of(3, is_stepwise=True), settings=settings(fail=False))
+    sent = [message for entry in arrived for message in entries(3, 0, first=entry)]
+    if behind is None:
+        parts = run(monkeypatch, attempt, Stored(*kinds), FakeReader(list(sent)))
+        assert [part.reached.entry_id for part in parts if isinstance(part, Step)] == arrived
+    else:
+        with pytest.raises(StalledReaderError) as caught:
+            run(monkeypatch, attempt, Stored(*kinds), FakeReader(list(sent)))
+        assert (caught.value.ledger_id, caught.value.entry_id) == (3, behind)
+
+
 def test_a_client_that_began_before_a_chunk_awaits_its_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

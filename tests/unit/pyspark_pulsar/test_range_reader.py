@@ -321,6 +321,34 @@ def test_each_message_is_a_step_of_a_reader_that_stops() -> None:
     assert not reader.is_stopped
 
 
+def test_messages_before_the_range_stop_no_reader() -> None:
+    """Else a reader that begins before very many of them would never get on."""
+    steps, reader = steps_of(
+        entries(3, 0, 0, 0, 0), work(Position(3, 1), Position(3, 3), (3, 4)), 1
+    )
+    assert [step.reached.entry_id for step in steps] == [1, 1, 2]
+    assert reader.is_stopped
+
+
+@pytest.mark.parametrize("dropped", [0, 1, 2, 4])
+def test_a_dropped_message_of_a_batch_is_noticed(dropped: int) -> None:
+    script = entries(3, 3, 2)
+    asked = work(earliest(T), Position(3, 1), (3, 2))
+    assert len(steps_of(script, asked, 9)[0]) == 5
+    del script[dropped]
+    with pytest.raises(MemoryError):
+        steps_of(script, asked, 9)
+
+
+def test_a_reader_that_begins_within_a_batch_misses_nothing() -> None:
+    script = entries(3, 3, 0)
+    asked = work(Position(3, 0, -1, 0), Position(3, 1), (3, 2))
+    for sent in (script, script[1:]):
+        assert steps_of(sent, asked, 9)[0][-1].reached == Position(3, 1)
+    with pytest.raises(MemoryError):
+        steps_of(script[2:], asked, 9)
+
+
 def test_messages_outside_the_times_are_steps_without_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a client that ends behind very many of them would read them all again."""
     monkeypatch.setattr(range_reader, "STEP_MESSAGES_MAX", 2)

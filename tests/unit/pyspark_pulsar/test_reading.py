@@ -1,22 +1,34 @@
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import partial
+from random import Random
 
 import pulsar
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
-from pyspark_pulsar import attempts
+from pyspark_pulsar import attempts, range_reader
 from pyspark_pulsar import client as client_module
 from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
-from pyspark_pulsar.errors import DataLossError, EncryptedError
+from pyspark_pulsar.errors import (
+    DataLossError,
+    EncryptedError,
+    PulsarSourceError,
+    ReadTimeoutError,
+)
 from pyspark_pulsar.keys import KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position, earliest
-from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange
+from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.reading import read_range
 from pyspark_pulsar.recovery import ReadAttempt
+from tests.unit.pyspark_pulsar import model
 from tests.unit.pyspark_pulsar.fakes import (
     CONNECTION,
     SCHEMA,
@@ -170,3 +182,106 @@ def test_the_readers_queue_depends_on_the_entry_size(
     assert client.opened == [(T, str(pulsar.MessageId.earliest), 1_000)]
     _, client = run_task(monkeypatch, large, frozenset())
     assert client.opened == [(T, str(pulsar.MessageId(-1, 2, 8, -1)), 64)]
+
+
+FIRST, SECOND = 2, 5
+"""The ledgers of a model's topic."""
+
+
+def modelled(chance: Random, *, odd: bool) -> tuple[model.Topic, TopicSnapshot, list[Position]]:
+    """A topic, what it had when a query was planned, and where ranges end. Up to three
+    producers send chunks, and may stop in the middle of a message; its begin may be trimmed."""
+    counts = {FIRST: chance.randint(0, 7), SECOND: chance.randint(1, 7)}
+    log: dict[EntryId, model.Entry] = {}
+    going: dict[int, Chunk] = {}
+    for place in [(ledger, entry) for ledger in counts for entry in range(counts[ledger])]:
+        what = chance.random()
+        if what < 0.4:
+            log[place] = chance.choice([0, 0, 1, 2, 3])
+        elif what < (0.65 if odd else 0.5):
+            log[place] = chance.choice(list(model.Odd)) if odd else model.Odd.MARKER
+        else:
+            who = chance.randint(0, 2)
+            last = going.get(who)
+            if last is None or last.is_last:
+                going[who] = Chunk(f"{who}-{place}", 0, chance.randint(2, 4))
+            else:
+                going[who] = Chunk(last.uuid, last.index + 1, last.count)
+            log[place] = going[who]
+    if model.Odd.MARKER in log.values():  # which may be messages as far as a task can tell
+        log[SECOND, counts[SECOND] - 1] = 0
+    cuts = {Position(*place) for place in log if not chance.randint(0, 3)}
+    cuts |= {
+        message.position
+        for place, entry in log.items()
+        if isinstance(entry, int) and entry > 1 and not chance.randint(0, 3)
+        for message in [model.message_of(place, chance.randrange(entry - 1), entry)]
+    }
+    for place in list(log)[: max(0, chance.randint(-8, len(log) - 1)) if odd else 0]:
+        del log[place]
+    spans = tuple(
+        LedgerSpan(ledger, count, count)
+        for ledger, count in counts.items()
+        if count and (ledger == SECOND or any(place[0] == ledger for place in log))
+    )
+    ends = sorted(cuts, key=lambda each: each.order_key)
+    topic = model.Topic(log, spans, draw=lambda most: chance.randint(0, most))
+    last = Position(SECOND, counts[SECOND] - 1)
+    planned = TopicSnapshot(tuple(LedgerSpan(*each, 9) for each in counts.items() if each[1]), None)
+    return topic, planned, [*(each for each in ends if each.order_key < last.order_key), last]
+
+
+def read_modelled(
+    topic: model.Topic, ends: list[Position], planned: TopicSnapshot, *, fail: bool, since_ms: int
+) -> list[bytes]:
+    """The rows of all ranges."""
+    start, values = Position(-1, -1), list[bytes]()
+    how = dataclasses.replace(settings(since_ms=since_ms, fail=fail), poll_timeout_ms=20)
+    for end in ends:
+        due = due_entries(planned, start, end)
+        if due:
+            work = ReadRange(T, start, end, due)
+            for batch in read_range(work, how, SCHEMA, topic, topic.read):
+                values += batch[0].to_pylist()
+        start = end
+    return values
+
+
+@pytest.mark.parametrize("odd", [False, True], ids=["honest", "hostile"])
+@hypothesis_settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(seed=st.integers(0, (1 << 32) - 1))
+def test_each_message_comes_once_or_is_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, odd: bool, seed: int
+) -> None:
+    """Whatever is stored, wherever ranges are cut, and whenever the process ends."""
+    chance = Random(seed)
+    caplog.clear()
+    topic, planned, ends = modelled(chance, odd=odd)
+    topic.kills, topic.faults = chance.randint(0, 3), chance.randint(0, 1)
+    since_ms, fail = chance.choice([0, 0, 3]), chance.random() < 0.3
+    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), topic)  # type: ignore[arg-type]
+    monkeypatch.setattr(attempts, "StepwiseReader", lambda opened: opened(lambda *_: None))
+    monkeypatch.setattr(attempts, "STEPWISE_MESSAGES_MAX", chance.randint(1, 20))
+    monkeypatch.setattr(range_reader, "BATCH_ROWS_MAX", chance.randint(1, 6))
+    monkeypatch.setattr(range_reader, "BATCH_BYTES_MAX", chance.randint(1, 40))
+    monkeypatch.setattr(range_reader, "PORTION_MESSAGES_MAX", chance.randint(1, 6))
+    monkeypatch.setattr(range_reader, "STEP_MESSAGES_MAX", chance.randint(1, 10))
+    values: list[bytes] = []
+    failure: PulsarSourceError | None = None
+    try:
+        values = read_modelled(topic, ends, planned, fail=fail, since_ms=since_ms)
+    except PulsarSourceError as error:
+        failure = error
+    if failure is not None:
+        assert odd or topic.dropped
+        assert fail or isinstance(failure, ReadTimeoutError)
+        return
+    wanted = [each.data() for each in topic.honest() if each.publish_ms >= since_ms]
+    told = " ".join(caplog.messages)
+    assert Counter(values) <= Counter(wanted)
+    for value in Counter(wanted) - Counter(values):
+        assert odd or topic.dropped
+        assert not fail
+        assert value.decode().rpartition(":")[0] in told
