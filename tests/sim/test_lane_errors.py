@@ -280,7 +280,7 @@ EXPECTED_KINDS = {
     "LogReader.fetch",
     "DiskMonitor._ask",
     "IdentityWriter.write_if_changed",
-    "MetadataWriter.commit.work",
+    "MetadataWriter._begin.work",
     "FileHolding._copy_checkpoints",
     "FileHolding._write",
     "FileHolding.clear",
