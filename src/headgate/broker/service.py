@@ -154,7 +154,7 @@ class Broker:
         self.http_memory, self.tls = HttpMemory.of(settings), TlsStatus()
         self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine, logs[1:])
-        self._publish_buffer = self._make_publish_buffer()
+        self.publish_buffer = self._make_publish_buffer()
         self.logs = effects.logs = self._manage_logs(telemetry_log)
         self.committer = self.logs.main.committer
         self.reader = self.logs.main.reader
@@ -566,7 +566,7 @@ class Broker:
 
     def publish_buffer_full(self) -> bool:
         """Whether more bytes wait to be durable than maxMessagePublishBufferSizeInMB allows."""
-        return self._publish_buffer.is_full
+        return self.publish_buffer.is_full
 
     def commit_ended(self, log: CommitLog) -> None:
         """A commit of ``log`` ended: resume paused connections, and run maintenance if it is due.

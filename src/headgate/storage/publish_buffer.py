@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
+from headgate.base.units import KIB, MIB
 from headgate.ledger import CommitLog
+
+SMALL_SEND_BYTES: Final = 64 * KIB
+"""SENDs up to this size are taken up to :data:`FAR_PARTS` of the limit: a few large ones of one
+client must not keep the small ones of others out."""
+
+FAR_PARTS: Final = 2
+"""At so many times the limit, and a mebibyte, no SEND is taken."""
 
 
 class PublishBuffer:
@@ -28,3 +37,11 @@ class PublishBuffer:
             limit_bytes //= 2
         self._was_full = self._log.unstored_bytes > limit_bytes
         return self._was_full
+
+    def holds(self, send_bytes: int) -> bool:
+        """Whether a SEND of so many bytes is not carried out now, although its connection has no
+        unanswered ones. Else each connection that comes, sends and leaves would add one."""
+        if not self.is_full:
+            return False
+        far_bytes = FAR_PARTS * self._limit_bytes() + MIB
+        return send_bytes > SMALL_SEND_BYTES or self._log.unstored_bytes > far_bytes

@@ -189,6 +189,17 @@ class FrameDecoder:
         total_size: int = _SIZES.unpack_from(self._view, self._start)[0]
         return max(_WORD_BYTES + total_size - pending, 0)
 
+    @property
+    def send_bytes(self) -> int:
+        """Size of the next frame if it has arrived whole and may be a SEND, else 0. It is one, if
+        its type comes first, as all known clients write it."""
+        pending = self._end - self._start
+        if pending < 8:
+            return 0
+        size: int = _SIZES.unpack_from(self._view, self._start)[0] + _WORD_BYTES
+        kind = type_of(self._view[self._start + 8 : self._start + 10])
+        return size if size <= pending and kind in (0, _SEND) else 0
+
     def set_limits(self, frame_size_max: int, command_size_max: int | None = None) -> None:
         """Change both bounds, also for bytes that are buffered."""
         self._frame_size_max = frame_size_max

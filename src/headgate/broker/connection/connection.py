@@ -138,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
         self.consumer_port: ConnectionConsumers = ConnectionConsumers(self, self._frames)
         delays = DelayedSends(self, self._refusal_logger, counts)
         self.producer_port = ConnectionProducers(
-            self, self._frames, delays, self.throttle, engine, settings
+            self, self._frames, delays, self.throttle, engine, settings, host.publish_buffer
         )
         self._state_machine = ProtocolStateMachine()
         self._handshake = Handshake(
@@ -260,9 +260,9 @@ class Connection(asyncio.BufferedProtocol):
             self._wait_in_line()
             return
         self._host.begin_turn()
-        next_frame, receive = self._decoder.next_frame, self._state_machine.receive
-        send, flow = self.producer_port.send, self.consumer_port.flow
-        work = TURN_UNITS
+        next_frame = self.producer_port.next_frame_of(self._decoder)
+        receive, send = self._state_machine.receive, self.producer_port.send
+        flow, work = self.consumer_port.flow, TURN_UNITS
         try:
             while not self._commands_paused and self.is_open:
                 if self._unfinished is not None:
@@ -348,7 +348,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.producer_port.pending_count and self._host.publish_buffer_full():
             self.throttle.set_buffer_full(True)
             self.pause_reading()
-        elif not self._decoder.has_part or self._takes_room():
+        elif not self._commands_paused and (not self._decoder.has_part or self._takes_room()):
             self._resume_socket()
 
     def _takes_room(self) -> bool:

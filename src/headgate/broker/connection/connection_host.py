@@ -12,6 +12,7 @@ from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.command_budget import CommandBudget
 from headgate.broker.info import BrokerInfo
 from headgate.broker.work.scheduler import WorkScheduler
+from headgate.storage.publish_buffer import PublishBuffer
 from headgate.wire.messages import BaseCommand
 
 Handler = Callable[[ClientConnection, BaseCommand], Coroutine[Any, Any, None] | None]
@@ -35,6 +36,7 @@ class ConnectionHost(Protocol):
 
     loop: asyncio.AbstractEventLoop
     info: BrokerInfo
+    publish_buffer: PublishBuffer
 
     @property
     def authentication(self) -> Authentication | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from headgate.base.drained import drained
@@ -23,10 +25,12 @@ from headgate.engine.engine import Engine
 from headgate.engine.producer import Producer, ProducerTurns
 from headgate.engine.topic import Topic
 from headgate.policy.settings import Settings
+from headgate.storage.publish_buffer import PublishBuffer
 from headgate.wire import encode
-from headgate.wire.codes import ServerError
+from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.entry import checksum_ok
 from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.frame import Frame, FrameDecoder
 from headgate.wire.limits import METADATA_BYTES_MAX
 from headgate.wire.message_counts import check_message_count
 from headgate.wire.messages import BaseCommand, CommandSend
@@ -45,6 +49,7 @@ class ConnectionProducers:
 
     __slots__ = (
         "__weakref__",
+        "_buffer",
         "_closed_ns",
         "_connection",
         "_engine",
@@ -68,7 +73,10 @@ class ConnectionProducers:
         throttle: ThrottleTracker,
         engine: Engine,
         settings: Settings,
+        buffer: PublishBuffer,
     ) -> None:
+        """``buffer`` has the SENDs of all connections that are not durable yet."""
+        self._buffer = buffer
         self._connection = connection
         self._frames = frames
         self.delays = delays
@@ -91,6 +99,24 @@ class ConnectionProducers:
         """Refer to the connection no more, which has ended."""
         self._connection = ENDED
         self.delays.forget_connection()
+
+    def next_frame_of(self, decoder: FrameDecoder) -> Callable[[], Frame | None]:
+        """What finds the next command of the connection. While too many bytes wait to be durable it
+        leaves a SEND in the receive buffer, and the connection is not read."""
+        if not self.by_id or not self._buffer.is_full:
+            return decoder.next_frame
+        return partial(self._next_unless_held, decoder)
+
+    def _next_unless_held(self, decoder: FrameDecoder) -> Frame | None:
+        send_bytes = decoder.send_bytes
+        if send_bytes and self._buffer.holds(send_bytes):
+            self.throttle.set_buffer_full(True)
+            self._connection.pause_reading()
+            return None
+        frame = decoder.next_frame()
+        if frame is not None and not send_bytes and frame[0].type == CommandType.SEND:
+            raise RemoteProtocolError("a SEND names another type first")
+        return frame
 
     def send(self, command: BaseCommand, body: bytes | None) -> int:
         """Carry out a SEND. Returns the work units of that.
