@@ -108,6 +108,7 @@ class WatchedConnection(Connection):
             self.throttle,
             broker.engine,
             broker.settings,
+            broker.publish_buffer,
         )
         self.consumer_port.world = self.producer_port.world = world
 
