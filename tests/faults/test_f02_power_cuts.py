@@ -12,6 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.faults.long_life import Cuts, live
+from tests.seeds import play_seeds
 
 SEEDS = range(8)
 CUTS_EACH = 130
@@ -31,10 +32,7 @@ def cuts_of(seed: int) -> Cuts:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Play the seeds asked for, or the usual ones."""
-    if "seed" in metafunc.fixturenames:
-        wanted = metafunc.config.getoption("--simulation-seeds")
-        first, count = map(int, wanted.split(":")) if wanted else (0, len(SEEDS))
-        metafunc.parametrize("seed", range(first, first + count))
+    play_seeds(metafunc, SEEDS)
 
 
 def test_nothing_promised_is_lost_over_many_power_cuts(seed: int) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 
 import pytest
 
+from tests.seeds import play_seeds
 from tests.sim.brokersim.story import Story
 
 SEEDS = range(24)
@@ -19,13 +20,7 @@ STORIES_MAX = 40
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        wanted = metafunc.config.getoption("--simulation-seeds", default=None)
-        seeds = SEEDS
-        if wanted:
-            first, count = map(int, wanted.split(":"))
-            seeds = range(first, first + count)
-        metafunc.parametrize("seed", seeds)
+    play_seeds(metafunc, SEEDS)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ import pytest
 from headgate.broker.commands.producer_access import ProducerAccess
 from headgate.broker.rights_rollout import RightsRollout
 from headgate.broker.subscriptions import Subscriptions
+from tests.seeds import play_seeds
 from tests.sim.rightsim.play import play
 from tests.sim.rightsim.verbs import VERBS
 
@@ -24,12 +25,7 @@ REVOKED_GRANTS = range(0, 100 * len(VERBS), len(VERBS))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        seeds = SEEDS
-        if wanted := metafunc.config.getoption("--simulation-seeds", default=None):
-            first, count = map(int, wanted.split(":"))
-            seeds = range(first, first + count)
-        metafunc.parametrize("seed", seeds)
+    play_seeds(metafunc, SEEDS)
 
 
 def test_nothing_happens_that_an_ended_right_allowed(seed: int) -> None:

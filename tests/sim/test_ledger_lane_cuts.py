@@ -18,6 +18,7 @@ import pytest
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import Batch, Job
 from headgate.testing.interleaved import Interleaving, StepLock, Work
+from tests.seeds import play_seeds
 from tests.sim.test_ledger_power_cuts import (
     Driver,
     Model,
@@ -151,12 +152,8 @@ def run(driver: LanesDriver) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Play the seeds asked for, or a few."""
-    if "seed" not in metafunc.fixturenames:
-        return
-    wanted = metafunc.config.getoption("--simulation-seeds", default=None)
-    first, count = map(int, wanted.split(":")) if wanted else (1, 3)
-    metafunc.parametrize("seed", range(first, first + count))
+    """Play the seeds asked for, or the usual ones."""
+    play_seeds(metafunc, range(1, 4))
 
 
 def test_every_kind_of_job_runs_beside_a_commit() -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from tests.seeds import play_seeds
 from tests.sim.racesim.search import search
 
 SEEDS = range(8)
@@ -17,12 +18,7 @@ PHASES = 8
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "seed" in metafunc.fixturenames:
-        seeds = SEEDS
-        if wanted := metafunc.config.getoption("--simulation-seeds", default=None):
-            first, count = map(int, wanted.split(":"))
-            seeds = range(first, first + count)
-        metafunc.parametrize("seed", seeds)
+    play_seeds(metafunc, SEEDS)
 
 
 def test_no_race_harms_the_broker(seed: int) -> None:

@@ -39,6 +39,13 @@ def avro(number: int) -> bytes:
     return json.dumps({"type": "record", "name": "R", "fields": [field]}).encode()
 
 
+async def is_refused(attempt: Awaitable[object]) -> None:
+    """Check that a command was refused for want of permission."""
+    with pytest.raises(RefusedError) as refusal:
+        await attempt
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+
+
 class Story(World):
     """A broker with a tenant of an administrator, and clients with roles."""
 
@@ -112,9 +119,7 @@ async def test_a_revoked_grant_closes_its_producers_and_consumers_and_no_others(
     await theirs.send(b"y")
     client = world.clients[0]
     assert client.is_open
-    with pytest.raises(RefusedError) as refusal:
-        await client.producer(TOPIC)
-    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    await is_refused(client.producer(TOPIC))
 
 
 @played
@@ -176,9 +181,7 @@ async def test_a_producer_that_is_being_made_when_its_grant_goes_is_not_made(
     ]
     revoking = asyncio.ensure_future(world.grant("a"))
     for attempt in making:
-        with pytest.raises(RefusedError) as refusal:
-            await attempt
-        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+        await is_refused(attempt)
     await revoking
 
 
@@ -199,9 +202,7 @@ async def test_a_consumer_whose_grant_goes_while_it_waits_changes_no_subscriptio
     await asyncio.sleep(0.1)
     await world.grant("a")
     assert not attempt.done()
-    with pytest.raises(RefusedError) as refusal:
-        await attempt
-    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    await is_refused(attempt)
     assert not world.broker.engine.topics[TOPIC].subscriptions["s"].properties
 
 
@@ -221,9 +222,7 @@ async def test_seeks_and_deletions_that_wait_are_not_carried_out_when_the_grant_
         await asyncio.sleep(0.005)
         await world.grant("a")
         assert not attempt.done()
-        with pytest.raises(RefusedError) as refusal:
-            await attempt
-        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+        await is_refused(attempt)
         assert (subscription.resets_count, subscription.removed) == (0, False)
         await asyncio.gather(*before)
         await world.grant("a", "consume")
@@ -248,9 +247,7 @@ async def test_producers_that_wait_for_the_topic_lose_their_place_with_their_gra
     await asyncio.sleep(0.1)
     await world.grant("a")
     for attempt in (waiting[0], waiting[2]):
-        with pytest.raises(RefusedError) as refusal:
-            await attempt
-        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+        await is_refused(attempt)
     assert not waiting[1].done()
     await world.grant("c")
     with pytest.raises(RefusedError):
@@ -279,9 +276,7 @@ async def test_a_producer_that_waits_for_the_topic_does_not_get_it_without_its_g
         await world.grant("a")
     await holder.close()
     for attempt in attempts:
-        with pytest.raises(RefusedError) as refusal:
-            await attempt
-        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+        await is_refused(attempt)
     access = world.broker.engine.topics[TOPIC].access
     assert access is not None
     assert (access.epoch, access.is_idle) == (holder.topic_epoch, True)
@@ -368,9 +363,7 @@ async def test_a_producer_whose_grant_goes_while_it_waits_for_a_dead_one_does_no
     await asyncio.sleep(0.1)
     await world.grant("a")
     assert not attempt.done()
-    with pytest.raises(RefusedError) as refusal:
-        await attempt
-    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    await is_refused(attempt)
     access = world.broker.engine.topics[TOPIC].access
     assert access is not None
     assert access.epoch == holder.topic_epoch
@@ -393,9 +386,7 @@ async def test_a_topic_epoch_that_waits_for_its_tenant_is_not_stored_without_a_g
     assert access is not None
     assert access.holder is not None
     await world.grant("a")
-    with pytest.raises(RefusedError) as refusal:
-        await attempt
-    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    await is_refused(attempt)
     await asyncio.gather(*before, return_exceptions=True)
     row = world.broker.catalog.topic(TOPIC)
     assert row is not None
