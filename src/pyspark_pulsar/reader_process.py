@@ -127,10 +127,3 @@ def read_in_process(attempt: Attempt) -> Iterator[Step | AttemptEnd]:
             _idle[os.getpid()] = process
         else:
             process.close()
-
-
-def close_idle() -> None:
-    """End this worker's process if it is idle; the next attempt starts another."""
-    process = _idle.pop(os.getpid(), None)
-    if process is not None:
-        process.close()

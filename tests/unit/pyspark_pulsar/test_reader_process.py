@@ -15,7 +15,7 @@ from pyspark_pulsar.attempts import Attempt, AttemptEnd
 from pyspark_pulsar.errors import AccessError, PulsarSourceError, ReaderProcessError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.range_reader import Step
-from pyspark_pulsar.reader_process import ReaderProcess, close_idle, read_in_process
+from pyspark_pulsar.reader_process import ReaderProcess, read_in_process
 from tests.unit.pyspark_pulsar.fakes import SCHEMA, T, settings, work
 
 ATTEMPT = Attempt(work(earliest(T), Position(3, 1), (3, 2)), settings(), SCHEMA, begin=earliest(T))
@@ -60,7 +60,8 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(reader_process, "ReaderProcess", Started)
     monkeypatch.setattr(reader_process, "_idle", {})
     yield words
-    close_idle()
+    for process in reader_process._idle.values():
+        process.close()
 
 
 def test_steps_with_rows_arrive_and_the_process_is_kept(command: list[str]) -> None:
