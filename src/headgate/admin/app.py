@@ -43,9 +43,10 @@ QUERY_PARAMETERS_MAX = 100
 
 NAMES_AT_ONCE: Final = 128
 """Names of partitions that are made without a pause: a quarter of a millisecond."""
-_NO_LINE: Final = ("subscription.", "schema.")
-"""Changes by roles that may consume or produce, which a tenant's administrator need not wait for:
-those of subscriptions are in the log, and a schema's definition has a bound."""
+_OF_SUBSCRIPTION: Final = "subscription."
+_OF_SCHEMA: Final = "schema."
+"""Changes by roles that may consume or produce, which need no line: those of one subscription of a
+topic without partitions are in the log, and a schema's definition has a bound."""
 
 
 class Audit(Protocol):
@@ -170,7 +171,7 @@ class AdminApp:
             await self._turn_for_names(asked.resource)
             asked.progress.is_begun = True
             return await route.handler(call)
-        async with self._turn_of(route, params.get("tenant", ""), identity):
+        async with self._turn_of(asked, identity):
             await self._turn_for_names(asked.resource)
             check()  # a body may come slowly, and a turn, too
             asked.progress.is_begun = True
@@ -183,13 +184,22 @@ class AdminApp:
         for _ in range(row.partitions // NAMES_AT_ONCE if row is not None else 0):
             await self._facade.give_way()
 
-    def _turn_of(
-        self, route: Route, tenant: str, identity: Identity
-    ) -> AbstractAsyncContextManager[None]:
+    def _turn_of(self, asked: Asked, identity: Identity) -> AbstractAsyncContextManager[None]:
         """Within it a request is carried out."""
-        has_line = not route.operation.startswith(_NO_LINE)
-        is_in_line = bool(tenant) and has_line and is_change(route)
-        return self._facade.turn_to_change(tenant, identity) if is_in_line else nullcontext()
+        tenant = asked.params.get("tenant", "")
+        is_in_line = bool(tenant) and asked.route is not None and is_change(asked.route)
+        if is_in_line and self._has_line(asked):
+            return self._facade.turn_to_change(tenant, identity)
+        return nullcontext()
+
+    def _has_line(self, asked: Asked) -> bool:
+        """Whether a change waits for others of its role. One about all partitions or subscriptions
+        of a topic is the work of thousands, and each takes memory of its own."""
+        operation = "" if asked.route is None else asked.route.operation
+        if operation.startswith(_OF_SCHEMA):
+            return False
+        is_of_one = operation.startswith(_OF_SUBSCRIPTION) and "subscription" in asked.params
+        return not is_of_one or self._facade.catalog.topic(asked.resource) is None
 
 
 async def _send(reply: Reply, scope: Scope, send: Send) -> None:

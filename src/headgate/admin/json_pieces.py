@@ -17,6 +17,11 @@ from msgspec.structs import fields
 WHOLE_MAX: Final = 64
 """Values (objects, items of lists and dictionaries) that are encoded without a pause."""
 
+PAGE_CHARACTERS_MAX: Final = 16 * 1024
+LONG_NAMES_WHOLE: Final = 16
+"""Names of a page with more characters come in pieces of so many: 128 of the longest names have a
+quarter of a megabyte."""
+
 _SCALARS: Final = frozenset({str, int, float, bool, type(None), bytes})
 
 
@@ -135,14 +140,16 @@ def array_pieces(values: Iterable[Any]) -> Iterator[bytes]:
 
 
 def names_pieces(pages: Iterable[list[str]]) -> Iterator[bytes]:
-    """The JSON of one array of all texts in ``pages``; each page is encoded without a pause."""
+    """The JSON of one array of all texts in ``pages``; each page is a piece, unless it is long."""
     before = b"["
     for page in pages:
-        if page:
-            yield before + msgspec.json.encode(page)[1:-1]
-            before = b","
-        else:
+        if not page:
             yield b""
+        is_long = sum(map(len, page)) > PAGE_CHARACTERS_MAX
+        names_count = LONG_NAMES_WHOLE if is_long else len(page)
+        for start in range(0, len(page), max(names_count, 1)):
+            yield before + msgspec.json.encode(page[start : start + names_count])[1:-1]
+            before = b","
     yield b"[]" if before == b"[" else b"]"
 
 

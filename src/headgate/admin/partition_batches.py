@@ -25,21 +25,36 @@ NAMES_OF_LOOK: Final = 64
 To load a partition that nobody used yet takes 70 us, and more with subscriptions."""
 
 
-async def answers_of(
-    call: Call, parts: Sequence[TopicName], work: Callable[[TopicName], Awaitable[T]]
-) -> list[T | BaseException]:
-    """What ``work`` returns or raises for each partition."""
-    answers: list[T | BaseException] = []
+async def outcome_of(
+    call: Call,
+    parts: Sequence[TopicName],
+    work: Callable[[TopicName], Awaitable[T]],
+    harmless: int = 0,
+) -> tuple[list[T], BaseException | None]:
+    """Do ``work`` on all partitions; returns what it returns, in their order, and the failure that
+    counts: the first one. One with the status ``harmless`` counts only if all failed with it.
+
+    Other failures are freed with their batch. Each keeps the frames through which it came, more
+    than a kilobyte: hundreds of requests had as many of them as there are partitions.
+    """
+    results: list[T] = []
+    failure: BaseException | None = None
+    mild: BaseException | None = None
     for start in range(0, len(parts), AT_ONCE):
         if start:
             await call.facade.give_way()
         batch = (work(part) for part in parts[start : start + AT_ONCE])
-        found = await asyncio.gather(*batch, return_exceptions=True)
-        # False: there was nothing to do.
-        if any(answer is not False and not isinstance(answer, BaseException) for answer in found):
-            call.progress.is_partly_done = True
-        answers += found
-    return answers
+        for answer in await asyncio.gather(*batch, return_exceptions=True):
+            if not isinstance(answer, BaseException):
+                results.append(answer)
+                if answer is not False:  # else there was nothing to do
+                    call.progress.is_partly_done = True
+            elif isinstance(answer, RefusalError) and answer.status == harmless:
+                mild = answer if mild is None else mild
+            else:
+                failure = answer if failure is None else failure
+        del answer  # it may be a failure, and the pause before the next batch be long
+    return results, mild if failure is None and not results else failure
 
 
 async def results_of(
@@ -47,14 +62,12 @@ async def results_of(
 ) -> list[T]:
     """What ``work`` returns for each partition. Raises its first failure, after it was done on
     all."""
-    results: list[T] = []
-    for answer in await answers_of(call, parts, work):
-        if isinstance(answer, BaseException):
-            try:
-                raise answer
-            finally:
-                del answer  # its traceback leads to this frame: they would be a cycle
-        results.append(answer)
+    results, failure = await outcome_of(call, parts, work)
+    try:
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # its traceback leads to this frame: they would be a cycle
     return results
 
 

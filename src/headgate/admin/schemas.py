@@ -15,7 +15,7 @@ from msgspec import Struct
 from headgate.admin.names import topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route, as_json
-from headgate.admin.streaming import answer
+from headgate.admin.streaming import PART_BYTES, PARTS_HELD, answer
 from headgate.base.schema_types import TYPES, CompatibilityStrategy, SchemaType, type_name
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import SchemaRow
@@ -25,6 +25,9 @@ from headgate.schema.key_value import key_value_as_text, key_value_from_text
 
 _PATH: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 _NO_LEDGER: Final = -1
+
+JSON_BYTES_MAX: Final = 6
+"""Most bytes that one of a definition takes in JSON: control characters are ``\\u0001``."""
 
 
 class SchemaBody(Struct):
@@ -101,6 +104,9 @@ async def get_version(call: Call) -> Reply:
 async def get_schemas(call: Call) -> Reply:
     """All versions that were not deleted."""
     rows = call.facade.catalog.schemas(topic_name(call))
+    sizes_bytes = [JSON_BYTES_MAX * row.size_bytes for row in rows]
+    held_bytes = PARTS_HELD * (PART_BYTES + max(sizes_bytes, default=0))
+    await call.reserve(min(sum(sizes_bytes), held_bytes))
 
     def pieces() -> Iterator[bytes]:
         before = b'{"getSchemaResponses":['

@@ -28,6 +28,9 @@ from headgate.facade.protocol import Facade
 PART_BYTES: Final = 64 * KIB
 """Bytes of one part; an answer that is not longer has its length in a header."""
 
+PARTS_HELD: Final = 3
+"""Parts of a long answer that are there at the same time: one is sent, and two are made before."""
+
 STEP_PIECES: Final = 64
 STEP_BYTES: Final = 16 * KIB
 """Pieces, or bytes, that are made without a pause: a quarter of a millisecond."""
@@ -76,13 +79,20 @@ async def discard(facade: Facade, value: Any, names: frozenset[str]) -> None:
 
 async def answer(call: Call, pieces: Iterator[bytes], step_pieces: int = STEP_PIECES) -> Reply:
     """The JSON in ``pieces`` as a reply: whole if it is short. ``step_pieces`` are made without a
-    pause."""
+    pause. A long one for which nothing is charged is charged with the parts that are there at the
+    same time.
+
+    Raises:
+        RefusalError: 503, there is no memory.
+    """
     parts = _parts(call.facade, pieces, step_pieces)
     first = await anext(parts)
+    if len(first) >= PART_BYTES and not call.reserved:
+        await call.reserve(PARTS_HELD * len(first))
     second = await anext(parts, None)
     if second is None:
         return Reply(200, first, JSON)
-    return Reply(200, b"", JSON, parts=_chained(first, second, parts))
+    return Reply(200, b"", JSON, parts=_chained([second, first], parts))
 
 
 async def answer_shared(
@@ -137,9 +147,10 @@ async def reserve_for(call: Call, topics: Sequence[TopicName]) -> None:
     await call.reserve(size_bytes)
 
 
-async def _chained(first: bytes, second: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield first
-    yield second
+async def _chained(made: list[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The parts that are made, the last one first, and those that follow. None is kept."""
+    while made:
+        yield made.pop()
     async for part in rest:
         yield part
 

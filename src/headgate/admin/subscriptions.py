@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.partition_batches import all_done, answers_of, results_of, subscriptions_of
+from headgate.admin.partition_batches import all_done, outcome_of, results_of, subscriptions_of
 from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Query, Reply, Route
 from headgate.admin.streaming import PAGE_NAMES, answer_names
 from headgate.admin.topics import ensure_topic
@@ -50,17 +50,21 @@ CHECKS_PER_TURN: Final = 64
 """Subscriptions and partitions that are checked without a pause, for 5 us each."""
 
 NAME_BYTES: Final = 128
-"""About what a name takes in a list that is sent."""
+"""About what a name takes in a list that is gathered and sent."""
 
 _NAMED: Final = {"latest": LATEST, "earliest": EARLIEST}
 
 
 async def list_subscriptions(call: Call) -> Reply:
     """Names of a topic's subscriptions; of all partitions together."""
+    parts, count = existing_parts(call), 0
+    async for _, of_part in subscriptions_of(call, parts):
+        count += len(of_part)
+    # Before they are gathered: hundreds of requests may wait for the memory at the same time.
+    await call.reserve(NAME_BYTES * count)
     names: set[str] = set()
-    async for _, of_part in subscriptions_of(call, existing_parts(call)):
+    async for _, of_part in subscriptions_of(call, parts):
         names.update(of_part)
-    await call.reserve(NAME_BYTES * len(names))
     return await answer_names(call, _sorted_pages(list(names)))
 
 
@@ -242,21 +246,12 @@ async def _on_all(
 ) -> None:
     """Do ``work`` on all and raise a failure. One with the status ``harmless`` counts only if all
     failed with it."""
-    failure = _failure_in(await answers_of(call, parts, work), harmless)
+    _, failure = await outcome_of(call, parts, work, harmless)
     try:
         if failure is not None:
             raise failure
     finally:
         del failure  # its traceback leads to this frame: they would be a cycle
-
-
-def _failure_in(answers: Sequence[object], harmless: int) -> BaseException | None:
-    """The failure that counts."""
-    failures = [answer for answer in answers if isinstance(answer, BaseException)]
-    for failure in failures:
-        if not (isinstance(failure, RefusalError) and failure.status == harmless):
-            return failure
-    return failures[0] if failures and len(failures) == len(answers) else None
 
 
 async def _create_if_missing(creation: Awaitable[None]) -> None:

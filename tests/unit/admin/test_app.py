@@ -29,6 +29,7 @@ from headgate.base.work_owner import WORK_OWNER
 from headgate.broker.authorization import ALLOW_ALL
 from headgate.facade.admin_facade import CHANGES_MAX
 from headgate.metadata.catalog import Change
+from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import TopicRow
 from headgate.policy.access_rules import refusal_of
 from tests.unit.admin.client import ask, ask_async
@@ -264,6 +265,53 @@ def test_many_changes_of_a_role_do_not_keep_anybody_from_taking_its_rights_away(
             assert revoked.status == 204
         goes.set()
         assert {(await each).status for each in crowd} == {204}
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("method", "what", "work"),
+    [
+        ("POST", "many/subscription/s/skip_all", "clear_backlog"),
+        ("POST", "many/subscription/s/resetcursor/0", "reset_cursor"),
+        ("DELETE", "many/subscription/s", "delete_subscription"),
+        ("POST", "single/all_subscription/expireMessages/0", "expire_messages"),
+        ("PUT", "missing-{}/subscription/s", "commit"),
+    ],
+)
+def test_of_a_role_few_requests_about_many_partitions_are_carried_out_at_once(
+    broker: FakeFacade, monkeypatch: pytest.MonkeyPatch, method: str, what: str, work: str
+) -> None:
+    """512 of them were the work of half a million partitions, which took memory for each."""
+    app = AdminApp(broker, broker.clock)
+    topics = "/admin/v2/persistent/public/default"
+    consumer = {SCOPE_KEY: Identity("consumer")}
+    goes = asyncio.Event()
+    begun = 0
+
+    async def wait(*_: object, **__: object) -> bool:
+        nonlocal begun
+        begun += 1
+        await goes.wait()
+        raise RefusalError(409, "it is over")
+
+    async def story() -> None:
+        assert (await ask_async(app, "PUT", f"{topics}/single")).status == 204
+        assert (await ask_async(app, "PUT", f"{topics}/many/partitions", b"2")).status == 204
+        for name in ("single", "many"):
+            assert (await ask_async(app, "PUT", f"{topics}/{name}/subscription/s")).status == 204
+        monkeypatch.setattr(broker, work, wait)
+        crowd = [
+            asyncio.create_task(
+                ask_async(app, method, f"{topics}/{what.format(number)}", more=consumer)
+            )
+            for number in range(3 * CHANGES_MAX)
+        ]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert begun == CHANGES_MAX * (2 if what.startswith("many") else 1)
+        goes.set()
+        assert {(await each).status for each in crowd} == {409}
 
     asyncio.run(story())
 

@@ -11,6 +11,7 @@ from msgspec.structs import FieldInfo
 
 from headgate.admin import json_pieces
 from headgate.admin.json_pieces import (
+    LONG_NAMES_WHOLE,
     WHOLE_MAX,
     Encoded,
     array_pieces,
@@ -107,6 +108,15 @@ def test_what_was_encoded_before_stays_as_it_is() -> None:
 def test_pages_of_names_are_one_array(pages: list[list[str]]) -> None:
     names = [name for page in pages for name in page]
     assert b"".join(names_pieces(pages)) == msgspec.json.encode(names)
+
+
+def test_long_names_of_a_page_are_several_pieces() -> None:
+    """Each request for a list held pieces of a quarter of a megabyte before any of it was sent."""
+    pages = [["\N{PARTY POPPER}" * 500] * 127 + ["last"], ["short"] * 128]
+    pieces = list(names_pieces(pages))
+    assert b"".join(pieces) == msgspec.json.encode([*pages[0], *pages[1]])
+    assert max(map(len, pieces)) < 40_000
+    assert len(pieces) == 128 // LONG_NAMES_WHOLE + 2
 
 
 def test_members_are_those_of_the_encoder() -> None:

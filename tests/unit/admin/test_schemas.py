@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from headgate.admin.schemas import JSON_BYTES_MAX
+from headgate.admin.streaming import PARTS_HELD
 from headgate.base.names import parse_topic
 from headgate.base.schema_types import SchemaType
 from headgate.metadata.rows import SchemaRow
@@ -100,3 +102,15 @@ def test_many_versions_are_sent_in_parts(api: Ask) -> None:
         api("POST", f"{S}/schema", {"type": "AVRO", "schema": schema})
     found = api("GET", f"{S}/schemas").json()["getSchemaResponses"]
     assert [each["version"] for each in found] == list(range(40))
+
+
+def test_versions_are_charged_with_what_is_made_of_them(api: Ask, broker: FakeFacade) -> None:
+    """A control character of a definition is six in JSON. 512 requests for 28 versions with
+    128 KiB of them took 1.6 GB, and were charged with nothing."""
+    size = 100_000
+    for number in range(3):
+        definition = {"type": "STRING", "schema": "\1" * size + str(number)}
+        assert api("POST", f"{S}/schema", definition).status == 200
+    assert len(api("GET", f"{S}/schemas").body) > 3 * JSON_BYTES_MAX * size
+    assert broker.reserved_most >= PARTS_HELD * JSON_BYTES_MAX * size
+    assert broker.reserved_bytes == 0

@@ -15,6 +15,7 @@ from headgate.admin.routing import Reply
 from headgate.admin.streaming import (
     PAGE_NAMES,
     PART_BYTES,
+    PARTS_HELD,
     STEP_BYTES,
     STEP_FREED,
     STEP_PAGES,
@@ -208,3 +209,17 @@ def test_an_answer_of_accepted_age_is_sent_to_all_and_to_nobody_twice(
     assert short.headers["content-encoding"] == "gzip"
     assert gzip.decompress(short.body) == first.body == api("GET", path).body
     assert "etag" not in api("GET", path).headers
+
+
+def test_a_long_list_is_charged_with_the_parts_that_are_there(many: FakeFacade) -> None:
+    """Hundreds of requests for long lists were charged with nothing."""
+    app = AdminApp(many, many.clock)
+    assert asyncio.run(ask_async(app, "GET", NS)).status == 200
+    assert PARTS_HELD * PART_BYTES <= many.reserved_most < 2 * PARTS_HELD * PART_BYTES
+    assert many.reserved_bytes == 0
+
+
+def test_a_short_list_is_charged_with_nothing(api: Ask, broker: FakeFacade) -> None:
+    api("PUT", f"{NS}/t")
+    assert len(api("GET", NS).json()) == 1
+    assert broker.reserved_most == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from headgate.admin.subscriptions import (
     CHECKS_PER_TURN,
     EXPIRED_AT_ONCE,
     EXPIRED_PER_PIECE,
+    NAME_BYTES,
 )
 from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
@@ -292,3 +294,27 @@ def test_expire_all(api: Ask, broker: FakeFacade) -> None:
     api("PUT", f"{P}/t/subscription/end")
     assert api("POST", f"{P}/t/all_subscription/expireMessages/15").status == 204
     assert sub(broker).next == 2
+
+
+def test_the_names_of_a_list_are_charged_before_they_are_gathered(
+    api: Ask, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """512 requests for the 19,800 names of 990 partitions waited for memory with them: 1.2 GB."""
+    for name in ("pt-partition-0", "pt-partition-1"):
+        broker.topic(parse_topic(name)).subscriptions["s"] = FakeSubscription()
+    steps: list[object] = []
+    list_names, reserve = broker.subscriptions, broker.reserve_answer
+
+    def subscriptions(part: TopicName) -> Sequence[str]:
+        steps.append(part.partition)
+        return list_names(part)
+
+    async def reserve_answer(size_bytes: int, owner: str = "") -> None:
+        steps.append(("reserved", size_bytes))
+        await reserve(size_bytes, owner)
+
+    monkeypatch.setattr(broker, "subscriptions", subscriptions)
+    monkeypatch.setattr(broker, "reserve_answer", reserve_answer)
+    assert api("GET", f"{P}/pt/subscriptions").json() == ["s"]
+    assert steps == [0, 1, ("reserved", 2 * NAME_BYTES), 0, 1]
+    assert broker.reserved_bytes == 0
