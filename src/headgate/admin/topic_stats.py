@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from headgate.admin.json_pieces import Encoded, emptied_pieces, pieces_of, struct_items
@@ -76,7 +76,7 @@ async def partitioned_internal_stats(call: Call) -> Reply:
 
 
 async def of_parts(
-    call: Call, parts: list[TopicName], ask: Callable[[TopicName], Awaitable[_Stats]]
+    call: Call, parts: Sequence[TopicName], ask: Callable[[TopicName], Awaitable[_Stats]]
 ) -> AsyncIterator[tuple[str, _Stats]]:
     """The statistics of each partition, in slices between which publishing continues, and charged
     together before. A partition that is deleted meanwhile is left out."""

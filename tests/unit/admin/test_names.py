@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from headgate.admin.names import missing_topic, partitions_of
@@ -60,3 +62,18 @@ def test_partitions_that_were_deleted_are_left_out(broker: FakeFacade, api: Ask)
     found = partitions_of(broker.catalog, parse_topic("pt"))
     assert [name.partition for name in found] == [0, 2]
     assert partitions_of(broker.catalog, parse_topic("none")) == []
+
+
+def test_requests_share_the_names_of_partitions(broker: FakeFacade, api: Ask) -> None:
+    """Each of hundreds of requests about 990 partitions had 250 KB of them."""
+    api("PUT", f"{P}/public/default/pt/partitions", 3)
+    first, second = (partitions_of(broker.catalog, parse_topic("pt")) for _ in range(2))
+    assert first is second
+    assert api("DELETE", f"{P}/public/default/pt-partition-1").status == 204
+    third, fourth = (partitions_of(broker.catalog, parse_topic("pt")) for _ in range(2))
+    assert all(one is other for one, other in zip(third, fourth, strict=True))
+    del first, second
+    assert partitions_of(broker.catalog, parse_topic("pt"))[1] is third[1]
+    freed = weakref.ref(third)
+    del third, fourth
+    assert freed() is None
