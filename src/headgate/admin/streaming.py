@@ -79,16 +79,17 @@ async def discard(facade: Facade, value: Any, names: frozenset[str]) -> None:
 
 async def answer(call: Call, pieces: Iterator[bytes], step_pieces: int = STEP_PIECES) -> Reply:
     """The JSON in ``pieces`` as a reply: whole if it is short. ``step_pieces`` are made without a
-    pause. A long one for which nothing is charged is charged with the parts that are there at the
-    same time.
+    pause. A long one is charged with the parts that are there at the same time, unless as much is
+    charged for it.
 
     Raises:
         RefusalError: 503, there is no memory.
     """
     parts = _parts(call.facade, pieces, step_pieces)
     first = await anext(parts)
-    if len(first) >= PART_BYTES and not call.reserved:
-        await call.reserve(PARTS_HELD * len(first))
+    more_bytes = PARTS_HELD * len(first) - sum(size_bytes for size_bytes, _ in call.reserved)
+    if len(first) >= PART_BYTES and more_bytes > 0:
+        await call.reserve(more_bytes)
     second = await anext(parts, None)
     if second is None:
         return Reply(200, first, JSON)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headgate.admin.app import AdminApp
-from headgate.admin.routing import Reply
+from headgate.admin.routing import Call, Reply
 from headgate.admin.streaming import (
     PAGE_NAMES,
     PART_BYTES,
@@ -19,6 +19,7 @@ from headgate.admin.streaming import (
     STEP_BYTES,
     STEP_FREED,
     STEP_PAGES,
+    answer,
     discard,
     pages,
     send_parts,
@@ -223,3 +224,16 @@ def test_a_short_list_is_charged_with_nothing(api: Ask, broker: FakeFacade) -> N
     api("PUT", f"{NS}/t")
     assert len(api("GET", NS).json()) == 1
     assert broker.reserved_most == 0
+
+
+@pytest.mark.parametrize(
+    ("charged", "more"),
+    [(0, [PARTS_HELD * PART_BYTES]), (1_000, [PARTS_HELD * PART_BYTES - 1_000]), (1 << 20, [])],
+)
+def test_what_is_charged_for_an_answer_counts(
+    broker: FakeFacade, charged: int, more: list[int]
+) -> None:
+    reserved: list[tuple[int, str]] = [(charged, "public")] if charged else []
+    call = Call(broker, broker.clock, {"tenant": "public"}, {}, b"", reserved)
+    asyncio.run(answer(call, iter([b"x" * PART_BYTES] * 3)))
+    assert [size_bytes for size_bytes, _ in reserved[bool(charged) :]] == more
