@@ -131,6 +131,10 @@ class RecordTurns:
                 self.wait(reads)
 
 
+def _ignored() -> None:
+    pass
+
+
 class RecordReads(asyncio.BufferedProtocol):
     """What the socket's transport of one connection hands its bytes to, in the place of TLS."""
 
@@ -149,6 +153,10 @@ class RecordReads(asyncio.BufferedProtocol):
         self._is_paused = False
         self._has_ended = False
         """Whether the client has sent its last byte, while others wait."""
+        self.is_full = False
+        """Whether the socket's transport takes no more bytes now."""
+        self.on_room: Callable[[], None] = _ignored
+        """Called when it takes some again."""
 
     # -- what the socket's transport calls ---------------------------------------------------
 
@@ -178,12 +186,16 @@ class RecordReads(asyncio.BufferedProtocol):
         return self._tls.eof_received()
 
     def pause_writing(self) -> None:
+        self.is_full = True
         self._tls.pause_writing()
 
     def resume_writing(self) -> None:
+        self.is_full = False
         self._tls.resume_writing()
+        self.on_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.on_room = _ignored  # it leads to what leads here
         tls, self._tls = self._tls, asyncio.BufferedProtocol()
         self._plain, self._kept = ENDED_TRANSPORT, bytearray()
         tls.connection_lost(exc)

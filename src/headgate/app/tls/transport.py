@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Iterable
 from typing import Any, Final
 
 from headgate.app.tls.record_reading import RecordReads
@@ -11,6 +13,14 @@ from headgate.base.units import KIB
 UNSENT_BYTES_MAX: Final = 64 * KIB
 """Unsent bytes at which the protocol is told to stop writing, as without TLS; the loop's own bound
 for TLS is eight times as large."""
+
+UNSENT_BYTES_LOW: Final = UNSENT_BYTES_MAX // 4
+"""Unsent bytes at which it may go on."""
+
+WRITE_BYTES: Final = 32 * KIB
+"""Bytes that TLS encrypts at once, and no more before the socket's transport takes them. TLS keeps
+a buffer as large as the most that was in it, as long as the connection lives: a message of 5 MB
+took 6 MB of each connection that had got one."""
 
 UNREAD_BYTES_MAX: Final = 64 * KIB
 """Received bytes that wait to be decrypted, beyond one read."""
@@ -21,12 +31,13 @@ class TlsTransport(asyncio.Transport):
 
     The loop's transport forgets bytes that it has encrypted and handed to the socket's transport.
     So without this a client that does not read would seem to have read everything. And while a
-    protocol pauses reading, it would still take up to 300 KiB from the socket.
+    protocol pauses reading, it would still take up to 300 KiB from the socket. What is written goes
+    to TLS in pieces, while the socket takes them: what waits is not encrypted, and not copied.
     """
 
     __slots__ = (
-        "_inner", "_plain", "_reads",
-        "abort", "get_extra_info", "is_closing", "write", "writelines",
+        "_held", "_held_bytes", "_inner", "_is_stopped", "_plain", "_reads", "get_extra_info",
+        "is_closing",
     )  # fmt: skip
 
     def __init__(
@@ -36,20 +47,76 @@ class TlsTransport(asyncio.Transport):
         self._inner = inner
         self._plain = plain
         self._reads = reads
+        self._held: deque[memoryview[int]] = deque()
+        """What TLS does not have yet."""
+        self._held_bytes = 0
+        self._is_stopped = False
+        """Whether the protocol was told to stop writing."""
+        reads.on_room = self._go_on
         inner.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
         limit: Any = getattr(inner, "set_read_buffer_limits", None)
         if limit is not None:
             limit(high=UNREAD_BYTES_MAX)
-        # Attributes in place of methods: each write passes no second function.
-        self.write = inner.write  # type: ignore[method-assign]
-        self.writelines = inner.writelines  # type: ignore[method-assign]
-        self.abort = inner.abort  # type: ignore[method-assign]
+        # Attributes in place of methods: each call passes no second function.
         self.is_closing = inner.is_closing  # type: ignore[method-assign]
         self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]
 
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        """Send bytes behind all others."""
+        if self._held or self._reads.is_full or len(data) > WRITE_BYTES:
+            self._hold([data])
+        else:
+            self._inner.write(data)
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        """Send several pieces of bytes."""
+        data = list(list_of_data)
+        if self._held or self._reads.is_full or sum(map(len, data)) > WRITE_BYTES:
+            self._hold(data)
+        else:
+            self._inner.writelines(data)
+
+    def _hold(self, data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        if self.is_closing():
+            return
+        for each in data:
+            if each:
+                self._held.append(memoryview(each))
+                self._held_bytes += len(each)
+        self._go_on()
+        if self._held_bytes > UNSENT_BYTES_MAX and not self._is_stopped:
+            self._is_stopped = True
+            self._protocol.pause_writing()
+
+    def _go_on(self) -> None:
+        """Let TLS encrypt what waits, as far as the socket's transport takes it."""
+        while self._held and not self._reads.is_full:
+            self._inner.writelines(self._next_pieces())
+        if self._is_stopped and self._held_bytes <= UNSENT_BYTES_LOW:
+            self._is_stopped = False
+            self._protocol.resume_writing()
+
+    def _next_pieces(self) -> list[memoryview[int]]:
+        pieces: list[memoryview[int]] = []
+        room = WRITE_BYTES
+        while self._held and room:
+            data = self._held.popleft()
+            if len(data) > room:
+                self._held.appendleft(data[room:])
+                data = data[:room]
+            pieces.append(data)
+            room -= len(data)
+        self._held_bytes -= WRITE_BYTES - room
+        return pieces
+
+    @property
+    def _protocol(self) -> asyncio.BaseProtocol:
+        return self._inner.get_protocol()
+
     def get_write_buffer_size(self) -> int:
         """Bytes that the socket has not taken, encrypted or not."""
-        return self._inner.get_write_buffer_size() + self._plain.get_write_buffer_size()
+        below = self._inner.get_write_buffer_size() + self._plain.get_write_buffer_size()
+        return self._held_bytes + below
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Those of the bytes that are not handed to the socket's transport."""
@@ -72,7 +139,17 @@ class TlsTransport(asyncio.Transport):
     def close(self) -> None:
         """Write what is left, then end TLS, for which the peer's answer must be read."""
         self._reads.resume_reading()
+        held, self._held_bytes = list(self._held), 0
+        self._held.clear()
+        if held:
+            self._inner.writelines(held)
         self._inner.close()
+
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._held.clear()
+        self._held_bytes = 0
+        self._inner.abort()
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         """Hand received bytes to another protocol."""

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterable
 from typing import Any
 from unittest.mock import sentinel
 
-from headgate.app.tls.transport import UNREAD_BYTES_MAX, UNSENT_BYTES_MAX, TlsTransport
+from headgate.app.tls.record_reading import RecordReads, RecordTurns
+from headgate.app.tls.transport import (
+    UNREAD_BYTES_MAX,
+    UNSENT_BYTES_LOW,
+    UNSENT_BYTES_MAX,
+    WRITE_BYTES,
+    TlsTransport,
+)
 
 
 class Layer:
@@ -15,6 +26,7 @@ class Layer:
         self._name = name
         self._calls = calls
         self._unsent_bytes = unsent_bytes
+        self.is_full = False
 
     def get_write_buffer_size(self) -> int:
         return self._unsent_bytes
@@ -82,3 +94,159 @@ def test_the_rest_is_that_of_tls() -> None:
         "inner.is_reading", "inner.get_extra_info('peercert',)",
         "inner.set_protocol(sentinel.other,)", "inner.set_write_buffer_limits(7, 3)",
     ]  # fmt: skip
+
+
+class Protocol(asyncio.Protocol):
+    """The protocol of a connection."""
+
+    is_stopped = False
+
+    def pause_writing(self) -> None:
+        self.is_stopped = True
+
+    def resume_writing(self) -> None:
+        self.is_stopped = False
+
+
+class Socket(asyncio.Transport):
+    """The socket's transport."""
+
+    def is_closing(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+class Tls(asyncio.Transport):
+    """The loop's transport of TLS. Its buffer stays as large as the most that was in it."""
+
+    def __init__(self, reads_max: int) -> None:
+        super().__init__()
+        self.protocol = Protocol()
+        self.sent = bytearray()
+        self.buffer_bytes = 0
+        self.left_bytes = reads_max
+        """How much the client reads, before the socket is full."""
+        self.reads = RecordReads(Below(), Socket(), RecordTurns(sentinel.loop, lambda: 0.0))
+        self.is_closed = self.is_aborted = False
+        self.transport = TlsTransport(self, Socket(), self.reads)
+
+    def read(self, size: int) -> None:
+        """The client reads more."""
+        self.left_bytes += size
+        self.reads.resume_writing()
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        data = b"".join(list_of_data)
+        self.buffer_bytes = max(self.buffer_bytes, len(data))
+        self.sent += data
+        self.left_bytes -= len(data)
+        if self.left_bytes <= 0 and not self.is_closed:
+            self.reads.pause_writing()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.writelines([data])
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed or self.is_aborted
+
+    def get_protocol(self) -> Protocol:
+        return self.protocol
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+class Below(asyncio.BufferedProtocol):
+    """TLS, as the socket's transport calls it."""
+
+    def pause_writing(self) -> None:
+        pass
+
+    def resume_writing(self) -> None:
+        pass
+
+
+LARGE = bytes(range(251)) * 4_000
+
+
+def test_a_large_answer_is_encrypted_in_pieces() -> None:
+    """The buffer of a connection that had got a message of 5 MB stayed at 6 MB: 300 idle clients
+    took 1.7 GB, and were charged with nothing."""
+    tls = Tls(reads_max=2 * len(LARGE))
+    tls.transport.write(LARGE)
+    assert bytes(tls.sent) == LARGE
+    tls.transport.writelines([b"a", LARGE[:40_000], b"", b"z" * 10])
+    assert bytes(tls.sent) == LARGE + b"a" + LARGE[:40_000] + b"z" * 10
+    assert tls.buffer_bytes == WRITE_BYTES
+    assert not tls.protocol.is_stopped
+
+
+def test_what_a_client_does_not_read_is_not_encrypted_and_counts() -> None:
+    tls = Tls(reads_max=50_000)
+    transport = tls.transport
+    transport.write(LARGE)
+    transport.write(b"behind")
+    transport.writelines([b"that", b"too"])
+    assert (len(tls.sent), tls.protocol.is_stopped) == (2 * WRITE_BYTES, True)
+    assert transport.get_write_buffer_size() == len(LARGE) + 13 - len(tls.sent)
+    while transport.get_write_buffer_size() > UNSENT_BYTES_LOW:
+        assert tls.protocol.is_stopped
+        tls.read(50_000)
+    assert not tls.protocol.is_stopped
+    tls.read(50_000)
+    assert bytes(tls.sent) == LARGE + b"behindthattoo"
+    assert transport.get_write_buffer_size() == 0
+    assert tls.buffer_bytes == WRITE_BYTES
+
+
+def test_small_pieces_keep_their_order_while_the_socket_is_full() -> None:
+    tls = Tls(reads_max=1)
+    for part in (b"first", b"second", b"third"):
+        tls.transport.write(part)
+    assert (bytes(tls.sent), tls.protocol.is_stopped) == (b"first", False)
+    tls.read(100)
+    assert bytes(tls.sent) == b"firstsecondthird"
+
+
+def test_what_waits_is_sent_before_a_close_and_dropped_by_an_abort() -> None:
+    closed, aborted = Tls(reads_max=1), Tls(reads_max=1)
+    for tls in (closed, aborted):
+        tls.transport.write(LARGE)
+    closed.transport.close()
+    aborted.transport.abort()
+    assert bytes(closed.sent) == LARGE
+    assert len(aborted.sent) == WRITE_BYTES
+    for tls in (closed, aborted):
+        tls.transport.write(LARGE)
+        tls.read(len(LARGE))
+        assert len(tls.sent) in (len(LARGE), WRITE_BYTES)
+        assert tls.transport.get_write_buffer_size() == 0
+
+
+def test_a_connection_that_has_ended_is_freed_without_a_collection() -> None:
+    gc.disable()
+    try:
+        tls = Tls(reads_max=1)
+        transport, reads = tls.transport, tls.reads
+        transport.write(LARGE)
+        reads.connection_lost(None)
+        freed = weakref.ref(reads)
+        tls.reads = tls.transport = None  # type: ignore[assignment]
+        del transport, reads
+        assert freed() is None
+    finally:
+        gc.enable()
