@@ -29,6 +29,10 @@ PIECE_RECORDS: Final = 32
 SHORT_RECORDS: Final = 4
 """With no more records a connection is served before those with many."""
 
+READ_BYTES: Final = 64 * KIB
+"""What a connection takes from its socket at once. TLS has two buffers that stay as large as the
+largest read, as long as the connection lives; the loop would read 256 KiB."""
+
 BUSY_READ_BYTES: Final = 16 * KIB
 """A connection that cannot be served in this iteration takes no more from its socket."""
 
@@ -162,7 +166,7 @@ class RecordReads(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         room = cast(memoryview, self._tls.get_buffer(sizehint))
-        self._room = room if self._turns.has_time else room[:BUSY_READ_BYTES]
+        self._room = room[: READ_BYTES if self._turns.has_time else BUSY_READ_BYTES]
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from headgate.app.tls.record_reading import (
     BUSY_READ_BYTES,
     PIECE_RECORDS,
+    READ_BYTES,
     RECORDS_TURN_S,
     Piece,
     RecordReads,
@@ -110,6 +111,18 @@ def test_what_a_quiet_broker_reads_is_handed_over_at_once() -> None:
         one.read(data[50_000:])
         assert one.tls.parts == [data[:50_000], data[50_000:]]
         assert not one.wire.is_paused
+
+    play(story, 0.0)
+
+
+def test_a_read_is_no_larger_than_what_a_connection_may_keep() -> None:
+    """TLS keeps buffers as large as the largest read. 300 clients without credentials that had
+    sent a megabyte took 200 MB as long as they stayed."""
+
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns)
+        one.tls.room = bytearray(256 * 1024)
+        assert len(one.reads.get_buffer(-1)) == READ_BYTES
 
     play(story, 0.0)
 
