@@ -167,11 +167,10 @@ class AdminApp:
             asked.progress,
             check,
         )
-        if request.method in READS:
-            await self._turn_for_names(asked.resource)
-            asked.progress.is_begun = True
-            return await route.handler(call)
-        async with self._turn_of(asked, identity):
+        is_read = request.method in READS
+        # The turn of the tenant comes first: changes that wait for it hold no turn of their role.
+        to_change = nullcontext() if is_read else self._turn_of(asked, identity)
+        async with to_change, self._facade.turn_to_ask(_asker_of(request), is_read=is_read):
             await self._turn_for_names(asked.resource)
             check()  # a body may come slowly, and a turn, too
             asked.progress.is_begun = True
@@ -200,6 +199,12 @@ class AdminApp:
             return False
         is_of_one = operation.startswith(_OF_SUBSCRIPTION) and "subscription" in asked.params
         return not is_of_one or self._facade.catalog.topic(asked.resource) is None
+
+
+def _asker_of(request: Request) -> str:
+    """Whose turns a request uses up: its role's, or without roles those of its address."""
+    client = request.scope.get("client") or ("",)
+    return identity_of(request.scope).text or str(client[0])
 
 
 async def _send(reply: Reply, scope: Scope, send: Send) -> None:

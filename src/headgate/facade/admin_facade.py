@@ -70,6 +70,10 @@ CHANGES_MAX: Final = 8
 metadata stand in one line, and one may write megabytes: hundreds of one tenant would hold up those
 of others."""
 
+REQUESTS_MAX: Final = 32
+"""Reads of one role that are carried out at the same time, and as many changes. What a request
+holds meanwhile is charged only where it is large, and hundreds hold much of what is small."""
+
 
 def asker_of(tenant: str, identity: Identity) -> str:
     """Whose turns a change about a tenant uses up. A role that may consume can ask for changes that
@@ -108,6 +112,7 @@ class AdminFacade:
         self._shut_down = shut_down
         self._turns = AdminTurns(broker)
         self._changing = FairSlots(sys.maxsize, CHANGES_MAX)
+        self._asking = FairSlots(sys.maxsize, REQUESTS_MAX)
         self._backups = backups
         self._observer = observer
         self._registry = broker.registry
@@ -149,6 +154,9 @@ class AdminFacade:
 
     def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
         return self._changing.slot(asker_of(tenant, identity))
+
+    def turn_to_ask(self, asker: str, *, is_read: bool) -> AbstractAsyncContextManager[None]:
+        return self._asking.slot(f"{'reads' if is_read else 'changes'} {asker}")
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)

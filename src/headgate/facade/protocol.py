@@ -136,6 +136,10 @@ class Facade(Protocol):
         """Within it a change about a tenant is carried out: few that one role asks for at the same
         time. Those of a role keep nobody waiting who takes its rights away."""
 
+    def turn_to_ask(self, asker: str, *, is_read: bool) -> AbstractAsyncContextManager[None]:
+        """Within it a request is carried out: a few of one role, or address without roles, at the
+        same time, and a few of its changes beside its reads."""
+
     async def give_way(self) -> None:
         """Let others run, until a quarter of a millisecond more of a walk may be done."""
 

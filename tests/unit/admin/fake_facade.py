@@ -17,7 +17,7 @@ from headgate.base.schema_types import CompatibilityStrategy
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
 from headgate.broker.info import BrokerCounts, BrokerInfo
-from headgate.facade.admin_facade import CHANGES_MAX, asker_of
+from headgate.facade.admin_facade import CHANGES_MAX, REQUESTS_MAX, asker_of
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -131,6 +131,7 @@ class FakeFacade:
         self.quota_checks = 0
         self.gave_way = 0
         self.changing = FairSlots(sys.maxsize, CHANGES_MAX)
+        self.asking = FairSlots(sys.maxsize, REQUESTS_MAX)
         self.reserved_bytes = 0
         self.reserved_most = 0
         self.memory_failure: Exception | None = None
@@ -190,6 +191,9 @@ class FakeFacade:
 
     def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
         return self.changing.slot(asker_of(tenant, identity))
+
+    def turn_to_ask(self, asker: str, *, is_read: bool) -> AbstractAsyncContextManager[None]:
+        return self.asking.slot(f"{'reads' if is_read else 'changes'} {asker}")
 
     async def give_way(self) -> None:
         self.gave_way += 1

@@ -27,12 +27,12 @@ from headgate.base.identity import LAPSE_KEY, SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
 from headgate.base.work_owner import WORK_OWNER
 from headgate.broker.authorization import ALLOW_ALL
-from headgate.facade.admin_facade import CHANGES_MAX
+from headgate.facade.admin_facade import CHANGES_MAX, REQUESTS_MAX
 from headgate.metadata.catalog import Change
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import TopicRow
 from headgate.policy.access_rules import refusal_of
-from tests.unit.admin.client import ask, ask_async
+from tests.unit.admin.client import Answer, ask, ask_async
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
 from tests.unit.denying import Deny
@@ -312,6 +312,51 @@ def test_of_a_role_few_requests_about_many_partitions_are_carried_out_at_once(
         assert begun == CHANGES_MAX * (2 if what.startswith("many") else 1)
         goes.set()
         assert {(await each).status for each in crowd} == {409}
+
+    asyncio.run(story())
+
+
+def test_of_a_role_few_requests_are_carried_out_at_once(
+    broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """512 requests at once held 512 times what each gathers before it is charged: a gigabyte."""
+    app = AdminApp(broker, broker.clock)
+    topic = "/admin/v2/persistent/public/default/t"
+    goes = asyncio.Event()
+    begun = 0
+
+    def of(role: str, host: str = "") -> dict[str, object]:
+        return {SCOPE_KEY: Identity(role), "client": (host, 1)}
+
+    async def wait(*_: object) -> None:
+        nonlocal begun
+        begun += 1
+        await goes.wait()
+
+    async def story() -> None:
+        assert (await ask_async(app, "PUT", topic)).status == 204
+        assert (await ask_async(app, "PUT", f"{topic}/subscription/s")).status == 204
+        monkeypatch.setattr(broker, "reserve_answer", wait)
+        crowd = [
+            asyncio.create_task(ask_async(app, "GET", f"{topic}/subscriptions", more=of("one")))
+            for _ in range(100)
+        ]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert begun == REQUESTS_MAX
+        # Other roles, changes of the same one, and addresses without a role do not wait for them.
+        ttl = "/admin/v2/namespaces/public/default/messageTTL"
+        for more in (of("other"), of("", "192.0.2.1"), of("", "192.0.2.2")):
+            assert (await ask_async(app, "GET", ttl, more=more)).status == 200
+        assert (await ask_async(app, "POST", ttl, b"60", more=of("one"))).status == 204
+        # A client that leaves the line makes way, and a right that ends counts for those in line.
+        crowd[50].cancel()
+        broker.authorizer = Deny()
+        goes.set()
+        answers = await asyncio.gather(*crowd, return_exceptions=True)
+        assert isinstance(answers.pop(50), asyncio.CancelledError)
+        assert {each.status for each in answers if isinstance(each, Answer)} == {401}
+        assert begun == REQUESTS_MAX
 
     asyncio.run(story())
 
