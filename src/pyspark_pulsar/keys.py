@@ -14,8 +14,10 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
+import threading
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -31,6 +33,9 @@ _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 _SIZE_BYTES = 4
 _BATCH_BYTES_MAX = 128 * 1024 * 1024
 """Largest batch that is decompressed. A producer may declare any size up to 4 GiB."""
+
+_UNPACKING = threading.Lock()
+"""Held while a batch is decompressed. Many threads ask about entries, and one batch is large."""
 
 _KEY, _PAYLOAD_SIZE, _IS_ENCODED, _IS_NULL = 2, 3, 6, 10
 """Fields of SingleMessageMetadata."""
@@ -168,11 +173,12 @@ def key_kind_of(headers: Mapping[str, str], body: bytes, batch_index: int) -> Ke
             is_encoded=headers.get("x-pulsar-partition-key-b64-encoded") == "true",
         )
     try:
-        payload = _uncompressed(headers, body)
-        for index, fields in enumerate(_batch(payload)):
-            if index == batch_index:
-                is_there = _KEY in fields and not fields.get(_IS_NULL)
-                return KeyKind(is_there=is_there, is_encoded=bool(fields.get(_IS_ENCODED)))
+        with _UNPACKING:
+            batch = _batch(_uncompressed(headers, body))
+            fields = next(islice(batch, batch_index, None), None)
+        if fields is not None:
+            is_there = _KEY in fields and not fields.get(_IS_NULL)
+            return KeyKind(is_there=is_there, is_encoded=bool(fields.get(_IS_ENCODED)))
     except (ValueError, OSError, zlib.error):  # Arrow's errors are subclasses of the first two
         return None
     return None
@@ -183,9 +189,12 @@ def is_malformed(headers: Mapping[str, str], body: bytes) -> bool:
     response about it: it cannot be decompressed, or is a batch and has not the messages that it
     claims."""
     try:
-        payload = _uncompressed(headers, body)
-        claimed = headers.get("x-pulsar-num-batch-message")
-        return claimed is not None and sum(1 for _ in _batch(payload)) != int(claimed)
+        with _UNPACKING:
+            batch = _batch(_uncompressed(headers, body))
+            claimed = headers.get("x-pulsar-num-batch-message")
+            if claimed is None:
+                return False
+            return sum(1 for _ in islice(batch, int(claimed) + 1)) != int(claimed)
     except (ValueError, OSError, zlib.error):  # Arrow's errors are subclasses of the first two
         return True
 
@@ -199,14 +208,31 @@ def _uncompressed(headers: Mapping[str, str], body: bytes) -> bytes:
     size = int(headers.get("x-pulsar-uncompressed-size", 0))
     if codec == "NONE" or len(body) == size:
         return body
-    if size > _BATCH_BYTES_MAX:
+    if not 0 <= size <= _BATCH_BYTES_MAX:
         raise ValueError(f"a batch of {size} bytes")
     if codec == "ZLIB":
-        return zlib.decompressobj().decompress(body, size)
+        unpacking = zlib.decompressobj()
+        # A bound of 0 would be none.
+        payload = unpacking.decompress(body, size + 1)
+        if len(payload) != size or not unpacking.eof:
+            raise ValueError(f"not a batch of {size} bytes")
+        return payload
     names = {"LZ4": "lz4_raw", "ZSTD": "zstd", "SNAPPY": "snappy"}
     if codec not in names:
         raise ValueError(f"unknown compression {codec}")
-    return bytes(pa.decompress(body, size, codec=names[codec], asbytes=True))
+    payload = bytes(pa.decompress(body, size, codec=names[codec], asbytes=True))
+    if size and _fits(body, size - 1, names[codec]):  # Arrow would leave the rest as it was
+        raise ValueError(f"not a batch of {size} bytes")
+    return payload
+
+
+def _fits(body: bytes, size: int, codec: str) -> bool:
+    """Whether ``body`` has at most ``size`` bytes when it is decompressed."""
+    try:
+        pa.decompress(body, size, codec=codec)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _batch(payload: bytes) -> Iterator[dict[int, int | bytes]]:

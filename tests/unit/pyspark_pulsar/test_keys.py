@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import tracemalloc
 import zlib
 from collections.abc import Collection, Sequence
 
@@ -199,3 +200,40 @@ def test_entries_that_cannot_be_taken_apart(
     if count is not None:
         headers["x-pulsar-num-batch-message"] = str(count)
     assert is_malformed(headers, body) is malformed
+
+
+COMPRESSED = [
+    ("ZLIB", zlib.compress(BATCH)),
+    ("LZ4", pa.compress(BATCH, "lz4_raw", asbytes=True)),
+    ("ZSTD", pa.compress(BATCH, "zstd", asbytes=True)),
+    ("SNAPPY", pa.compress(BATCH, "snappy", asbytes=True)),
+]
+
+
+@pytest.mark.parametrize(("codec", "body"), COMPRESSED)
+@pytest.mark.parametrize("size", [-1, 0, 1, len(BATCH) - 1, len(BATCH) + 1, 1 << 20])
+def test_a_wrong_size_is_malformed(codec: str, body: bytes, size: int) -> None:
+    headers = {"x-pulsar-compression": codec, "x-pulsar-uncompressed-size": str(size)}
+    assert is_malformed(headers, body)
+    assert is_malformed(headers, body[:-2])
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1 << 20])
+def test_no_more_is_decompressed_than_a_producer_claimed(size: int) -> None:
+    body = zlib.compress(bytes(64 << 20))
+    headers = {"x-pulsar-compression": "ZLIB", "x-pulsar-uncompressed-size": str(size)}
+    tracemalloc.start()
+    try:
+        assert is_malformed(headers, body)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("codec", "body"),
+    [("ZLIB", zlib.compress(b"")), ("LZ4", pa.compress(b"", "lz4_raw", asbytes=True))],
+)
+def test_an_empty_message_may_be_compressed(codec: str, body: bytes) -> None:
+    headers = {"x-pulsar-compression": codec, "x-pulsar-uncompressed-size": "0"}
+    assert not is_malformed(headers, body)
