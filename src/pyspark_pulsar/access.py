@@ -128,7 +128,7 @@ class Access:
         if method == "token":
             return {"Authorization": f"Bearer {data}"}
         if method == "basic":
-            return {"Authorization": f"Basic {base64.b64encode(data.encode()).decode()}"}
+            return {"Authorization": f"Basic {_encoded(data)}"}
         return {}
 
     def ssl_context(self) -> ssl.SSLContext:
@@ -168,8 +168,10 @@ class Access:
             method, data = self.presented()
         except AccessError:
             return text
-        secret = data.partition(":")[2] if method == "basic" else data
-        return text.replace(secret, "***") if secret else text
+        secrets = (_encoded(data), data.partition(":")[2]) if method == "basic" else (data,)
+        for secret in filter(None, secrets):
+            text = text.replace(secret, "***")
+        return text
 
     def advice(self) -> str:
         """What to check if the cluster refuses the credentials."""
@@ -294,6 +296,11 @@ def tls_refusal(error: BaseException | None) -> str | None:
         below = next((each for each in error.args if isinstance(each, BaseException)), None)
         error = below or error.__cause__ or error.__context__
     return None
+
+
+def _encoded(pair: str) -> str:
+    """A user and password as a header has them."""
+    return base64.b64encode(pair.encode()).decode()
 
 
 def _file_text(path: str, what: str) -> str:

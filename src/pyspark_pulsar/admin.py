@@ -22,7 +22,14 @@ from urllib.parse import quote, urljoin
 import urllib3
 
 from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
-from pyspark_pulsar.body_bounds import BODY_BYTES_MAX, decoded, is_plain, reason_in
+from pyspark_pulsar.body_bounds import (
+    BODY_BYTES_MAX,
+    begin_of,
+    decoded,
+    is_plain,
+    read_body,
+    reason_in,
+)
 from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
 from pyspark_pulsar.errors import (
     AccessError,
@@ -118,23 +125,17 @@ def _get_once(
         timeout=urllib3.Timeout(total=left_s),
     )
     lower_case = {name.lower(): value for name, value in raw.headers.items()}
-    parts: list[bytes] = []
-    size_bytes = 0
     try:
         if not is_plain(lower_case):
             raise AdminError(f"{url} answers with compressed bytes, for which it was not asked")
-        while part := raw.read1(decode_content=False):
-            parts.append(part)
-            size_bytes += len(part)
-            if size_bytes > BODY_BYTES_MAX:
-                raise AdminError(f"{url} answers with more than {BODY_BYTES_MAX:,} bytes")
-            if time.monotonic() >= deadline:
-                raise urllib3.exceptions.TimeoutError("the answer did not end in time")
+        body = read_body(raw, BODY_BYTES_MAX, deadline)
+        if body is None:
+            raise AdminError(f"{url} answers with more than {BODY_BYTES_MAX:,} bytes")
     except BaseException:
         raw.close()
         raise
     raw.release_conn()
-    return Response(raw.status, b"".join(parts), lower_case)
+    return Response(raw.status, body, lower_case)
 
 
 class AdminClient:
@@ -294,7 +295,7 @@ class AdminClient:
         try:
             return decoded(response.body)
         except ValueError as error:
-            begin = self._access.scrubbed(response.body[:80].decode("utf-8", "replace"))
+            begin = begin_of(response.body, self._access.scrubbed, 80)
             raise AdminError(f"{url} did not answer with JSON: {begin!r}") from error
 
     def _url(self, topic: str, resource: str) -> str:
@@ -302,7 +303,7 @@ class AdminClient:
         return f"{self._base}{quote(path, safe='/')}/{resource}"
 
     def _reason_in(self, response: Response) -> str:
-        return self._access.scrubbed(reason_in(response.body))
+        return reason_in(response.body, self._access.scrubbed)
 
     def _request(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Response:
         """The first final response.

@@ -7,8 +7,11 @@ and a compressed one has no bound at all: 10 KB of gzip in gzip can be gigabytes
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import urllib3
 
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """Longest answer. That about a topic with 100,000 ledgers has some 20 MB."""
@@ -18,7 +21,7 @@ SEPARATORS_MAX = 2_000_000
 each. A topic with 100,000 ledgers has about a million."""
 
 _REASON_BYTES_MAX = 64 * 1024
-_BEGIN_BYTES = 200
+_BEGIN_CHARACTERS = 200
 _PLAIN = ("", "identity")
 
 
@@ -36,17 +39,43 @@ def decoded(body: bytes) -> Any:
         raise ValueError("an answer that is nested too deeply") from error
 
 
+def read_body(raw: urllib3.BaseHTTPResponse, bytes_max: int, deadline_s: float) -> bytes | None:
+    """The body of an answer as it was sent; None if it has more than ``bytes_max``.
+
+    Raises :class:`urllib3.exceptions.TimeoutError` if it arrives more slowly than ``deadline_s``,
+    by the monotonic clock, and other errors of the connection.
+    """
+    parts: list[bytes] = []
+    size_bytes = 0
+    while part := raw.read1(decode_content=False):
+        parts.append(part)
+        size_bytes += len(part)
+        if size_bytes > bytes_max:
+            return None
+        if time.monotonic() >= deadline_s:
+            raise urllib3.exceptions.TimeoutError("the answer did not end in time")
+    return b"".join(parts)
+
+
 def is_plain(headers: Mapping[str, str]) -> bool:
     """Whether an answer is not compressed, for which no request asks. Names are in lower case."""
     return headers.get("content-encoding", "").strip().lower() in _PLAIN
 
 
-def reason_in(body: bytes) -> str:
-    """The reason in the body of a Pulsar error, or the begin of the body."""
+def reason_in(body: bytes, scrubbed: Callable[[str], str]) -> str:
+    """The reason in the body of a Pulsar error, or the begin of the body.
+
+    ``scrubbed`` takes the secrets out of a text, before it is cut.
+    """
     try:
         document = json.loads(body) if len(body) <= _REASON_BYTES_MAX else None
     except (ValueError, RecursionError):
         document = None
     if isinstance(document, dict) and "reason" in document:
-        return str(document["reason"])
-    return body[:_BEGIN_BYTES].decode("utf-8", "replace")
+        return scrubbed(str(document["reason"]))
+    return begin_of(body, scrubbed, _BEGIN_CHARACTERS)
+
+
+def begin_of(body: bytes, scrubbed: Callable[[str], str], characters: int) -> str:
+    """The begin of a body as text, without secrets."""
+    return scrubbed(body[:_REASON_BYTES_MAX].decode("utf-8", "replace"))[:characters]

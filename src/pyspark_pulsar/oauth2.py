@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote_plus, urlsplit
 
 import urllib3
 
+from pyspark_pulsar.body_bounds import read_body
 from pyspark_pulsar.errors import AccessError, TokenUnavailableError
 
 ISSUER_TIMEOUT_S = 10.0
@@ -87,7 +88,7 @@ def oauth2(params: str) -> OAuth2:
         )
     issuer, key = text("issuerUrl", "issuer_url"), text("privateKey", "private_key")
     if not _is_private(issuer):
-        raise ValueError("authParams of oauth2 must have an issuerUrl with https://")
+        raise ValueError("authParams of oauth2 must have an issuerUrl with https:// and no user")
     path = urlsplit(key).path if key.startswith("file:") else key
     if not path.startswith("/") or urlsplit(key).netloc not in ("", "localhost"):
         raise ValueError("authParams of oauth2 must have file:///PATH as privateKey")
@@ -138,9 +139,12 @@ def _fetched(flow: OAuth2, now_s: float, exchange: Exchange) -> _Held:
     status, document = exchange(str(endpoint), form, flow.trust_path)
     token, life_s = document.get("access_token"), _life_s(document.get("expires_in"))
     if status != 200 or not (isinstance(token, str) and TOKEN_TEXT.fullmatch(token)):
-        why = str(document.get("error", "no access_token"))[:100]
-        why = "no access_token" if client_secret in why else why
-        _raise(status, f"{endpoint} gives no token (status {status}: {why}): check authParams")
+        why = str(document.get("error", "no access_token"))
+        if client_secret in why or quote_plus(client_secret) in why:
+            why = "no access_token"
+        _raise(
+            status, f"{endpoint} gives no token (status {status}: {why[:100]}): check authParams"
+        )
     return _Held(str(token), now_s + life_s * LIFE_USED, now_s + life_s)
 
 
@@ -193,7 +197,7 @@ def _exchange(
                 timeout=timeout, preload_content=False,
             )  # fmt: skip
         try:
-            body = raw.read(ANSWER_BYTES_MAX, decode_content=False)
+            body = read_body(raw, ANSWER_BYTES_MAX, time.monotonic() + ISSUER_TIMEOUT_S)
         finally:
             raw.close()
     except urllib3.exceptions.HTTPError as error:
@@ -201,16 +205,18 @@ def _exchange(
             f"the issuer at {url} does not answer ({type(error).__name__})"
         ) from None
     try:
-        document = json.loads(body)
+        document = json.loads(body or b"")
     except (ValueError, RecursionError):
         document = None
     return raw.status, document if isinstance(document, dict) else {}
 
 
 def _is_private(url: str) -> bool:
-    """Whether a secret may be sent there."""
+    """Whether a secret may be sent there, and errors may name it: it has no user or password."""
     try:
         where = urlsplit(url)
+        if "@" in where.netloc:
+            return False
         is_open = where.scheme == "http" and where.hostname in _LOOPBACK
         return bool((where.scheme == "https" or is_open) and where.hostname and where.port != 0)
     except ValueError:

@@ -107,6 +107,7 @@ def test_a_user_and_a_password(tmp_path: Path) -> None:
         assert access.presented() == ("basic", "u:p:x")
         assert access.headers() == {"Authorization": "Basic dTpwOng="}
         assert access.scrubbed("no p:x") == "no ***"
+        assert access.scrubbed("no Basic dTpwOng=") == "no Basic ***"
         assert access.advice().startswith("check the user and password")
     path.write_text("s3cret")
     with pytest.raises(AccessError, match="does not hold USER:PASSWORD") as caught:

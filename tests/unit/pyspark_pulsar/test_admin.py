@@ -229,6 +229,23 @@ def test_refused_credentials_are_not_retried_and_not_shown(status: int) -> None:
     assert len(cluster.asked) == 1
 
 
+@pytest.mark.parametrize("status", [200, 400, 403])
+@pytest.mark.parametrize("before", [70, 190])
+def test_a_secret_at_the_end_of_what_is_shown_is_not_shown(status: int, before: int) -> None:
+    body = b"x" * before + b"s3cret-of-36-characters-and-some-more"
+    cluster = FakeCluster({"t/partitions": Response(status, body)})
+    connection = Connection(
+        "pulsar://h:6650",
+        "http://h:8080",
+        1_000,
+        5_000,
+        Access(token="s3cret-of-36-characters-and-some-more"),
+    )
+    with pytest.raises((AdminError, AccessError)) as caught:
+        AdminClient(connection, cluster.get).partitions_of([T])
+    assert "s3" not in str(caught.value)
+
+
 def test_an_issuer_that_does_not_answer_is_asked_again() -> None:
     down = TokenUnavailableError("the issuer at https://i does not answer")
     cluster = FakeCluster({"t/partitions": [down, down, {"partitions": 0}]})
