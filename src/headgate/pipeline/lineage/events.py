@@ -96,7 +96,11 @@ def run_event(
 
 
 def http_emit(options: LineageOptions) -> Callable[[Any], Any]:
-    """Posts one event; it raises an error of the library if that fails, and tries once."""
+    """Posts one event; it raises an error of the library if that fails, and tries once.
+
+    An answer is its status alone: its body, which may have no end, is not read, and a redirect is
+    a failure.
+    """
     url, endpoint = options.base_and_endpoint
     key = options.api_key
     transport = HttpTransport(
@@ -108,7 +112,16 @@ def http_emit(options: LineageOptions) -> Callable[[Any], Any]:
             retry={"total": 0},
         )
     )
-    return transport.emit
+    session: Any = transport.session
+    session.stream = True
+    session.get_redirect_target = lambda _response: None
+
+    def emit(event: Any) -> None:
+        response = transport.emit(event)
+        if response.is_redirect:
+            raise ConnectionError(f"status {response.status_code}: redirects are not followed")
+
+    return emit
 
 
 def _run_facets(run: RunName, error: str | None) -> dict[str, Any]:

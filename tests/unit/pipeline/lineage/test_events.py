@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
 from openlineage.client.serde import Serde
 
 from headgate.pipeline.kernels.quality import CheckOutcome
@@ -79,12 +85,48 @@ def test_checks_of_an_input() -> None:
     assert [each["inputFacets"] for each in found["inputs"][1:]] == [{}, {}]
 
 
-def test_a_token_is_a_bearer_token_and_a_request_is_sent_once() -> None:
-    emit: Any = http_emit(LineageOptions("http://host:1/x", "key"))
-    config = emit.__self__.config
-    assert (config.url, config.endpoint, config.auth.get_bearer()) == (
-        "http://host:1", "x", "Bearer key",
-    )  # fmt: skip
-    assert config.retry == {"total": 0}
-    plain: Any = http_emit(LineageOptions("http://host:1"))
-    assert plain.__self__.config.auth.get_bearer() is None
+class Collector(BaseHTTPRequestHandler):
+    """Takes events; the path says how it answers, without an end."""
+
+    asked: list[tuple[str, str | None]]
+    written_bytes: int
+
+    def do_POST(self) -> None:
+        self.asked.append((self.path, self.headers["Authorization"]))
+        assert json.loads(self.rfile.read(int(self.headers["Content-Length"])))["producer"]
+        self.send_response(int(self.path.rpartition("/")[2]))
+        self.send_header("Location", "/elsewhere/200")
+        self.end_headers()
+        with suppress(OSError):
+            while type(self).written_bytes < 1 << 30:
+                self.wfile.write(bytes(1 << 16))
+                type(self).written_bytes += 1 << 16
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def collector() -> Iterator[str]:
+    Collector.asked, Collector.written_bytes = [], 0
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join(10)
+
+
+@pytest.mark.parametrize("key", [None, "key"])
+def test_a_token_is_a_bearer_token_and_an_answer_is_its_status(
+    collector: str, key: str | None
+) -> None:
+    event = run_event(new_run("files", "job"), State.START)
+    http_emit(LineageOptions(f"{collector}/x/200", key))(event)
+    for status, why in ((302, "redirects are not followed"), (307, "307"), (500, "500")):
+        with pytest.raises(OSError, match=why):
+            http_emit(LineageOptions(f"{collector}/x/{status}", key))(event)
+    sent = None if key is None else "Bearer key"
+    assert Collector.asked == [(f"/x/{status}", sent) for status in (200, 302, 307, 500)]
+    # What the kernel holds between the two is all that was written.
+    assert Collector.written_bytes < 100_000_000
