@@ -6,6 +6,7 @@ exception is enough to act on.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +16,18 @@ DATA_LOSS_ADVICE: Final = "Set failOnDataLoss=false to go on without them"
 
 class PulsarSourceError(Exception):
     """Base class of the errors that this package raises."""
+
+    def __str__(self) -> str:
+        """The text without control characters of a terminal: servers give reasons."""
+        return "\n".join(map(printable, super().__str__().split("\n")))
+
+
+def printable(text: str) -> str:
+    """One line without control characters of a terminal."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
+        for c in text
+    )
 
 
 class OptionsError(PulsarSourceError, ValueError):

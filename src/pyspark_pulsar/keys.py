@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pyspark_pulsar.columns import Message, MessageId
-from pyspark_pulsar.errors import AdminError
+from pyspark_pulsar.errors import AdminError, printable
 from pyspark_pulsar.offsets import varint
 
 log = logging.getLogger("pyspark_pulsar")
@@ -34,6 +34,9 @@ _SIZE_BYTES = 4
 _BATCH_BYTES_MAX = 128 * 1024 * 1024
 """Largest batch that is decompressed. A producer may declare any size up to 4 GiB."""
 
+_FIELDS_MAX = 1_000_000
+"""Most messages of a batch and fields of their metadata, together, that are gone through: some
+seconds. A batch of the usual 1,000 messages has some thousands."""
 _UNPACKING = threading.Lock()
 """Held while a batch is decompressed. Many threads ask about entries, and one batch is large."""
 
@@ -121,7 +124,7 @@ class KeyDecoder:
                     "%s: it is unknown whether keys of producer %s are text or bytes (%s): "
                     "__key keeps base64 as text and has null for an empty key",
                     self._topic,
-                    producer[0],
+                    printable(producer[0]),
                     problem,
                 )
 
@@ -236,12 +239,17 @@ def _fits(body: bytes, size: int, codec: str) -> bool:
 
 
 def _batch(payload: bytes) -> Iterator[dict[int, int | bytes]]:
-    """The metadata fields of each message. Raises :class:`ValueError` if the batch is truncated."""
-    at = 0
+    """The metadata fields of each message.
+
+    Raises :class:`ValueError` if the batch is truncated, or has more than :data:`_FIELDS_MAX`.
+    """
+    at, left = 0, _FIELDS_MAX
     while at < len(payload):
         start = at + _SIZE_BYTES
         end = start + int.from_bytes(payload[at:start])
-        fields = _fields(payload[start:end])
+        fields, left = _fields(payload[start:end], left - 1)
+        if left < 0:
+            raise ValueError(f"a batch with more than {_FIELDS_MAX:,} messages and fields")
         size = fields.get(_PAYLOAD_SIZE, 0)
         if end > len(payload) or not isinstance(size, int):
             raise ValueError("the batch is truncated")
@@ -251,11 +259,14 @@ def _batch(payload: bytes) -> Iterator[dict[int, int | bytes]]:
         raise ValueError("the batch is truncated")
 
 
-def _fields(data: bytes) -> dict[int, int | bytes]:
-    """The fields of a protobuf message; the last one of each number."""
+def _fields(data: bytes, left: int) -> tuple[dict[int, int | bytes], int]:
+    """The fields of a protobuf message, the last one of each number; and what is left of the
+    number of fields that it may have, below 0 if it has more. Raises :class:`ValueError` for what
+    is no message."""
     fields: dict[int, int | bytes] = {}
     at = 0
-    while at < len(data):
+    while at < len(data) and left >= 0:
+        left -= 1
         tag, at = varint(data, at)
         number, wire_type = tag >> 3, tag & 7
         if wire_type == _VARINT:
@@ -268,4 +279,4 @@ def _fields(data: bytes) -> dict[int, int | bytes]:
             at += _FIXED_BYTES[wire_type]
         else:
             raise ValueError(f"wire type {wire_type}")
-    return fields
+    return fields, left

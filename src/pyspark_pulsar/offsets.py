@@ -32,6 +32,7 @@ WHOLE_ENTRY = -1
 
 _BEHIND_EVERY_BATCH_INDEX = 1 << 31
 _ID_MAX = (1 << 63) - 1
+_VARINT_SHIFT_MAX = 63
 _TEXT = re.compile(r"(-?\d{1,19}):(-?\d{1,19})(?::(-?\d{1,9})(?::(-?\d{1,9}))?)?")
 _PARTITION_SUFFIX = re.compile(r"-partition-(\d{1,9})$")
 
@@ -146,9 +147,15 @@ def batch_size_of(message_id: bytes) -> int:
 
 
 def varint(data: bytes, place: int) -> tuple[int, int]:
-    """The protobuf varint at ``place``, and the index after it; a truncated one ends the data."""
+    """The protobuf varint at ``place``, and the index after it; a truncated one ends the data.
+
+    Raises :class:`ValueError` for one of more than ten bytes. Producers write any: a number of a
+    megabyte takes minutes.
+    """
     value = shift = 0
     while place < len(data):
+        if shift > _VARINT_SHIFT_MAX:
+            raise ValueError("a varint of more than ten bytes")
         byte = data[place]
         place += 1
         value |= (byte & 0x7F) << shift

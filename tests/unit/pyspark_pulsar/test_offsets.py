@@ -16,6 +16,7 @@ from pyspark_pulsar.offsets import (
     offset_to_json,
     parse_position,
     partition_index,
+    varint,
 )
 
 PLAIN = "persistent://public/default/t"
@@ -124,3 +125,9 @@ def test_batch_size_is_field_six_of_the_serialized_id() -> None:
 @given(st.binary(max_size=30))
 def test_any_bytes_give_a_batch_size(data: bytes) -> None:
     assert batch_size_of(data) >= 0
+
+
+def test_a_number_has_ten_bytes_at_most() -> None:
+    assert varint(b"\xff" * 9 + b"\x01", 0) == ((1 << 64) - 1, 10)
+    with pytest.raises(ValueError, match="more than ten bytes"):
+        varint(b"\xff" * 11, 0)
