@@ -7,7 +7,7 @@ Arrow without copying rows. Tuples would cost three times as much.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -132,7 +132,7 @@ class Rows:
         }
         self.count = 0
         self.size_bytes = 0
-        """Bytes of the payloads, also if ``value`` is not selected."""
+        """Bytes of the payloads, also if ``value`` is not selected, and of keys and properties."""
 
     def fitting(self, values: Sequence[bytes], rows_max: int, bytes_max: int) -> int:
         """How many of these values fit within both limits; at least one if there is no row yet."""
@@ -149,9 +149,15 @@ class Rows:
         """Add messages with their ids and payloads, all in the same order."""
         for column, cells in self._cells.items():
             if column == "__key":
-                cells.extend(self._keys.cells(messages, ids))
-            else:
-                cells.extend(_cells(column, messages, ids, values))
+                keys = self._keys.cells(messages, ids)
+                self.size_bytes += sum(len(key) for key in keys if key)
+                cells.extend(keys)
+                continue
+            added = _cells(column, messages, ids, values)
+            if column == "__messageProperties":
+                pairs = chain.from_iterable(filter(None, added))
+                self.size_bytes += sum(len(name) + len(value) for name, value in pairs)
+            cells.extend(added)
         self.count += len(values)
         self.size_bytes += sum(map(len, values))
 

@@ -82,6 +82,20 @@ def test_the_number_of_fitting_values_is_found() -> None:
     assert rows.batch().to_pydict() == {"__topic": ["t"]}
 
 
+@pytest.mark.parametrize(
+    ("column", "size"), [("__key", 5), ("__messageProperties", 3 + 4), ("value", 0)]
+)
+def test_keys_and_properties_take_room_as_values_do(column: str, size: int) -> None:
+    """A batch of a few kilobytes may have 60 MB of them."""
+    rows = Rows(arrow_schema(spark_schema([column])), "t", KeyDecoder("t", no_keys))
+    message = FakeMessage(Position(8, 4), 0, b"", "k" * 5, 0, 0, {"abc": "defg"})
+    bare = FakeMessage(Position(8, 5), 0, b"")
+    portion = [message, bare]
+    rows.add(portion, [each.message_id() for each in portion], [b"", b""])
+    assert rows.size_bytes == size
+    assert rows.fitting([b"", b""], 10, 4) == (0 if size else 2)
+
+
 def test_times_are_microseconds_in_utc() -> None:
     schema = arrow_schema(spark_schema(["__publishTime"]))
     assert schema.field("__publishTime").type == pa.timestamp("us", tz="UTC")
