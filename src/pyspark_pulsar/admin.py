@@ -40,6 +40,7 @@ from pyspark_pulsar.errors import (
 from pyspark_pulsar.keys import KeyKind, MessageRef, is_malformed, key_kind_of
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
+from pyspark_pulsar.property_headers import PoolManager
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 from pyspark_pulsar.resolve import require_topics
 
@@ -84,7 +85,7 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
     This function and the transport raise :class:`AccessError` if a file of ``access`` cannot be
     used.
     """
-    pool = urllib3.PoolManager(
+    pool = PoolManager(
         maxsize=PARALLEL_REQUESTS_MAX,
         block=True,
         retries=False,
@@ -100,7 +101,7 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
             if response.status not in _REDIRECTS or location is None:
                 return response
             target = urljoin(url, location)
-            if url.startswith("https:") and not target.startswith("https:"):
+            if url.lower().startswith("https:") and not target.lower().startswith("https:"):
                 raise AccessError(f"{url} redirects to {target}, which is not encrypted")
             url = target
         raise urllib3.exceptions.ProtocolError(f"more than {REDIRECTS_MAX} redirects")

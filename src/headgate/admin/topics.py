@@ -36,6 +36,9 @@ from headgate.metadata.rows import NamespaceRow
 PROPERTY_HEADERS_BYTES_MAX: Final = 4_096
 """Most bytes of the properties of a message in headers: clients read 8 KiB of headers."""
 
+PROPERTY_HEADERS_MAX: Final = 60
+"""Most properties of a message in headers: clients in Python read a hundred headers."""
+
 TEXT_HEADER_CHARACTERS_MAX: Final = 4_096
 """Most characters of a name, key or id in a header; the rest of a longer one is cut off."""
 
@@ -268,12 +271,13 @@ def _header_text(text: str) -> str:
 
 def _property_headers(properties: Iterable[tuple[str, str]]) -> dict[str, str]:
     """A header for each property of a message, as far as clients read them: a name that no header
-    may have is left out, and so is what is beyond :data:`PROPERTY_HEADERS_BYTES_MAX`."""
+    may have is left out, and so is what is beyond :data:`PROPERTY_HEADERS_BYTES_MAX` and
+    :data:`PROPERTY_HEADERS_MAX`."""
     headers: dict[str, str] = {}
     size = 0
     for key, value in properties:
         size += len(_PROPERTY) + len(key)
-        if size + len(value) > PROPERTY_HEADERS_BYTES_MAX:
+        if size + len(value) > PROPERTY_HEADERS_BYTES_MAX or len(headers) == PROPERTY_HEADERS_MAX:
             break
         shown = value if _HEADER_VALUE.match(value) else quote(value, safe=" ")
         size += len(shown)

@@ -196,6 +196,8 @@ def test_headers_of_properties_are_bounded() -> None:
     found = headers_of(many)
     assert 20 < len(found) < PROPERTY_HEADERS_BYTES_MAX // 100
     assert headers_of((("a", "x" * PROPERTY_HEADERS_BYTES_MAX),)) == {}
+    short = tuple((f"k{number}", "") for number in range(200))
+    assert len(headers_of(short)) == 60, "clients in Python read 100 headers"
 
 
 def test_what_is_beyond_the_headers_is_not_looked_at() -> None:

@@ -309,6 +309,8 @@ class Site(BaseHTTPRequestHandler):
         self.send_response(200 if target is None else 307)
         if target is not None:
             self.send_header("Location", target)
+        for number in range(150 if self.path == "/properties" else 0):
+            self.send_header(f"X-Pulsar-PROPERTY-{number}", "v")
         self.send_header("X-Pulsar-Chunk-Id", "3")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -355,6 +357,11 @@ def test_an_endless_response_does_not_fill_the_memory(
         http_transport()(f"{site}/endless", 30)
 
 
+def test_a_message_with_very_many_properties_is_known(site: str) -> None:
+    answer = http_transport()(f"{site}/properties", 30)
+    assert (answer.status, answer.headers["x-pulsar-chunk-id"]) == (200, "3")
+
+
 def test_a_compressed_response_is_not_unpacked(site: str) -> None:
     with pytest.raises(AdminError, match="/packed answers with compressed bytes"):
         http_transport()(f"{site}/packed", 30)
@@ -367,8 +374,11 @@ def test_a_response_with_very_many_values_is_an_error(monkeypatch: pytest.Monkey
         cluster.client().partitions_of([T])
 
 
-def test_a_token_is_never_redirected_to_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+def test_a_token_is_never_redirected_to_plain_http(
+    scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = Response(307, b"", {"location": "http://other:8080/x"})
     monkeypatch.setattr(admin, "_get_once", lambda *_: answer)
-    with pytest.raises(AccessError, match=r"https://h:1/x redirects to http://other:8080/x, which"):
-        http_transport()("https://h:1/x", 10)
+    with pytest.raises(AccessError, match=r"://h:1/x redirects to http://other:8080/x, which"):
+        http_transport()(f"{scheme}://h:1/x", 10)
