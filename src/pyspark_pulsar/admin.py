@@ -14,8 +14,9 @@ from __future__ import annotations
 import http.client
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urljoin
 
@@ -183,20 +184,36 @@ class AdminClient:
 
         ``with_counts`` estimates the messages per entry, with one more request for each partition.
         """
-        return self._for_each(partitions, lambda topic: self._snapshot(topic, with_counts))
+
+        def snapshot(topic: str) -> TopicSnapshot | None:
+            with _as_pulsar_answers(self._url(topic, "internalStats")):
+                return self._snapshot(topic, with_counts)
+
+        return self._for_each(partitions, snapshot)
 
     def positions_at(self, partitions: Iterable[str], publish_ms: int) -> dict[str, Position]:
         """The position just before the first entry published at ``publish_ms`` or later."""
-        return self._for_each(partitions, lambda topic: self._position_at(topic, publish_ms))
+
+        def position(topic: str) -> Position:
+            with _as_pulsar_answers(self._url(topic, f"messageid/{publish_ms}")):
+                return self._position_at(topic, publish_ms)
+
+        return self._for_each(partitions, position)
 
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]:
         """The current ledgers of ``topic``, in order; none if it does not exist."""
         stats = self._get(topic, "internalStats")
-        return () if stats is None else _ledger_spans(stats)
+        with _as_pulsar_answers(self._url(topic, "internalStats")):
+            return () if stats is None else _ledger_spans(stats)
 
     def entries(self, topic: str, entry_ids: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
         """The kind of each of these entries of ``topic``."""
-        return self._for_each(entry_ids, lambda entry_id: self._entry(topic, entry_id))
+
+        def entry(entry_id: EntryId) -> Chunk | NoChunk:
+            with _as_pulsar_answers(self._url(topic, _entry_path(*entry_id))):
+                return self._entry(topic, entry_id)
+
+        return self._for_each(entry_ids, entry)
 
     def key_kinds(
         self, topic: str, messages: Iterable[MessageRef]
@@ -215,7 +232,7 @@ class AdminClient:
 
         A 500 is final here: brokers answer it for a chunk, which they cannot decompress alone.
         """
-        url = self._url(topic, f"ledger/{ledger_id}/entry/{entry_id}")
+        url = self._url(topic, _entry_path(ledger_id, entry_id))
         return self._request(url, _RETRY_STATUS - {500})
 
     def _entry(self, topic: str, entry: EntryId) -> Chunk | NoChunk:
@@ -230,7 +247,9 @@ class AdminClient:
         headers = response.headers
         if count <= 1:
             return NoChunk.MALFORMED if is_malformed(headers, response.body) else NoChunk.WHOLE
-        return Chunk(headers["x-pulsar-uuid"], int(headers["x-pulsar-chunk-id"]), count)
+        # A producer may leave both out, and Pulsar then has no headers of them.
+        index = int(headers.get("x-pulsar-chunk-id", 0))
+        return Chunk(headers.get("x-pulsar-uuid", ""), index, count)
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")
@@ -338,6 +357,20 @@ class AdminClient:
                 raise UnreachableError(f"{url} {problem} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
+def _entry_path(ledger_id: int, entry_id: int) -> str:
+    return f"ledger/{ledger_id}/entry/{entry_id}"
+
+
+@contextmanager
+def _as_pulsar_answers(url: str) -> Iterator[None]:
+    """Raise :class:`AdminError` where a field of an answer is missing, or of another kind."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        text = f"{url} does not answer as Pulsar does ({type(error).__name__}: {error!s:.80})"
+        raise AdminError(text) from error
 
 
 def cause_of(error: BaseException) -> str:

@@ -165,9 +165,10 @@ def test_entries_are_classified_by_their_headers() -> None:
             "t/ledger/3/entry/3": [Response(503, b""), Response(200, b"whole")],
             "t/ledger/3/entry/5": Response(200, b"part", chunk | ENCRYPTION),
             "t/ledger/3/entry/6": Response(200, b"part", {"x-pulsar-num-batch-message": "2"}),
+            "t/ledger/3/entry/7": Response(200, b"part", {"x-pulsar-num-chunks-from-msg": "3"}),
         }
     )
-    assert cluster.client().entries(T, [(3, entry) for entry in range(7)]) == {
+    assert cluster.client().entries(T, [(3, entry) for entry in range(8)]) == {
         (3, 0): Chunk("p-1", 1, 2),
         (3, 1): NoChunk.WHOLE,
         (3, 2): NoChunk.UNREADABLE,
@@ -175,8 +176,35 @@ def test_entries_are_classified_by_their_headers() -> None:
         (3, 4): NoChunk.GONE,
         (3, 5): NoChunk.ENCRYPTED,
         (3, 6): NoChunk.MALFORMED,
+        (3, 7): Chunk("", 0, 3),
     }
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
+
+
+@pytest.mark.parametrize(
+    ("last", "stats"),
+    [
+        ([], {}),
+        ({"ledgerId": 3}, {"ledgers": []}),
+        ({"ledgerId": None, "entryId": 1}, {"ledgers": []}),
+        ({"ledgerId": 1e400, "entryId": 1}, {"ledgers": []}),
+        ({"ledgerId": 1, "entryId": 1}, {"ledgers": {"x": 1}}),
+        ({"ledgerId": 1, "entryId": 1}, {"ledgers": [{"ledgerId": "x"}]}),
+    ],
+)
+def test_answers_of_another_form_have_a_sentence(last: Any, stats: Any) -> None:
+    cluster = FakeCluster({"t/lastMessageId": last, "t/internalStats": stats})
+    with pytest.raises(AdminError, match="t/internalStats does not answer as Pulsar does"):
+        cluster.client().snapshots([T])
+
+
+def test_headers_of_another_form_have_a_sentence() -> None:
+    chunk = Response(200, b"", {"x-pulsar-num-chunks-from-msg": "three"})
+    cluster = FakeCluster({"t/ledger/3/entry/4": chunk, "t/messageid/5": {}})
+    with pytest.raises(AdminError, match="t/ledger/3/entry/4 does not answer as Pulsar does"):
+        cluster.client().entries(T, [(3, 4)])
+    with pytest.raises(AdminError, match="t/messageid/5 does not answer as Pulsar does"):
+        cluster.client().positions_at([T], 5)
 
 
 def test_a_time_gives_the_position_before_its_first_entry() -> None:
