@@ -37,6 +37,13 @@ ENTRIES_BETWEEN_MAX = 16_384
 sends its chunks one after the other, so more entries lie between two chunks only if one is missing,
 or seconds late in a topic with tens of thousands of entries per second."""
 
+SEARCHED_MAX = 131_072
+"""How many entries a task asks about in its searches for first chunks: some minutes."""
+KNOWN_MAX = 65_536
+"""About so many entries a task remembers from these searches."""
+KNOWN_PER_REQUEST = 64
+"""So many remembered entries count as one that is asked about."""
+
 
 class NoChunk(enum.Enum):
     """The kind of an entry that is not a chunk."""
@@ -192,36 +199,60 @@ def portions(entries: Iterable[EntryId], size: int = PORTION_ENTRIES) -> Iterato
         yield portion
 
 
-def first_chunk(
-    ask: EntryQuery,
-    ledgers: Sequence[LedgerSpan],
-    entry: EntryId,
-    last: Chunk,
-) -> EntryId | None:
-    """The first chunk of the message whose last chunk is ``entry``; None if it is not found.
+class ChunkSearch:
+    """Searches of one task for first chunks, which share what they learn and a bound.
 
-    ``ask`` returns the kinds of entries. Each query asks for as many entries as there are chunks:
-    without entries of other producers between them, one query finds all. The search ends at the
-    first entry of the topic, at a missing chunk, and after :data:`ENTRIES_BETWEEN_MAX` entries that
-    are no chunk of the message.
+    Producers may send last chunks of messages that never began. A search for the first one of each
+    would take :data:`ENTRIES_BETWEEN_MAX` requests.
     """
-    next_index, passed, is_hidden = last.index, 0, False
-    for portion in portions(entries_before(ledgers, entry), min(last.count, PORTION_ENTRIES)):
-        found = ask(portion)
-        for each in portion:
-            kind = found[each]
-            passed += 1
-            if kind is NoChunk.GONE:
+
+    def __init__(self, ask: EntryQuery, ledgers: Sequence[LedgerSpan]) -> None:
+        """``ask`` returns the kinds of entries of ``ledgers``, which are in order."""
+        self._ask, self._ledgers = ask, ledgers
+        self._known: dict[EntryId, Chunk | NoChunk] = {}
+        self._left: float = SEARCHED_MAX
+
+    def first_chunk(self, entry: EntryId, last: Chunk) -> EntryId | None:
+        """The first chunk of the message whose last chunk is ``entry``; None if it is not found.
+
+        Each query asks for as many entries as there are chunks: without entries of other producers
+        between them, one query finds all. The search ends at the first entry of the topic, at a
+        missing chunk, and after :data:`ENTRIES_BETWEEN_MAX` entries that are no chunk of the
+        message. After :data:`SEARCHED_MAX` entries of all searches each ends after
+        :data:`PORTION_ENTRIES`.
+        """
+        next_index, passed, searched, is_hidden = last.index, 0, 0, False
+        size = max(1, min(last.count, PORTION_ENTRIES))
+        for portion in portions(entries_before(self._ledgers, entry), size):
+            found = self._kinds(portion)
+            searched += len(portion)
+            for each in portion:
+                kind = found[each]
+                passed += 1
+                if kind is NoChunk.GONE:
+                    return None
+                if kind is NoChunk.UNREADABLE:  # it may be a chunk
+                    is_hidden = True
+                if not isinstance(kind, Chunk) or kind.uuid != last.uuid:
+                    continue
+                if kind.index >= next_index:
+                    continue
+                if kind.index + 1 < next_index and not is_hidden:
+                    return None
+                if kind.index == 0:
+                    return each
+                next_index, passed, is_hidden = kind.index, 0, False
+            if passed >= ENTRIES_BETWEEN_MAX:
                 return None
-            if kind is NoChunk.UNREADABLE:  # it may be a chunk
-                is_hidden = True
-            if not isinstance(kind, Chunk) or kind.uuid != last.uuid or kind.index >= next_index:
-                continue
-            if kind.index + 1 < next_index and not is_hidden:
+            if self._left <= 0 and searched >= PORTION_ENTRIES:
                 return None
-            if kind.index == 0:
-                return each
-            next_index, passed, is_hidden = kind.index, 0, False
-        if passed >= ENTRIES_BETWEEN_MAX:
-            return None
-    return None
+        return None
+
+    def _kinds(self, entries: list[EntryId]) -> Mapping[EntryId, Chunk | NoChunk]:
+        new = [entry for entry in entries if entry not in self._known]
+        self._left -= max(len(new), len(entries) / KNOWN_PER_REQUEST)
+        if new:
+            if len(self._known) > KNOWN_MAX:
+                self._known, new = {}, entries
+            self._known |= self._ask(new)
+        return self._known

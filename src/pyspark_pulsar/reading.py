@@ -18,12 +18,12 @@ from pyspark_pulsar.attempts import Attempt
 from pyspark_pulsar.chunks import (
     ENTRIES_BETWEEN_MAX,
     Chunk,
+    ChunkSearch,
     EntryId,
     EntryKinds,
     MissingRange,
     NoChunk,
     entry_ids,
-    first_chunk,
     kinds_of_missing,
     without_trimmed,
 )
@@ -85,10 +85,11 @@ def _read_chunked(
             if count:
                 _report_trimmed(work, _counted(count, next(entry_ids(before))), settings)
             kept += rest
+    search = ChunkSearch(ask, ledgers)
     for found in kinds_of_missing(ask, work.due, kept):
         for entry_id, kind in found.kinds.items():
             if isinstance(kind, Chunk) and kind.is_last:
-                first = first_chunk(ask, ledgers, entry_id, kind)
+                first = search.first_chunk(entry_id, kind)
                 yield from _read_chunked_message(work, entry_id, first, settings, schema, read)
         _report_kinds(work, found, settings)
 
@@ -167,6 +168,7 @@ def _read_chunked_message(
             return
     report_loss(
         f"{work.topic}: the message that ends in {entry_text(last)} cannot be read: not all of "
-        f"its chunks are stored, or {ENTRIES_BETWEEN_MAX:,} other entries are between two of them",
+        f"its chunks are stored, or {ENTRIES_BETWEEN_MAX:,} other entries are between two of them, "
+        "or fewer, where the task has searched for very many",
         fail=settings.fail_on_data_loss,
     )

@@ -18,13 +18,14 @@ from pyspark_pulsar.chunks import (
     ENTRIES_BETWEEN_MAX,
     PORTION_ENTRIES,
     SAMPLE_ENTRIES,
+    SEARCHED_MAX,
     Chunk,
+    ChunkSearch,
     EntryId,
     MissingRange,
     NoChunk,
     entries_before,
     entry_ids,
-    first_chunk,
     kinds_of_missing,
     portions,
     without_trimmed,
@@ -217,9 +218,14 @@ def test_the_first_chunk_belongs_to_the_same_message() -> None:
         (6, 0): Chunk("u", 1, 3), (6, 1): NoChunk.UNREADABLE, (6, 2): last,
     }  # fmt: skip
     admin = Admin(log, LEDGERS)
-    assert first_chunk(lambda places: admin.entries(T, places), LEDGERS, (6, 2), last) == (2, 0)
+
+    def found() -> EntryId | None:
+        search = ChunkSearch(lambda places: admin.entries(T, places), LEDGERS)
+        return search.first_chunk((6, 2), last)
+
+    assert found() == (2, 0)
     del log[2, 0]
-    assert first_chunk(lambda places: admin.entries(T, places), LEDGERS, (6, 2), last) is None
+    assert found() is None
 
 
 LONG = LedgerSpan(2, 100_000, 100_000)
@@ -234,7 +240,40 @@ def asked_for(log: Log, place: EntryId, last: Chunk) -> tuple[EntryId | None, in
         asked += len(places)
         return {each: log.get(each, NoChunk.WHOLE) for each in places}
 
-    return first_chunk(ask, (LONG,), place, last), asked
+    return ChunkSearch(ask, (LONG,)).first_chunk(place, last), asked
+
+
+class Counted:
+    """Whole entries but for those of a log; counts how many were asked about."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.asked = 0
+
+    def __call__(self, places: list[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
+        self.asked += len(places)
+        return {each: self.log.get(each, NoChunk.WHOLE) for each in places}
+
+
+def test_very_many_messages_that_never_began_are_one_search() -> None:
+    """Each is a chunk of some bytes, which a producer sends alone."""
+    log: Log = {(2, 99_000 + number): Chunk(f"u{number}", 2, 3) for number in range(40)}
+    ask = Counted(log)
+    search = ChunkSearch(ask, (LONG,))
+    for place, last in log.items():
+        assert isinstance(last, Chunk)
+        assert search.first_chunk(place, last) is None
+    assert ask.asked < ENTRIES_BETWEEN_MAX + 1_000
+
+
+def test_all_searches_of_a_task_have_a_bound_and_near_chunks_are_found_beyond_it() -> None:
+    near: Log = {(2, 250): Chunk("u", 0, 2), (2, 400): Chunk("u", 1, 2)}
+    ask = Counted(near)
+    search = ChunkSearch(ask, (LedgerSpan(2, 1 << 40, 1),))
+    for number in range(16):  # each with entries of its own
+        assert search.first_chunk((2, (1 << 30) + (number << 20)), Chunk("v", 2, 3)) is None
+    assert ask.asked < SEARCHED_MAX + 16 * 2 * PORTION_ENTRIES
+    assert search.first_chunk((2, 400), Chunk("u", 1, 2)) == (2, 250)
 
 
 def test_the_search_for_a_missing_first_chunk_is_bounded() -> None:
