@@ -30,7 +30,12 @@ from headgate.telemetry.otel.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.prometheus.route import OPERATION as METRICS_OPERATION
 from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.wire.commands import COMMANDS
-from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX, SAMPLE_ENTRIES
+from pyspark_pulsar.chunks import (
+    ENTRIES_BETWEEN_MAX,
+    PORTION_ENTRIES,
+    SAMPLE_ENTRIES,
+    SEARCHED_MAX,
+)
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
 from pyspark_pulsar.recovery import MALFORMED_ENTRIES_MAX
@@ -426,7 +431,8 @@ def source_page() -> str:
         "broker cannot show a chunk, as Pulsar cannot if it is compressed, a loss is possible:\n"
         "`failOnDataLoss` decides. It also decides about a message of which a chunk is lost, or\n"
         "is more than\n"
-        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one.\n"
+        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one; {PORTION_ENTRIES:,} where the\n"
+        f"task has searched {SEARCHED_MAX:,} for the begins of others.\n"
         + "\n## Encrypted messages\n\n"
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"
         "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"
