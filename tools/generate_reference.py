@@ -329,8 +329,15 @@ _MALFORMED_MESSAGES = (
     "Pulsar does not show what it cannot unpack: if a batch there claims very many messages, the\n"
     "query ends after `pollTimeoutMs`, and `startingOffsets` can begin it behind that batch.\n"
     "\n"
-    "Consumers with that library end, too. So let none but trusted roles produce to a topic\n"
-    "that such consumers read.\n"
+    "The client also trusts the size that a batch gives to a message. One that is larger than the\n"
+    "batch gives a row whose `value` ends with other memory of the process that reads: parts of\n"
+    "messages of other topics, and perhaps its credentials. Where strangers produce, and could\n"
+    "see what is made of the rows, set `verifyBatches`: a task then asks the admin API about\n"
+    "each batch, and what is not as it claims is a malformed entry. That costs a request for each\n"
+    "batch, about a millisecond of a broker.\n"
+    "\n"
+    "Consumers with that library end, too, and get such values. So let none but trusted roles\n"
+    "produce to a topic that such consumers read.\n"
 )
 
 _OTHER_THAN_JVM = (
@@ -431,8 +438,8 @@ def source_page() -> str:
         "broker cannot show a chunk, as Pulsar cannot if it is compressed, a loss is possible:\n"
         "`failOnDataLoss` decides. It also decides about a message of which a chunk is lost, or\n"
         "is more than\n"
-        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one; {PORTION_ENTRIES:,} where the\n"
-        f"task has searched {SEARCHED_MAX:,} for the begins of others.\n"
+        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one; {PORTION_ENTRIES:,} where\n"
+        f"the task has searched {SEARCHED_MAX:,} for the begins of others.\n"
         + "\n## Encrypted messages\n\n"
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"
         "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"

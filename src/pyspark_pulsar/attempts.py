@@ -101,6 +101,9 @@ def read(attempt: Attempt, stored: EntryQueries) -> Iterator[Step | AttemptEnd]:
             settings,
             will_not_come=partial(_will_not_come, attempt, stored),
             messages_max=STEPWISE_MESSAGES_MAX if attempt.is_stepwise else None,
+            malformed_of=partial(_first_malformed, attempt, stored)
+            if settings.verify_batches
+            else None,
         )
         check = _DroppedMessages(partial(stored.entries, work.topic)).check
         for step in reading.steps(rows):
@@ -173,6 +176,18 @@ def _will_not_come(attempt: Attempt, stored: EntryQueries, missing: Sequence[Mis
     except AdminError:  # the broker may be restarting: then messages may follow
         return False
     return True
+
+
+def _first_malformed(
+    attempt: Attempt, stored: EntryQueries, batches: list[EntryId]
+) -> EntryId | None:
+    """The first of these batches that the admin API does not show as whole."""
+    for places in portions(batches):
+        kinds = stored.entries(attempt.work.topic, places)
+        for place in places:
+            if kinds[place] is not NoChunk.WHOLE:
+                return place
+    return None
 
 
 def _close(reader: Reader, topic: str) -> None:

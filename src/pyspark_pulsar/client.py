@@ -52,6 +52,7 @@ class ReadSettings:
     poll_timeout_ms: int
     publish_time_skew_ms: int = PUBLISH_TIME_SKEW_MS
     reader_memory_mb: int = READER_MEMORY_MB
+    verify_batches: bool = False
 
 
 _clients: dict[tuple[int, Connection], pulsar.Client] = {}

@@ -128,6 +128,10 @@ OPTIONS = (
     OptionInfo("readerMemoryMb", f"`{READER_MEMORY_MB}`", "256 to 1048576",
                "Most memory of the process in which the client of a task reads, on Linux. A "
                "message that its producer sent in chunks may have a fifth of that, or a bit more."),
+    OptionInfo("verifyBatches", "`false`", "`true`, `false`",
+               "Whether a task asks the admin API about each batch, a request for each, and leaves "
+               "out those whose sizes are wrong: [set it where producers are "
+               "strangers](#malformed-messages)."),
     OptionInfo("pollTimeoutMs", "`120000`", "100 to 86400000 ms",
                "How long a task waits for the next message, and a running stream for a cluster "
                "that does not answer, before the query fails."),
@@ -186,6 +190,7 @@ class SourceOptions:
     columns: tuple[str, ...]
     receiver_queue_size: int | None
     reader_memory_mb: int
+    verify_batches: bool
     poll_timeout_ms: int
     given: frozenset[str]
 
@@ -296,6 +301,7 @@ def parse_options(
         columns=fields.read("columns", _parse_columns, COLUMNS),
         receiver_queue_size=fields.read("receiverQueueSize", _integer(1, 100_000), None),
         reader_memory_mb=fields.read("readerMemoryMb", _integer(256, 1 << 20), READER_MEMORY_MB),
+        verify_batches=fields.read("verifyBatches", _parse_bool, False),
         poll_timeout_ms=fields.read("pollTimeoutMs", _integer(100, _DAY_MS), 120_000),
         given=frozenset(fields.values),
     )

@@ -20,7 +20,7 @@ from typing import Protocol
 import pulsar
 import pyarrow as pa
 
-from pyspark_pulsar.chunks import MissingRange
+from pyspark_pulsar.chunks import EntryId, MissingRange
 from pyspark_pulsar.client import ReadSettings, entry_bytes
 from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
 from pyspark_pulsar.errors import MalformedEntryError, ReadTimeoutError, StalledReaderError
@@ -81,17 +81,21 @@ class RangeReader:
         *,
         will_not_come: Callable[[Sequence[MissingRange]], bool] = lambda _: False,
         messages_max: int | None = None,
+        malformed_of: Callable[[list[EntryId]], EntryId | None] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``will_not_come``: whether none of these entries gives a message to a reader that begins
         with the range; called if nothing arrives. ``messages_max``: each message is a step, and
         after so many behind the start of the range the reader stops; None for large steps until
-        the end."""
+        the end. ``malformed_of``: the first of these batches that is malformed; None if batches
+        are taken as the client takes them apart."""
         self._reader = reader
         self._work = work
         self._settings = settings
         self._will_not_come = will_not_come
         self._messages_left = messages_max
+        self._malformed_of = malformed_of
+        self._checked: EntryId | None = None
         self._monotonic = monotonic
         self._slice_ms = min(POLL_SLICE_MS, settings.poll_timeout_ms)
         self._is_timed = (settings.starting_time_ms, settings.ending_time_ms) != (None, None)
@@ -145,6 +149,12 @@ class RangeReader:
         for messages in self._arrivals():
             unread_count += len(messages)
             ids = [message.message_id() for message in messages]
+            malformed = self._first_malformed(ids)
+            if malformed is not None:
+                fit = [_key_of(each)[:2] for each in ids].index(malformed)
+                messages, ids = messages[:fit], ids[:fit]
+                if not messages:
+                    raise MalformedEntryError(*malformed)
             if self._messages_left is not None:
                 self._check_batch(ids[0])
                 self._messages_left -= _key_of(ids[0]) > self._accepted
@@ -166,6 +176,22 @@ class RangeReader:
             if unread_count >= STEP_MESSAGES_MAX or self._messages_left is not None:
                 unread_count = 0
                 yield self._step(rows, self._accepted_id)
+            if malformed is not None:
+                raise MalformedEntryError(*malformed)
+
+    def _first_malformed(self, ids: Sequence[MessageId]) -> EntryId | None:
+        """The first malformed batch of the range among those of these messages."""
+        if self._malformed_of is None:
+            return None
+        end = self._work.end.order_key
+        keys = (_key_of(each) for each in ids if each.batch_index() >= 0)
+        batches = dict.fromkeys(key[:2] for key in keys if self._accepted < key <= end)
+        batches.pop(self._checked or (-1, -1), None)
+        if not batches:
+            return None
+        found = self._malformed_of(list(batches))
+        self._checked = list(batches)[-1]
+        return found
 
     def _check_batch(self, message_id: MessageId) -> None:
         """Raise :class:`MemoryError` if a message of a batch is missing between the last accepted

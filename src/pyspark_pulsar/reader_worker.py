@@ -75,8 +75,10 @@ def left_bytes(statm_path: str = "/proc/self/statm") -> float:
 
 
 def _is_want_of_memory(error: Exception) -> bool:
-    no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
-    return no_thread or isinstance(error, MemoryError)
+    # The second is what the client raises for a message whose batch gives it a size below 0.
+    texts = ("start new thread", "std::bad_alloc")
+    is_told = isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+    return is_told or isinstance(error, MemoryError)
 
 
 def portable(error: Exception) -> Exception:

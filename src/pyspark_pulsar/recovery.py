@@ -75,7 +75,7 @@ class RecoveringReader:
                 self._attempt = replace(self._attempt, is_stepwise=False)
             except MalformedEntryError as error:
                 place = (error.ledger_id, error.entry_id)
-                self._leave_out(place, "and keeps others from arriving")
+                self._leave_out(place, "and keeps others from arriving, or has wrong sizes")
             except StalledReaderError as stalled:
                 self._pass((stalled.ledger_id, stalled.entry_id), stalled.entry_id)
             except ReaderProcessError as error:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from headgate.wire import client
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import build_entry
-from headgate.wire.messages import BaseCommand, MessageMetadata
+from headgate.wire.messages import BaseCommand, MessageMetadata, SingleMessageMetadata
 from tests.spark.conftest import Cluster, ReadValues
 
 COUNT_MAX = (1 << 31) - 1
@@ -127,3 +127,26 @@ def test_encrypted_batches_keep_no_others_from_being_read(
     topic = cluster.new_topic()
     publish(cluster, topic, b"0", ENCRYPTED_BATCH, b"1", ENCRYPTED_BATCH, b"2")
     assert read_values(topic, failOnDataLoss="false") == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("size", [1_000, -1])
+def test_verified_batches_give_no_other_memory(
+    size: int, cluster: Cluster, read_values: ReadValues
+) -> None:
+    """Each entry is a batch of one message, which has another size than it claims."""
+    head = SingleMessageMetadata(payload_size=size).SerializeToString()
+    overrun = ({"num_messages_in_batch": 1}, len(head).to_bytes(4) + head + b"x")
+    topic = cluster.new_topic()
+    cluster.publish(topic, [b"0", b"1"], batch=2)
+    publish(cluster, topic, overrun, b"2", overrun)
+    cluster.publish(topic, [b"3", b"4"], batch=2)
+    found = read_values(topic, failOnDataLoss="false", verifyBatches="true")
+    assert found == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_size_below_0_ends_no_query(cluster: Cluster, read_values: ReadValues) -> None:
+    head = SingleMessageMetadata(payload_size=-1).SerializeToString()
+    topic = cluster.new_topic()
+    overrun = ({"num_messages_in_batch": 1}, len(head).to_bytes(4) + head + b"x")
+    publish(cluster, topic, b"0", overrun, b"1")
+    assert read_values(topic, failOnDataLoss="false") == [b"0", b"1"]

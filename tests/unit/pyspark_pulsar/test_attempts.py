@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from pyspark_pulsar import attempts
+from pyspark_pulsar import attempts, range_reader
 from pyspark_pulsar import client as client_module
 from pyspark_pulsar.attempts import Attempt, AttemptEnd, read
 from pyspark_pulsar.chunks import Chunk, EntryId, MissingRange, NoChunk
@@ -25,6 +25,7 @@ from pyspark_pulsar.range_reader import Step
 from tests.unit.pyspark_pulsar.fakes import (
     CONNECTION,
     SCHEMA,
+    FakeMessage,
     FakeReader,
     T,
     entries,
@@ -170,3 +171,49 @@ def test_a_client_that_began_before_a_chunk_awaits_its_message(
     attempt = replace(attempt, settings=replace(attempt.settings, poll_timeout_ms=100))
     with pytest.raises(ReadTimeoutError):
         run(monkeypatch, attempt, Stored(CHUNK), FakeReader([], more=True))
+
+
+class Overrun(FakeMessage):
+    """A message whose batch gives it another size than it has: its value is not the topic's."""
+
+    def data(self) -> bytes:
+        raise AssertionError("what the client would copy is other memory of its process")
+
+
+@pytest.mark.parametrize("is_stepwise", [False, True])
+@pytest.mark.parametrize("kind", [NoChunk.MALFORMED, NoChunk.UNREADABLE, NoChunk.GONE])
+def test_batches_are_verified_before_their_values_are_taken(
+    monkeypatch: pytest.MonkeyPatch, kind: NoChunk, is_stepwise: bool
+) -> None:
+    monkeypatch.setattr(attempts, "StepwiseReader", lambda opened: opened(lambda *_: None))
+    attempt = attempt_of(3, is_stepwise=is_stepwise)
+    attempt = replace(attempt, settings=replace(attempt.settings, verify_batches=True))
+    wrong = [Overrun(Position(3, 2, -1, index), 2, None) for index in range(2)]
+    reader = FakeReader([*entries(3, 0, 3), *wrong, *entries(3, 0, first=3)])
+    parts: list[Step | AttemptEnd] = []
+    stored = Stored(NoChunk.WHOLE, NoChunk.WHOLE, kind, NoChunk.WHOLE)
+    client = Client(reader)
+    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)  # type: ignore[arg-type]
+    with pytest.raises(MalformedEntryError) as caught:
+        parts.extend(read(attempt, stored))  # type: ignore[arg-type]
+    assert (caught.value.ledger_id, caught.value.entry_id) == (3, 2)
+    batches = [part.batch for part in parts if isinstance(part, Step) and part.batch is not None]
+    assert sum(batch.num_rows for batch in batches) == 4
+    reached = [part.reached for part in parts if isinstance(part, Step)]
+    assert reached[-1][:2] == (3, 1)
+
+
+def test_a_verified_batch_is_asked_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[EntryId] = []
+
+    class Counting(Stored):
+        def entries(self, topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
+            asked.extend(places := list(places))
+            return super().entries(topic, places)
+
+    monkeypatch.setattr(range_reader, "PORTION_BYTES_MAX", 2)
+    attempt = attempt_of(2)
+    attempt = replace(attempt, settings=replace(attempt.settings, verify_batches=True))
+    stored = Counting(*[NoChunk.WHOLE] * 3)
+    run(monkeypatch, attempt, stored, FakeReader(list(entries(3, 9, 0, 5))))
+    assert asked == [(3, 0), (3, 2)], "an entry that is no batch has no sizes"

@@ -86,7 +86,10 @@ def answers(
 STEP = Step(None, Position(3, 0), ())
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("can't start new thread"), RuntimeError("std::bad_alloc")],
+)
 def test_a_want_of_memory_is_an_end_of_the_process(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
