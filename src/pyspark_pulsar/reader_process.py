@@ -34,11 +34,14 @@ _BY_CLIENT: Final = frozenset(
 
 _OWN_ENVIRONMENT: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_PERTURB_": "90",
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(128 * 1024 * 1024),
 }
 """Arrow's own pool would take a GiB of the process's memory bound at once. The C library shall keep
-the pages of a record batch for the next one, which is a third of the cost of the pipe."""
+the pages of a record batch for the next one, which is a third of the cost of the pipe, and write
+over what is freed: a batch with wrong sizes gives a message that ends with what lies behind it, and
+that shall be no message of another topic."""
 
 _END_S: Final = 10.0
 """How long a process may take to end that has closed its pipe."""
