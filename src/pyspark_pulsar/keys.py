@@ -31,6 +31,7 @@ log = logging.getLogger("pyspark_pulsar")
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 _SIZE_BYTES = 4
+_TAG_BYTES_MAX = 5
 _BATCH_BYTES_MAX = 128 * 1024 * 1024
 """Largest batch that is decompressed. A producer may declare any size up to 4 GiB."""
 
@@ -40,8 +41,8 @@ seconds. A batch of the usual 1,000 messages has some thousands."""
 _UNPACKING = threading.Lock()
 """Held while a batch is decompressed. Many threads ask about entries, and one batch is large."""
 
-_KEY, _PAYLOAD_SIZE, _IS_ENCODED, _IS_NULL = 2, 3, 6, 10
-"""Fields of SingleMessageMetadata."""
+_PROPERTIES, _KEY, _PAYLOAD_SIZE, _IS_ENCODED, _IS_NULL = 1, 2, 3, 6, 10
+"""Fields of SingleMessageMetadata. A property has fields of texts: 1 and 2."""
 
 
 class MessageRef(NamedTuple):
@@ -259,24 +260,37 @@ def _batch(payload: bytes) -> Iterator[dict[int, int | bytes]]:
         raise ValueError("the batch is truncated")
 
 
-def _fields(data: bytes, left: int) -> tuple[dict[int, int | bytes], int]:
+def _fields(
+    data: bytes, left: int, *, is_property: bool = False
+) -> tuple[dict[int, int | bytes], int]:
     """The fields of a protobuf message, the last one of each number; and what is left of the
-    number of fields that it may have, below 0 if it has more. Raises :class:`ValueError` for what
-    is no message."""
+    number of fields that it may have, below 0 if it has more.
+
+    Raises :class:`ValueError` for what is no message. The client's library stops there, and the
+    client then goes by the fields before: they must not be others than those that are found here.
+    """
     fields: dict[int, int | bytes] = {}
     at = 0
     while at < len(data) and left >= 0:
         left -= 1
+        begin = at
         tag, at = varint(data, at)
         number, wire_type = tag >> 3, tag & 7
+        is_size_again = number == _PAYLOAD_SIZE and number in fields
+        if not number or tag >> 32 or at - begin > _TAG_BYTES_MAX or is_size_again:
+            raise ValueError("no field of a message")
         if wire_type == _VARINT:
             fields[number], at = varint(data, at)
         elif wire_type == _BYTES:
             size, at = varint(data, at)
-            fields[number] = data[at : at + size]
+            fields[number] = value = data[at : at + size]
             at += size
+            if number == _PROPERTIES and not is_property:
+                _, left = _fields(value, left, is_property=True)
         elif wire_type in _FIXED_BYTES:
             at += _FIXED_BYTES[wire_type]
         else:
             raise ValueError(f"wire type {wire_type}")
+    if at > len(data):
+        raise ValueError("a truncated field")
     return fields, left

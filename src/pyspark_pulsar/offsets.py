@@ -136,21 +136,24 @@ def batch_size_of(message_id: bytes) -> int:
     All fields up to that are varints; the function stops at any other field.
     """
     place = 0
-    while place < len(message_id):
-        tag, place = varint(message_id, place)
-        if tag & 7 != 0:
-            return 0
-        value, place = varint(message_id, place)
-        if tag >> 3 == 6:
-            return value
+    try:
+        while place < len(message_id):
+            tag, place = varint(message_id, place)
+            if tag & 7 != 0:
+                return 0
+            value, place = varint(message_id, place)
+            if tag >> 3 == 6:
+                return value
+    except ValueError:
+        pass
     return 0
 
 
 def varint(data: bytes, place: int) -> tuple[int, int]:
-    """The protobuf varint at ``place``, and the index after it; a truncated one ends the data.
+    """The protobuf varint at ``place``, and the index after it.
 
-    Raises :class:`ValueError` for one of more than ten bytes. Producers write any: a number of a
-    megabyte takes minutes.
+    Raises :class:`ValueError` for one that is truncated, or has more than ten bytes. Producers
+    write any: a number of a megabyte takes minutes.
     """
     value = shift = 0
     while place < len(data):
@@ -160,6 +163,6 @@ def varint(data: bytes, place: int) -> tuple[int, int]:
         place += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            break
+            return value, place
         shift += 7
-    return value, place
+    raise ValueError("a truncated varint")

@@ -251,3 +251,45 @@ def test_what_takes_long_to_go_through_is_given_up(batch: bytes) -> None:
 def test_an_empty_message_may_be_compressed(codec: str, body: bytes) -> None:
     headers = {"x-pulsar-compression": codec, "x-pulsar-uncompressed-size": "0"}
     assert not is_malformed(headers, body)
+
+
+SIZED_LARGE, SIZED_1 = b"\x18\xe0\xd4\x03", b"\x18\x01"
+"""The field with the size of the payload: 60,000, and 1."""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        SIZED_LARGE,
+        SIZED_LARGE + SIZED_1,
+        SIZED_LARGE + b"\x00\x00" + SIZED_1,
+        SIZED_LARGE + b"\xf8\xff\xff\xff\xff\x01\x00" + SIZED_1,
+        SIZED_LARGE + b"\x98\x80\x80\x80\x80\x00\x01",
+        SIZED_LARGE + b"\x18\x81",
+        b"\x00\x00" + SIZED_1,
+        b"\x0b" + SIZED_1,
+        SIZED_1 + b"\x12\x05a",
+        SIZED_1 + b"\x3d\x00",
+        SIZED_1 + b"\x1a\x00",
+        b"\x0a\x01a" + SIZED_1,
+        b"\x0a\x03\x0a\x05a" + SIZED_1,
+    ],
+)
+def test_no_size_is_found_that_the_client_does_not_find(fields: bytes) -> None:
+    """Its library stops at a wrong field, and the client goes by what stands before it."""
+    batch = len(fields).to_bytes(4) + fields + b"x"
+    assert is_malformed({"x-pulsar-num-batch-message": "1"}, batch)
+
+
+def test_fields_of_later_releases_are_none_of_these() -> None:
+    fields = (
+        b"\x0a\x06\x0a\x01a\x12\x01b"
+        + SIZED_1
+        + b"\x12\x01k"
+        + b"\xfa\x01\x02ab"
+        + b"\xf8\x3f\x7f"
+        + b"\x71"
+        + bytes(8)
+    )
+    batch = len(fields).to_bytes(4) + fields + b"x"
+    assert not is_malformed({"x-pulsar-num-batch-message": "1"}, batch)
