@@ -24,10 +24,12 @@ ASIDE_MAX: Final = 256
 class ChunkHolders:
     """The consumers of chunks, and the chunks that wait for them."""
 
-    __slots__ = ("_aside", "_by_message", "aside_count")
+    __slots__ = ("_aside", "_by_message", "_messages", "aside_count")
 
     def __init__(self) -> None:
         self._by_message: dict[int, Consumer] = {}
+        self._messages: dict[Consumer, dict[int, None]] = {}
+        """The messages of each consumer that has some."""
         self._aside: dict[Consumer, deque[int]] = {}
         self.aside_count = 0
         """Chunks that wait for their consumers, with those that were acknowledged meanwhile."""
@@ -40,10 +42,26 @@ class ChunkHolders:
     def assign(self, message: int, consumer: Consumer) -> None:
         """A consumer gets the chunks of a message from now on."""
         by_message = self._by_message
-        by_message.pop(message, None)
-        if len(by_message) >= MESSAGES_MAX:
-            del by_message[next(iter(by_message))]
+        if message in by_message:
+            self._forget(message)
+        elif len(by_message) >= MESSAGES_MAX:
+            self._forget(next(iter(by_message)))
         by_message[message] = consumer
+        self._messages.setdefault(consumer, {})[message] = None
+
+    def _forget(self, message: int) -> None:
+        """Nobody is known to get the chunks of a message any more."""
+        holder = self._by_message.pop(message)
+        messages = self._messages[holder]
+        del messages[message]
+        if not messages:
+            del self._messages[holder]
+
+    def left(self, consumer: Consumer) -> None:
+        """A consumer is gone, and is kept in memory no longer: its properties may be large, and
+        nobody is charged with them any more."""
+        for message in self._messages.pop(consumer, ()):
+            del self._by_message[message]
 
     def put_aside(self, ordinal: int, consumer: Consumer) -> None:
         """Have a chunk wait for its consumer."""
@@ -72,5 +90,6 @@ class ChunkHolders:
     def clear(self) -> None:
         """Forget everything: no consumer holds an entry."""
         self._by_message.clear()
+        self._messages.clear()
         self._aside.clear()
         self.aside_count = 0

@@ -215,6 +215,7 @@ class SharedDispatcher(ChunkingDispatcher):
                 del self._ready[level], self._levels[bisect_left(self._levels, level)]
         if self._chunks.aside_count:
             self._requeue_chunks(consumer)
+        self._chunks.left(consumer)
         if self.subscription.consumers:
             self._return_all(consumer, counted=False)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 
 import pytest
 
@@ -131,6 +132,39 @@ def test_very_many_chunks_hold_the_subscription() -> None:
     sent = [body for bodies in story.got() for body in bodies]
     assert len(sent) == ASIDE_MAX + 11
     assert len(set(sent)) == len(sent)
+
+
+def test_a_consumer_that_left_is_kept_no_longer() -> None:
+    """Nobody is charged with its properties, of 64 KiB perhaps, and a thousand of a subscription
+    stayed for as long as it had another consumer."""
+    story = Story(consumers=1, permits=0)
+    ports: list[weakref.ref[FakePort]] = []
+    for number in range(3):
+        story.join(1 + number, permits=2)
+        story.send(f"c{number}:0", f"d{number}:0")
+        consumer, port = story.consumers.pop(), story.ports.pop()
+        for ordinal in port.ordinals:
+            story.subscription.ack_entry(consumer, ordinal)
+        assert len(port.ordinals) == 2
+        story.subscription.remove_consumer(consumer)
+        ports.append(weakref.ref(port))
+        del consumer, port
+        story.rig.flush()
+    assert [port() for port in ports] == [None] * 3
+
+
+def test_messages_go_on_to_the_consumer_that_got_them_last() -> None:
+    first, second = (Consumer(number, "c", FakePort()) for number in range(2))
+    consumers = {first: None, second: None}
+    holders = ChunkHolders()
+    holders.assign(1, first)
+    holders.assign(2, first)
+    holders.assign(2, second)
+    holders.left(first)
+    assert [holders.holder_of(message, consumers) for message in (1, 2)] == [None, second]
+    holders.left(second)
+    holders.left(second)
+    assert holders.holder_of(2, consumers) is None
 
 
 def test_bounds() -> None:
