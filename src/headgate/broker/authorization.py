@@ -109,7 +109,8 @@ def check_command(
         UnauthorizedError: 403, it is not allowed.
     """
     if authorizer is not ALLOW_ALL:
-        check_demands(authorizer, counts, connection, command, demands_of(connection, command))
+        demands = demands_of(connection, command)
+        check_demands(authorizer, counts, connection, command.type, demands)
 
 
 def demands_of(connection: ClientConnection, command: BaseCommand) -> Sequence[Demand]:
@@ -125,15 +126,15 @@ def check_demands(
     authorizer: Authorizer,
     counts: BrokerCounts,
     connection: ClientConnection,
-    command: BaseCommand,
+    kind: int,
     demands: Iterable[Demand],
 ) -> None:
-    """:func:`check_command` about what the command needed before. Raises as it."""
+    """:func:`check_command` about what a command of that kind needed before. Raises as it."""
     for operation, resource, subscription in demands:
         decision = authorizer.decide(connection.identity, operation, resource, subscription)
         if not decision.allowed:
             counts.unauthorized += 1
-            raise command_refusal(command.type, resource, decision)
+            raise command_refusal(kind, resource, decision)
 
 
 def command_refusal(kind: int, resource: str, decision: Decision) -> UnauthorizedError:

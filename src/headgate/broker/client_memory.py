@@ -8,7 +8,8 @@ closes them if that does not help.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 
 from headgate.base.identity import Identity
@@ -31,6 +32,7 @@ from headgate.broker.held_memory import (
 )
 from headgate.broker.work.scheduler import Steps
 from headgate.engine.errors import NotAllowedError
+from headgate.metadata.errors import RefusalError
 
 logger = logging.getLogger("headgate.connection")
 
@@ -67,6 +69,14 @@ others."""
 SMALL_HOLDER_BYTES: Final = 16 * KIB
 """A connection that holds no more, beyond what an idle one takes, is not slowed for its growth: it
 is not the cause."""
+
+SMALL_COMMAND_BYTES: Final = 8 * KIB
+PARSED_FACTOR: Final = 16
+"""A command that is carried out in slices takes so many times its bytes, unless it is small: a word
+of a set of messages has one byte, and 8 in memory, twice while the set is read."""
+
+SMALL_ANSWER_BYTES: Final = 16 * KIB
+"""An answer up to this size is always given: there is room for it in the buffer of a socket."""
 
 ACTIONS_MAX: Final = 1_000
 """Most connections that one measurement slows or closes."""
@@ -202,6 +212,8 @@ class ClientMemory:
         self._left_bytes = 0
         """What ended connections take until their commands are cancelled, and their producers and
         consumers freed. It is of nobody who could be slowed."""
+        self._working_bytes = 0
+        """What commands take while they are carried out in slices."""
         self._is_measuring = False
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
@@ -232,13 +244,59 @@ class ClientMemory:
 
     def by_kind(self) -> dict[str, int]:
         """Bytes held by kind, also of kinds that have bounds of their own."""
-        held = self.held._replace(commands=self.held.commands + self._left_bytes)
+        beside = self._left_bytes + self._working_bytes
+        held = self.held._replace(commands=self.held.commands + beside)
         return {**held._asdict(), **self._bounded_elsewhere()}
 
     def leave(self, size_bytes: int) -> None:
         """What a connection that has ended leaves takes so much until it is freed; negative when it
         is."""
         self._left_bytes += size_bytes
+
+    # -- commands and answers --------------------------------------------------------------
+
+    def while_held(self, slices: Iterator[int], command_bytes: int) -> Iterator[int]:
+        """``slices`` of a command of so many bytes, which is charged until they end or are dropped:
+        in memory its ids take many times as much."""
+        if command_bytes <= SMALL_COMMAND_BYTES:
+            return slices
+        held = self._held(slices, PARSED_FACTOR * command_bytes)
+        next(held)
+        return held
+
+    def _held(self, slices: Iterator[int], size_bytes: int) -> Iterator[int]:
+        with self.working(size_bytes):
+            yield 0
+            yield from slices
+
+    @contextmanager
+    def working(self, size_bytes: int) -> Iterator[None]:
+        """What is made for a command takes so much until it is done."""
+        self._working_bytes += size_bytes
+        try:
+            yield
+        finally:
+            self._working_bytes -= size_bytes
+
+    def check_answer(self, identity: Identity, size_bytes: int) -> None:
+        """Check that a client may get an answer of so many bytes, which may be very many times its
+        command: what arrived is carried out also while all hold too much.
+
+        Raises:
+            RefusalError: 429, all connections together would hold too much.
+        """
+        if not self.has_room_for(identity, size_bytes):
+            raise RefusalError(
+                429,
+                f"Clients hold {self._held_now:,} of {self.bytes_max:,} bytes "
+                "(headgateClientMemoryMB): try again later",
+            )
+
+    def has_room_for(self, identity: Identity, size_bytes: int) -> bool:
+        """Whether a client may get an answer of so many bytes now; small ones always."""
+        share = 1 if self._makes_room(identity) else OTHERS_SHARE
+        is_small = size_bytes <= SMALL_ANSWER_BYTES
+        return is_small or self._held_now + size_bytes <= share * self.bytes_max
 
     # -- newcomers and growth --------------------------------------------------------------
 
@@ -319,7 +377,7 @@ class ClientMemory:
 
     @property
     def _held_now(self) -> int:
-        return self.held.total + self._grown_bytes
+        return self.held.total + self._grown_bytes + self._working_bytes
 
     def slow(self, holder: Holder) -> None:
         """A connection has grown, or wants to grow. If all hold too much, it is slowed at once,

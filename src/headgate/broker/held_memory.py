@@ -32,6 +32,9 @@ handler."""
 WAITING_ID_BYTES: Final = 80
 """What an id of an entry takes in a command that waits, which has few bytes on the wire."""
 
+WAITING_WORD_BYTES: Final = 24
+"""What a word of a set of messages takes in an ACK that waits: it may have one byte on the wire."""
+
 PENDING_ENTRY_BYTES: Final = 120
 """What the broker remembers of an entry that a consumer has and did not acknowledge."""
 

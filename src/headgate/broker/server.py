@@ -39,18 +39,21 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     schemas = TopicSchemas(broker.schemas, registry)
     lists = TopicListCommands(
         catalog, registry.system_topics, broker.settings, broker.topic_watchers,
-        broker.client_memory.admit,
+        broker.client_memory,
     )  # fmt: skip
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, broker.counts, connection, command)
 
     def later_check(connection: ClientConnection, command: BaseCommand) -> Callable[[], None]:
-        demands = demands_of(connection, command)
-        return lambda: check_demands(broker.authorizer, broker.counts, connection, command, demands)
+        # Not the command: a change goes on without its client, who was charged with it.
+        kind, demands = command.type, demands_of(connection, command)
+        return lambda: check_demands(broker.authorizer, broker.counts, connection, kind, demands)
 
     lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info, check)
-    schema_commands = SchemaCommands(broker.schemas, registry, check)
+    schema_commands = SchemaCommands(
+        broker.schemas, registry, check, broker.client_memory.check_answer
+    )
     producers = ProducerCommands(
         broker, registry, schemas, broker.subscriptions, broker.count_limits, broker.policies.uses,
         ProducerAccess(broker, TopicEpochs(catalog, broker.writer)), check,

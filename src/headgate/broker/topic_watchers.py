@@ -66,6 +66,9 @@ REST_FACTOR: Final = 10
 VIEWS_REST_S_MAX: Final = 10.0
 """They rest no longer, whatever one client's patterns cost: others wait for news of its topics."""
 
+HASH_CHARACTERS_MAX: Final = 64
+"""More than the hash of a list of topics has."""
+
 VIEWS_PER_STEP: Final = 256
 """Views that need nothing, and are passed over in one step."""
 
@@ -143,7 +146,7 @@ class TopicWatchers:
             self._views.setdefault(str(namespace), watched).views[pattern] = view
         watcher = TopicWatcher(connection, command.watchTopicList.watcher_id, view)
         view.open_count += 1
-        view.opening[watcher] = command
+        view.opening[watcher] = _kept(command)
         if view.owner is None:
             view.owner = watcher
         watched.asked[view] = None
@@ -384,6 +387,10 @@ class TopicWatchers:
                 continue
             answer = [] if is_known or parts is None else parts
             size_bytes = sum(map(len, answer))
+            if not self._broker.client_memory.has_room_for(connection.identity, size_bytes):
+                view.blocked[watcher] = command
+                yield 1
+                continue
             if size_bytes > self._settings.maxMessageSize:
                 self._refuse(
                     watcher, command, too_many(view.namespace, self._settings.maxMessageSize)
@@ -412,6 +419,18 @@ class TopicWatchers:
         connection.watchers.pop(watcher.watcher_id, None)
         connection.refuse(command, error)
         watcher.end()
+
+
+def _kept(command: BaseCommand) -> BaseCommand:
+    """What the answer needs of a command, which may wait for as long as its peer does not read:
+    beside that a client may have put what it is not charged with."""
+    request, kept = command.watchTopicList, BaseCommand(type=command.type)
+    watch = kept.watchTopicList
+    watch.request_id, watch.watcher_id = request.request_id, request.watcher_id
+    watch.namespace = watch.topics_pattern = ""  # required, and known to the view
+    if len(request.topics_hash) <= HASH_CHARACTERS_MAX:  # else it is that of no list
+        watch.topics_hash = request.topics_hash
+    return kept
 
 
 def _first_of_another(

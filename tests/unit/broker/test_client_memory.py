@@ -15,8 +15,11 @@ from headgate.broker.client_memory import (
     GRACE_FAR_NS,
     GRACE_NS,
     HURRY_PERIOD_S,
+    PARSED_FACTOR,
     PERIOD_S,
     SLOWED_PER_STEP,
+    SMALL_ANSWER_BYTES,
+    SMALL_COMMAND_BYTES,
     SMALL_HOLDER_BYTES,
     STEP_UNITS,
     ClientMemory,
@@ -29,6 +32,7 @@ from headgate.broker.held_memory import (
     HeldMemory,
 )
 from headgate.engine.errors import NotAllowedError
+from headgate.metadata.errors import RefusalError
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.client import SimClient
 from headgate.testing.errors import RefusedError
@@ -843,3 +847,35 @@ async def test_the_ledger_is_exact_and_ends_at_nothing(world: World) -> None:
     assert memory.held == HeldMemory()
     assert not broker.connections.closing
     assert memory.figures()[1] == 0
+
+
+def test_a_command_in_slices_counts_until_it_ends_or_is_dropped() -> None:
+    memory = ClientMemory(MAX, Clock())
+    steps = memory.while_held(iter((1, 2)), 100 * KIB)
+    assert memory.by_kind()["commands"] == PARSED_FACTOR * 100 * KIB
+    assert list(steps) == [1, 2]
+    assert memory.by_kind()["commands"] == 0
+    steps = memory.while_held(iter((1, 2)), MAX)
+    assert next(steps) == 1
+    assert memory.is_far_over
+    del steps  # its connection has ended
+    assert not memory.is_over
+    small = iter((1,))
+    assert memory.while_held(small, SMALL_COMMAND_BYTES) is small
+
+
+def test_large_answers_are_for_those_that_hold_little_when_all_hold_much() -> None:
+    memory = ClientMemory(MAX, Clock())
+    peers = large, small = [Peer("/a:1", "large"), Peer("/b:1", "small")]
+    large.held = held(unsent=MAX)
+    measure(memory, peers)
+    for peer in (large, small):
+        memory.check_answer(peer.identity, SMALL_ANSWER_BYTES)
+    memory.check_answer(small.identity, MIB)
+    assert not memory.has_room_for(small.identity, 10 * MIB)
+    with pytest.raises(RefusalError, match="try again later") as refused:
+        memory.check_answer(large.identity, MIB)
+    assert refused.value.status == 429
+    large.held = held()
+    measure(memory, peers)
+    memory.check_answer(large.identity, 10 * MIB)

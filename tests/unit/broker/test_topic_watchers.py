@@ -262,6 +262,50 @@ async def test_peers_that_do_not_read_cost_those_that_ask_nothing(world: World) 
 
 
 @at_rest
+async def test_of_the_command_of_one_that_waits_little_is_kept(world: World) -> None:
+    """Nobody is charged with what a client puts into it: a thousand with 256 KiB each waited on a
+    connection that is not read."""
+    create(world, f"{BASE}/a")
+    peer = Peer()
+    peer.peer_blocked = True
+    for watcher_id, topics_hash in enumerate(("x" * 60_000, hash_of(f"{BASE}/a"))):
+        command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST)
+        request = command.watchTopicList
+        request.request_id, request.watcher_id = 7 + watcher_id, watcher_id
+        request.namespace, request.topics_pattern = str(NAMESPACE), ".*"
+        request.topics_hash = topics_hash
+        connection: Any = peer
+        watcher = world.broker.topic_watchers.open(connection, command, NAMESPACE, ".*")
+    await asyncio.sleep(3)
+    kept = [*watcher.view.opening.values(), *watcher.view.blocked.values()]
+    assert len(kept) == 2
+    assert all(each.ByteSize() < 100 for each in kept)
+    peer.peer_blocked = False
+    await asyncio.sleep(3)
+    answers = [each.watchTopicListSuccess for each in peer.written]
+    assert [answer.request_id for answer in answers] == [7, 8]
+    assert [list(answer.topic) for answer in answers] == [[f"{BASE}/a"], []]
+
+
+@at_rest
+async def test_long_lists_wait_while_clients_hold_too_much(world: World) -> None:
+    memory = world.broker.client_memory
+    for number in range(40):
+        create(world, f"{BASE}/{'t' * 500}{number}")
+    create(world, f"{BASE}/a")
+    peer, bytes_max = Peer(), memory.bytes_max
+    memory.bytes_max = 1
+    for watcher_id, pattern in enumerate((".*", ".*/a")):
+        watch(world, peer, watcher_id, pattern)
+    await asyncio.sleep(5)
+    (answer,) = peer.written
+    assert list(answer.watchTopicListSuccess.topic) == [f"{BASE}/a"]
+    memory.bytes_max = bytes_max
+    await asyncio.sleep(5)
+    assert len(peer.written[1].watchTopicListSuccess.topic) == 41
+
+
+@at_rest
 async def test_a_client_that_may_no_longer_list_topics_learns_no_more(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")

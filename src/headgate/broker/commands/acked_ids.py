@@ -77,7 +77,11 @@ def ack_entries(
     done = len(message_ids)
     for at, ids in enumerate(message_ids):
         left: Sequence[int] = ids.ack_set
+        words_units = 0
         if left:
+            # Reading them is the work, whatever the batch has.
+            words_units = len(left) * WORD_BITS // ACK_MESSAGES_PER_UNIT
+            parts_units += words_units
             if not any(left):
                 left = ()  # the entry is acknowledged
             elif not settings.acknowledgmentAtBatchIndexLevelEnabled:
@@ -88,12 +92,14 @@ def ack_entries(
             if ordinal < log.memory_first and not _is_indexed(subscription, ordinal):
                 cold.append(Cold(ordinal, tuple(left)))
             elif left:
-                parts_units += ack_part(consumer, subscription, ordinal, left, problems)
+                units = ack_part(consumer, subscription, ordinal, left, problems)
+                parts_units += max(units - words_units, 0)
             elif acks.begins_block(ordinal):
                 parts_units += ack_whole(consumer, subscription, ordinal, problems)
             else:
                 subscription.ack_entry(consumer, ordinal)
-                continue
+                if not words_units:
+                    continue
             if parts_units >= TURN_UNITS:
                 done = at + 1
                 break

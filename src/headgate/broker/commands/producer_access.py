@@ -75,7 +75,7 @@ class ProducerAccess:
         return True
 
     def _wait(self, attempt: ProducerAttempt) -> None:
-        attempt.is_waiting = True
+        attempt.begin_wait()
         attempt.topic.exclusive_access().wait(attempt)
         connection = attempt.connection
         # Beside the producer, its attempt and its command stay.

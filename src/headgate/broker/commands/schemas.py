@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from headgate.base.identity import Identity
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.schema_types import SchemaType
 from headgate.broker.connection.client_connection import ClientConnection
@@ -56,8 +57,11 @@ class SchemaCommands:
         schemas: SchemaRegistry,
         registry: TopicRegistry,
         check: Callable[[ClientConnection, BaseCommand], None],
+        check_answer: Callable[[Identity, int], None],
     ) -> None:
-        """``check`` raises a refusal unless a client may have a command carried out."""
+        """``check`` raises a refusal unless a client may have a command carried out,
+        ``check_answer`` if there is no memory for an answer of so many bytes."""
+        self._check_answer = check_answer
         self._schemas = schemas
         self._registry = registry
         self._check = check
@@ -72,6 +76,7 @@ class SchemaCommands:
         if row is None:
             raise RefusalError(404, "Topic not found or no-schema")
         found = await self._schemas.encoded(name, row)
+        self._check_answer(connection.identity, len(found))
         connection.write(encode.schema(request.request_id, found, version_bytes(row.version)))
 
     async def get_or_create_schema(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Final
 
 from headgate.base.errors import HeadgateError
-from headgate.base.identity import Identity
 from headgate.base.names import NamespaceName
 from headgate.base.work_units import PATTERN_REFUSED, TURN_UNITS
+from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.bounds import check_watchers
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.topic_pattern import (
@@ -27,6 +28,8 @@ from headgate.wire.messages import BaseCommand, CommandGetTopicsOfNamespace
 
 SLICE_NAMES: Final = 8 * TURN_UNITS
 """Names of topics that are listed in one turn."""
+NAME_BYTES_PER_UNIT: Final = 512
+"""Bytes of names that are listed with one unit of work, if they are long."""
 
 
 class TopicListCommands:
@@ -38,16 +41,14 @@ class TopicListCommands:
         hidden: frozenset[str],
         settings: Settings,
         watchers: TopicWatchers,
-        admit: Callable[[Identity, int, int], int],
+        memory: ClientMemory,
     ) -> None:
-        """``hidden`` are the broker's own topics. ``admit`` takes the identity of a
-        connection, the bytes of a new watcher and the number of objects that the connection has, or
-        refuses it."""
+        """``hidden`` are the broker's own topics."""
         self._catalog = catalog
         self._hidden = hidden
         self._settings = settings
         self._watchers = watchers
-        self._admit = admit
+        self._memory = memory
 
     # -- lists -----------------------------------------------------------------------------
 
@@ -106,23 +107,47 @@ class TopicListCommands:
     ) -> Iterator[int]:
         request = command.getTopicsOfNamespace
         size_bytes, parts, found = 0, [], TopicsHash()
-        bytes_max = self._settings.maxMessageSize
+        bytes_max, memory = self._settings.maxMessageSize, self._memory
         step = SLICE_NAMES if pattern is None else min(SLICE_NAMES, 4 * pattern.names_per_step)
-        for names in matching_names(self._catalog, namespace, self._hidden, pattern, step):
-            found.add(names)
-            part = encode.topic_names(names)
-            size_bytes += len(part)
+        units = TURN_UNITS
+        with ExitStack() as held:
+            for names in matching_names(self._catalog, namespace, self._hidden, pattern, step):
+                try:
+                    if size_bytes > bytes_max:
+                        raise too_many(namespace, bytes_max)
+                    memory.check_answer(connection.identity, size_bytes + sum(map(len, names)))
+                except HeadgateError as error:
+                    connection.refuse(command, error)
+                    yield TURN_UNITS
+                    return
+                found.add(names)
+                part = encode.topic_names(names)
+                size_bytes += len(part)
+                parts.append(part)
+                units = max(TURN_UNITS, len(part) // NAME_BYTES_PER_UNIT)
+                if pattern is not None or len(names) == step:  # more may follow
+                    held.enter_context(memory.working(len(part)))
+                    yield units
             if size_bytes > bytes_max:
                 connection.refuse(command, too_many(namespace, bytes_max))
-                return
-            parts.append(part)
-            yield TURN_UNITS
-        changed = not (request.HasField("topics_hash") and request.topics_hash == found.text)
+            else:
+                self._answer_list(connection, request, pattern, parts, found.text)
+        yield units
+
+    @staticmethod
+    def _answer_list(
+        connection: ClientConnection,
+        request: CommandGetTopicsOfNamespace,
+        pattern: TopicPattern | None,
+        parts: list[bytes],
+        text: str,
+    ) -> None:
+        changed = not (request.HasField("topics_hash") and request.topics_hash == text)
         frame = encode.topics_of_namespace_in_parts(
             request.request_id,
             parts if changed else [],
             filtered=pattern is not None,
-            topics_hash=found.text,
+            topics_hash=text,
             changed=changed,
         )
         connection.write(frame)
@@ -141,7 +166,7 @@ class TopicListCommands:
             check_watchers(connection)
             pattern = request.topics_pattern
             size_bytes = request.ByteSize() + self._watchers.new_pattern_bytes(namespace, pattern)
-            self._admit(connection.identity, size_bytes, connection.objects_count)
+            self._memory.admit(connection.identity, size_bytes, connection.objects_count)
             watcher = self._watchers.open(connection, command, namespace, pattern)
         except PatternError as error:
             refusal = NotAllowedError(f"Unable to create topic list watcher: {error}")

@@ -22,6 +22,7 @@ from headgate.broker.held_memory import (
     READER_BYTES,
     WAITING_BYTES,
     WAITING_ID_BYTES,
+    WAITING_WORD_BYTES,
 )
 from headgate.engine.errors import NotAllowedError
 from headgate.wire.codes import CommandType
@@ -166,7 +167,9 @@ def taken_bytes(command: BaseCommand, size_bytes: int) -> int:
         case CommandType.SUBSCRIBE:
             beside = bytes_beside(command.subscribe)
         case CommandType.ACK:
-            beside = WAITING_ID_BYTES * len(command.ack.message_id)
+            ids = command.ack.message_id
+            words_count = sum([len(one.ack_set) for one in ids])
+            beside = WAITING_ID_BYTES * len(ids) + WAITING_WORD_BYTES * words_count
         case CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES:
             request = command.redeliverUnacknowledgedMessages
             beside = WAITING_ID_BYTES * len(request.message_ids)

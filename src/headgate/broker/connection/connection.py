@@ -387,7 +387,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._decoder.is_partial
 
     def run_in_slices(self, slices: Iterator[int]) -> None:
-        self._unfinished = slices
+        command_bytes = self._decoder.command_size
+        self._unfinished = self._connections.memory.while_held(slices, command_bytes)
 
     def run_waiting(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         self._waiting_commands.add(coroutine, command)

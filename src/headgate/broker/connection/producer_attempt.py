@@ -66,6 +66,17 @@ class ProducerAttempt:
         request = self.request
         return request.topic_epoch if request.HasField("topic_epoch") else None
 
+    def begin_wait(self) -> None:
+        """It waits for its turn, perhaps for ever: keep of its command what the client is charged
+        with. A schema is not, and parts that the protocol does not know."""
+        self.is_waiting = True
+        request = self.command.producer
+        request.ClearField("schema")
+        # Another message: what is cleared stays in the memory of the one that had it.
+        kept = BaseCommand(type=self.command.type)
+        kept.producer.CopyFrom(request)
+        self.command = kept
+
     @property
     def is_wanted(self) -> bool:
         """Whether the client still wants the producer."""

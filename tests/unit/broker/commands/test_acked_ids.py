@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import BLOCK_MEMORY_BYTES
-from headgate.base.ack_words import words_of
+from headgate.base.ack_words import WORD_BITS, words_of
 from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, TURN_UNITS
 from headgate.broker.commands.acked_ids import (
     REFUSED_UNITS,
@@ -199,3 +199,22 @@ def test_an_ack_is_cut_by_its_work() -> None:
     assert max(lengths) == 256 // (938 * 64 // ACK_MESSAGES_PER_UNIT) == 8
     huge = MessageIdData(ledgerId=1, entryId=3, ack_set=[-1] * 100_000)
     assert [len(part) for part in slices([plain, huge, huge, plain], 256)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("words", [(1, *[0] * 9_998, 1), (0,) * 10_000])
+def test_very_long_sets_of_small_batches_leave_the_rest_to_later_turns(
+    words: tuple[int, ...],
+) -> None:
+    """Each of these words has one byte. They counted as their batch of 4 messages: 300 connections
+    with an ACK of 255 KB each held the loop for 1.2 s."""
+    _, subscription, consumer = scene()
+    ids = [named(ordinal) for ordinal in range(10)]
+    for each in ids:
+        each.ack_set.extend(words)
+    units, done = ack_entries(consumer, subscription, ids, [], [], ON)
+    of_each = 10_000 * WORD_BITS // ACK_MESSAGES_PER_UNIT
+    assert of_each > TURN_UNITS
+    assert (units, done) == (1 + of_each, 1)
+    assert subscription.acks.is_acked(0) is not any(words)
+    units, _ = ack_entries(consumer, subscription, ids[:1], [], [], OFF)
+    assert units == 1 + of_each

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
+from headgate.base.units import KIB
 from headgate.base.work_units import TURN_UNITS
 from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.engine.subscription import Subscription
@@ -153,3 +154,20 @@ async def test_a_long_ack_does_not_reach_a_cursor_that_was_moved_meanwhile(world
     await asyncio.gather(*moves)
     await asyncio.sleep(1)
     assert of(world).backlog_entries == ENTRIES
+
+
+@played()
+async def test_long_commands_are_charged_while_they_are_carried_out(world: World) -> None:
+    """300 ACKs of 255 KB took 1.1 GB, and counted as nothing."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    ids = [Position(1, number) for number in range(5_000)]
+    charged: list[int] = []
+    memory, own = world.broker.client_memory, consumer.consumer_id
+    each_turn(world, lambda: charged.append(memory.by_kind()["commands"]))
+    for frame in (frames.ack(own, ids), frames.redeliver(own, ids)):
+        charged.clear()
+        client.write(frame)
+        await asyncio.sleep(1)
+        assert max(charged) > 400 * KIB
+        assert memory.by_kind()["commands"] == 0

@@ -13,6 +13,7 @@ import pytest
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.schema_types import CompatibilityStrategy, SchemaType
+from headgate.base.units import MIB
 from headgate.broker.schemas import registry
 from headgate.broker.schemas.registry import version_bytes
 from headgate.metadata.rows import Kind
@@ -23,6 +24,7 @@ from headgate.wire import client as frames
 from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand, Schema
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.unread import unsent_after
 
 NAME = parse_topic(TOPIC)
 NAMESPACE = NAME.namespace
@@ -388,3 +390,11 @@ async def test_a_first_schema_looks_at_a_bounded_number_of_consumers(world: Worl
     await consume(client, AUTO, patient)
     await consume(client, A, patient)
     assert await produce(client, A, patient) == VERSIONS[0]
+
+
+@played()
+async def test_answers_do_not_pass_the_bound_on_memory(world: World) -> None:
+    """0.7 MB of such commands took 1.1 GB where clients may hold 256 MB."""
+    await produce(await world.connect(), avro("a", doc="x" * 100_000))
+    found = await unsent_after(world, lambda i: frames.get_schema(i, TOPIC))
+    assert MIB // 2 < found < 3 * MIB

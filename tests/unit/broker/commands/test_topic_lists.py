@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
+from headgate.base.units import MIB
 from headgate.base.work_units import PATTERN_REFUSED
 from headgate.broker.commands.topic_lists import SLICE_NAMES
 from headgate.broker.connection.bounds import WATCHERS_MAX
@@ -22,6 +23,7 @@ from headgate.wire.messages import (
     CommandWatchTopicListSuccess,
 )
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.unread import unsent_after
 
 BASE = "persistent://public/default"
 
@@ -295,3 +297,12 @@ async def test_a_pattern_that_is_refused_counts_as_the_work_that_it_is(world: Wo
             )
             assert answer.getTopicsOfNamespaceResponse.filtered is (pattern != too_large)
     assert units == [[PATTERN_REFUSED], [PATTERN_REFUSED]]
+
+
+@played()
+async def test_lists_of_topics_do_not_pass_the_bound(world: World) -> None:
+    """90 KB of such commands took 2.7 GB where clients may hold 256 MB."""
+    create(world, *(f"{'t' * 500}{number}" for number in range(200)))
+    namespace = "public/default"
+    found = await unsent_after(world, lambda i: frames.get_topics_of_namespace(i, namespace))
+    assert MIB // 2 < found < 3 * MIB

@@ -29,6 +29,7 @@ from headgate.broker.held_memory import (
     READER_BYTES,
     WAITING_BYTES,
     WAITING_ID_BYTES,
+    WAITING_WORD_BYTES,
 )
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
@@ -79,6 +80,15 @@ def test_a_command_that_waits_takes_more_than_its_bytes() -> None:
     command.type = CommandType.SUBSCRIBE
     command.subscribe.durable = False
     assert taken_bytes(command, 100) == expected + READER_BYTES
+
+
+def test_the_words_of_an_acknowledgement_that_waits_are_charged() -> None:
+    """Each may have one byte on the wire, and takes 16 in memory and more."""
+    command = BaseCommand(type=CommandType.ACK)
+    command.ack.message_id.add(ledgerId=1, entryId=1)
+    before = taken_bytes(command, 100)
+    command.ack.message_id[0].ack_set.extend([1] * 1_000)
+    assert taken_bytes(command, 100) == before + 1_000 * WAITING_WORD_BYTES
 
 
 @played()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from headgate.broker.connection.connection import Connection
 from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
-from headgate.wire.codes import ProducerAccessMode, ServerError
+from headgate.wire.codes import ProducerAccessMode, SchemaType, ServerError
+from headgate.wire.messages import Schema
 from tests.unit.broker.connection.iterations import Iterations
 from tests.unit.broker.playing import TOPIC, played
 
@@ -42,6 +44,38 @@ async def test_an_attempt_that_waits_is_described_and_then_forgotten(world: Worl
     topic = world.broker.engine.topics[TOPIC]
     assert topic.access is not None
     assert topic.access.holder is attempt.producer
+
+
+LARGE = b"x" * 60_000
+UNKNOWN_FIELD = b"\xfa\x3f\xe0\xd4\x03" + LARGE
+"""A field of the command that the protocol does not have."""
+
+
+@played()
+async def test_one_that_waits_keeps_neither_its_schema_nor_unknown_parts(world: World) -> None:
+    """Nobody is charged with them: a connection with 8,000 that waited, each with a schema of 120
+    KB, took a gigabyte."""
+    schema = Schema(name="R", type=SchemaType.AVRO)
+    schema.schema_data = b'{"type":"record","name":"R","fields":[],"doc":"%s"}' % LARGE
+    client, other = await world.connect(), await world.connect()
+    first = await client.producer(TOPIC, access_mode=ProducerAccessMode.EXCLUSIVE, schema=schema)
+    frame = frames.producer(1, 5, TOPIC, name="w", access_mode=WAIT, schema=schema)
+    encoded = frame[8:] + UNKNOWN_FIELD
+    other.write(struct.pack(">II", len(encoded) + 4, len(encoded)) + encoded)
+    await asyncio.sleep(1)
+    topic = world.broker.engine.topics[TOPIC]
+    assert topic.access is not None
+    (attempt,) = topic.access.waiters
+    assert isinstance(attempt, ProducerAttempt)
+    assert attempt.command.ByteSize() < 200
+    await first.close()
+    await asyncio.sleep(1)
+    assert topic.producers["w"] is attempt.producer
+    answers = [
+        each.producer_success for each in other.unexpected if each.HasField("producer_success")
+    ]
+    assert [answer.producer_ready for answer in answers] == [False, True]
+    assert answers[1].schema_version == b"\0" * 8
 
 
 @played()
