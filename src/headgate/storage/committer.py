@@ -128,6 +128,11 @@ class Committer:
         self._urgent = True
         self.commit_if_idle()
 
+    @property
+    def waiting_count(self) -> int:
+        """Those who wait for the next commit."""
+        return len(self._waiting)
+
     def when_durable(self) -> asyncio.Future[None]:
         """A future that is done when everything staged until now is durable, except entries that
         wait for space on the disk.

@@ -15,6 +15,9 @@ client must not keep the small ones of others out."""
 FAR_PARTS: Final = 2
 """At so many times the limit, and a mebibyte, no SEND is taken."""
 
+RECORD_MEMORY_BYTES: Final = 400
+"""What a staged entry takes in memory beside its bytes, which may be 48 in the log."""
+
 
 class PublishBuffer:
     """The bytes of one log that are staged or in flight, and their limit.
@@ -35,8 +38,14 @@ class PublishBuffer:
         limit_bytes = self._limit_bytes()
         if self._was_full:
             limit_bytes //= 2
-        self._was_full = self._log.unstored_bytes > limit_bytes
+        self._was_full = self._held_bytes > limit_bytes
         return self._was_full
+
+    @property
+    def _held_bytes(self) -> int:
+        """What is staged or in flight or, if it is small entries, the memory of what is staged."""
+        log = self._log
+        return max(log.unstored_bytes, RECORD_MEMORY_BYTES * log.staged_records)
 
     def holds(self, send_bytes: int) -> bool:
         """Whether a SEND of so many bytes is not carried out now, although its connection has no
@@ -44,4 +53,4 @@ class PublishBuffer:
         if not self.is_full:
             return False
         far_bytes = FAR_PARTS * self._limit_bytes() + MIB
-        return send_bytes > SMALL_SEND_BYTES or self._log.unstored_bytes > far_bytes
+        return send_bytes > SMALL_SEND_BYTES or self._held_bytes > far_bytes

@@ -7,7 +7,7 @@ import struct
 
 from headgate.base.positions import Position
 from headgate.base.units import MIB
-from headgate.storage.publish_buffer import PublishBuffer
+from headgate.storage.publish_buffer import RECORD_MEMORY_BYTES, PublishBuffer
 from headgate.testing import World
 from headgate.testing.client import SimClient
 from headgate.wire import client as frames
@@ -121,3 +121,27 @@ async def test_a_send_that_names_another_type_first_does_not_pass(world: World) 
     client.write(struct.pack(">II", total + 2, command + 2) + type_first + frame[8:])
     await asyncio.wait_for(client.lost, 1)
     assert world.broker.log.unstored_bytes == before
+
+
+@played(settings={"maxMessagePublishBufferSizeInMB": "1"})
+async def test_very_many_empty_ones_count_with_their_memory(world: World) -> None:
+    """One has 48 bytes in the log, and took 430 of memory."""
+    await (await send_once(world, 1))[1]
+    world.lanes[0].freeze()
+    await send_once(world, 1)
+    empty = struct.pack(">I", 0)
+    for leaves in (True, False):
+        for _ in range(10):
+            client = await world.connect()
+            own = (await client.producer(TOPIC)).producer_id
+            client.write(b"".join(frames.send(own, number, empty) for number in range(1_000)))
+            await asyncio.sleep(0.1)
+            if leaves:
+                client.abort()
+    log = world.broker.log
+    assert log.unstored_bytes < MIB
+    assert 2 * MIB < RECORD_MEMORY_BYTES * log.staged_records < 3.2 * MIB
+    world.lanes[0].thaw()
+    await asyncio.sleep(5)
+    assert world.broker.engine.topics[TOPIC].log.end > 10_000
+    assert not world.broker.publish_buffer_full()

@@ -11,6 +11,9 @@ from headgate.base.partial_acks import ENTRY_BYTES, MAP_BYTES, SET_BYTES
 from headgate.base.positions import Position
 from headgate.base.units import KIB
 from headgate.base.work_units import HOLDERS_PER_UNIT, PIECE_UNITS, TURN_UNITS
+from headgate.broker.commands.acknowledging import ANSWERS_MAX
+from headgate.broker.connection.bounds import COMMANDS_MAX
+from headgate.broker.held_memory import WAITING_BYTES
 from headgate.engine.dispatcher import Dispatcher
 from headgate.ledger import LedgerSettings
 from headgate.testing import RefusedError, SimClient, SimConsumer, World
@@ -362,3 +365,38 @@ async def test_what_passes_messages_that_others_got_meanwhile_is_told_to_them(wo
     await first.close()
     second.flow(1)
     assert (await second.receive()).position == last
+
+
+@played()
+async def test_answers_that_wait_for_the_disk_have_a_bound(world: World) -> None:
+    """Of a disk that stands still each took 700 bytes, whose client had sent 25 and might be gone,
+    without an end."""
+    client, other = await world.connect(), await world.connect()
+    consumers = [
+        await each.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED) for each in (client, other)
+    ]
+    producer = await other.producer(TOPIC)
+    world.lanes[0].freeze()
+    sent = producer.send_nowait(b"x")
+    await asyncio.sleep(1)
+    memory, committer = world.broker.client_memory, world.broker.committer
+
+    def acks(consumer: SimConsumer, count: int) -> bytes:
+        ids = [Position(1, 0)]
+        return b"".join(frames.ack(consumer.consumer_id, ids, request_id=i) for i in range(count))
+
+    client.write(acks(consumers[0], ANSWERS_MAX + 500))
+    await asyncio.sleep(2)
+    assert 100 * WAITING_BYTES < memory.held.commands < 500 * 2 * WAITING_BYTES
+    other.write(acks(consumers[1], 3 * COMMANDS_MAX))
+    await asyncio.sleep(2)
+    waiting_count = committer.waiting_count
+    assert ANSWERS_MAX < waiting_count < ANSWERS_MAX + 2 * COMMANDS_MAX
+    assert memory.held.commands > COMMANDS_MAX * WAITING_BYTES
+    world.lanes[0].thaw()
+    await sent
+    await asyncio.sleep(5)
+    answers = [each.ackResponse.request_id for each in client.unexpected]
+    assert sorted(answers) == list(range(ANSWERS_MAX + 500))
+    assert len(other.unexpected) == 3 * COMMANDS_MAX
+    assert not committer.waiting_count
