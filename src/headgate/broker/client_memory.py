@@ -133,6 +133,13 @@ class Holder(Protocol):
         """End the connection at once, also one that is closing."""
 
 
+class DeliveryPort(Protocol):
+    """The consumers of a connection, as the bound on memory uses them."""
+
+    def deliver_again(self) -> None:
+        """There is room for messages."""
+
+
 class _Slowed(NamedTuple):
     held_bytes: int
     since_ns: int
@@ -214,6 +221,10 @@ class ClientMemory:
         consumers freed. It is of nobody who could be slowed."""
         self._working_bytes = 0
         """What commands take while they are carried out in slices."""
+        self.is_crowded = False
+        """:attr:`is_over`, as of the last change. Deliveries look at it for each entry."""
+        self._undelivered: dict[DeliveryPort, None] = {}
+        """Connections that get no messages until there is room."""
         self._is_measuring = False
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
@@ -273,10 +284,12 @@ class ClientMemory:
     def working(self, size_bytes: int) -> Iterator[None]:
         """What is made for a command takes so much until it is done."""
         self._working_bytes += size_bytes
+        self.is_crowded = self.is_over
         try:
             yield
         finally:
             self._working_bytes -= size_bytes
+            self.is_crowded = self.is_over
 
     def check_answer(self, identity: Identity, size_bytes: int) -> None:
         """Check that a client may get an answer of so many bytes, which may be very many times its
@@ -297,6 +310,26 @@ class ClientMemory:
         share = 1 if self._makes_room(identity) else OTHERS_SHARE
         is_small = size_bytes <= SMALL_ANSWER_BYTES
         return is_small or self._held_now + size_bytes <= share * self.bytes_max
+
+    def may_deliver(self, port: DeliveryPort, identity: Identity) -> bool:
+        """Whether a connection may get messages although all hold too much. If not, it is told when
+        there is room."""
+        if self.has_room_for(identity, SMALL_ANSWER_BYTES + 1):
+            return True
+        self._undelivered[port] = None
+        return False
+
+    def deliver_no_more(self, port: DeliveryPort) -> None:
+        """A connection has ended."""
+        self._undelivered.pop(port, None)
+
+    def _deliver_again(self) -> Steps:
+        if self.is_over or not self._undelivered:
+            return
+        waiting, self._undelivered = self._undelivered, {}
+        for port in waiting:
+            port.deliver_again()
+            yield CONNECTION_RESUMED
 
     # -- newcomers and growth --------------------------------------------------------------
 
@@ -330,6 +363,7 @@ class ClientMemory:
         # A walk may have measured already what is given back.
         if size_bytes > 0 or not self._is_measuring:
             self._grown_bytes += size_bytes
+        self.is_crowded = self.is_over
 
     def may_grow(self, holder: Holder, size_bytes: int) -> bool:
         """Whether a receive buffer may grow by ``size_bytes``, which the holder then charges. If
@@ -416,7 +450,9 @@ class ClientMemory:
         self._is_measuring, self._shares = False, found.shares
         # What grew meanwhile may have been measured before it did.
         self.charge(-grown_before)
+        self.is_crowded = self.is_over
         yield from self._release(found)
+        yield from self._deliver_again()
         if held.total <= WARN_SHARE * self.bytes_max:
             self._has_warned = False
             return

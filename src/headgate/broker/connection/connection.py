@@ -135,7 +135,8 @@ class Connection(asyncio.BufferedProtocol):
             self._unread_bytes_max,
         )
         self.write = self._frames.write
-        self.consumer_port: ConnectionConsumers = ConnectionConsumers(self, self._frames)
+        self.consumer_port: ConnectionConsumers
+        self.consumer_port = ConnectionConsumers(self, self._frames, connections.memory)
         delays = DelayedSends(self, self._refusal_logger, counts)
         self.producer_port = ConnectionProducers(
             self, self._frames, delays, self.throttle, engine, settings, host.publish_buffer
@@ -387,8 +388,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._decoder.is_partial
 
     def run_in_slices(self, slices: Iterator[int]) -> None:
-        command_bytes = self._decoder.command_size
-        self._unfinished = self._connections.memory.while_held(slices, command_bytes)
+        self._unfinished = self._connections.memory.while_held(slices, self._decoder.command_size)
 
     def run_waiting(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         self._waiting_commands.add(coroutine, command)

@@ -9,6 +9,7 @@ from headgate.base.identity import Identity
 from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
 from headgate.base.work_units import CLIENT_CLOSED
+from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
 from headgate.broker.connection.frame_writer import FrameWriter
@@ -28,21 +29,43 @@ class ConnectionConsumers:
     """Delivers messages to the consumers of one connection. Implements
     :class:`headgate.engine.consumer.ConsumerPort`."""
 
-    __slots__ = ("_connection", "_early_notices", "_frames", "by_id", "is_old", "writable")
+    __slots__ = ("_connection", "_early_notices", "_frames", "_memory", "_writable", "by_id",
+                 "is_old")  # fmt: skip
 
-    def __init__(self, connection: ClientConnection, frames: FrameWriter) -> None:
+    def __init__(
+        self, connection: ClientConnection, frames: FrameWriter, memory: ClientMemory
+    ) -> None:
         self._connection = connection
+        self._memory = memory
         self._early_notices: dict[int, bool] = {}
         """First notices for consumers that have not asked for messages."""
         self._frames = frames
         self.by_id = connection.consumers
-        self.writable = True
+        self._writable = True
         self.is_old = False
         """Whether the client is too old to know checksums, or even batches."""
 
     def forget_connection(self) -> None:
         """Refer to the connection no more, which has ended."""
         self._connection = ENDED
+        self._memory.deliver_no_more(self)
+
+    @property
+    def writable(self) -> bool:
+        """Whether the connection takes entries. Over TLS one that its peer does not read takes as
+        much memory as it has bytes, and each consumer gets at least one."""
+        if self._memory.is_crowded:
+            return self._writable and self._memory.may_deliver(self, self._connection.identity)
+        return self._writable
+
+    @writable.setter
+    def writable(self, is_writable: bool) -> None:
+        self._writable = is_writable
+
+    def deliver_again(self) -> None:
+        """There is room for messages."""
+        if self._writable and not self._frames.peer_blocked:
+            self.resume()
 
     def flow(self, command: BaseCommand) -> None:
         """Carry out a FLOW: grant a consumer permits for more messages.
@@ -162,7 +185,7 @@ class ConnectionConsumers:
 
     def flushed(self) -> None:
         """Deliver more if only the bound for one turn stopped delivery and the peer still reads."""
-        if not self.writable and not self._frames.peer_blocked:
+        if not self._writable and not self._frames.peer_blocked:
             self.resume()
 
     def resume(self) -> None:
