@@ -121,7 +121,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
         self.keep_alive = KeepAlive(self, host.loop, host.work, settings, connections.lines)
-        counts = connections.counts
+        counts, memory = connections.counts, connections.memory
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
         self._waiting_commands = WaitingCommands(
@@ -135,8 +135,7 @@ class Connection(asyncio.BufferedProtocol):
             self._unread_bytes_max,
         )
         self.write = self._frames.write
-        self.consumer_port: ConnectionConsumers
-        self.consumer_port = ConnectionConsumers(self, self._frames, connections.memory)
+        self.consumer_port: ConnectionConsumers = ConnectionConsumers(self, self._frames, memory)
         delays = DelayedSends(self, self._refusal_logger, counts)
         self.producer_port = ConnectionProducers(
             self, self._frames, delays, self.throttle, engine, settings, host.publish_buffer
