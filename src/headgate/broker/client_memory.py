@@ -312,9 +312,9 @@ class ClientMemory:
         return is_small or self._held_now + size_bytes <= share * self.bytes_max
 
     def may_deliver(self, port: DeliveryPort, identity: Identity) -> bool:
-        """Whether a connection may get messages although all hold too much. If not, it is told when
-        there is room."""
-        if self.has_room_for(identity, SMALL_ANSWER_BYTES + 1):
+        """Whether a connection may get messages although all hold too much: one of a role that
+        holds little always. If not, it is told when there is room."""
+        if not self._makes_room(identity) or not self.is_over:
             return True
         self._undelivered[port] = None
         return False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -85,6 +87,13 @@ class Peer:
 
     def abort(self) -> None:
         self.done.append("abort")
+
+
+class Port:
+    """The consumers of a connection."""
+
+    def __init__(self, deliver_again: Callable[[], None]) -> None:
+        self.deliver_again = deliver_again
 
 
 def held(unsent: int = 0, descriptions: int = 0, pending: int = 0) -> HeldMemory:
@@ -873,9 +882,18 @@ def test_large_answers_are_for_those_that_hold_little_when_all_hold_much() -> No
         memory.check_answer(peer.identity, SMALL_ANSWER_BYTES)
     memory.check_answer(small.identity, MIB)
     assert not memory.has_room_for(small.identity, 10 * MIB)
+    told: list[str] = []
+    ports = [Port(partial(told.append, name)) for name in "ab"]
+    assert not memory.may_deliver(ports[0], large.identity)
+    assert not memory.may_deliver(ports[1], large.identity)
+    assert memory.may_deliver(ports[1], small.identity)
+    memory.deliver_no_more(ports[1])
+    measure(memory, peers)
+    assert not told
     with pytest.raises(RefusalError, match="try again later") as refused:
         memory.check_answer(large.identity, MIB)
     assert refused.value.status == 429
     large.held = held()
     measure(memory, peers)
     memory.check_answer(large.identity, 10 * MIB)
+    assert told == ["a"]
