@@ -25,6 +25,7 @@ from pyspark_pulsar.metadata import (
     PartError,
     Property,
     UsualSingle,
+    check_required,
     parse_usual_single,
     single_metadata,
 )
@@ -73,12 +74,18 @@ class Messages:
 
 
 def single(fields: MessageFields, payload: bytes) -> Messages:
-    """The only message of an entry that is no batch, with the fields of the entry's metadata."""
+    """The only message of an entry that is no batch, with the fields of the entry's metadata.
+
+    Raises :class:`PartError` if a property lacks its name or value.
+    """
+    pairs = fields.properties
+    if pairs:
+        check_required(fields)
     return Messages(
         [None if fields.null_value else payload],
         [key_of(fields)],
         [fields.event_time or None],
-        [properties_of(fields.properties)],
+        [properties_of(pairs) if pairs else NO_PROPERTIES],
         [-1],
     )
 
@@ -101,16 +108,14 @@ def key_of(fields: MessageFields) -> bytes | None:
 
 def properties_of(found: Sequence[Property]) -> Properties | None:
     """The properties of a message; None if one of them is no UTF-8."""
-    if not found:
-        return NO_PROPERTIES
     try:
         return list({each.key.decode(): each.value.decode() for each in found}.items())
     except UnicodeDecodeError:
         return None
 
 
-def portions(batch: bytes, claimed: int, rows_max: int) -> Iterator[Messages]:
-    """All messages of a batch but those that are compacted out, in order.
+def portions(batch: bytes, at: int, claimed: int, rows_max: int) -> Iterator[Messages]:
+    """All messages of a batch but those that are compacted out, in order. The batch is at ``at``.
 
     Each portion has at most ``rows_max`` messages and about :data:`PROPERTIES_MAX` properties, and
     may be empty. Its memory is a small multiple of its part of the batch.
@@ -118,9 +123,9 @@ def portions(batch: bytes, claimed: int, rows_max: int) -> Iterator[Messages]:
     Raises :class:`PartError` if the batch does not consist of exactly ``claimed`` messages, perhaps
     after some portions.
     """
-    if claimed < 1 or claimed * _MESSAGE_BYTES_MIN > len(batch):
-        raise PartError(f"{len(batch):,} bytes cannot be a batch of {claimed:,} messages")
-    at = index = 0
+    if claimed < 1 or claimed * _MESSAGE_BYTES_MIN > len(batch) - at:
+        raise PartError(f"{len(batch) - at:,} bytes cannot be a batch of {claimed:,} messages")
+    index = 0
     while index < claimed:
         begin = index
         try:
@@ -178,13 +183,15 @@ def _add_any(messages: Messages, batch: bytes, at: int, begin: int, end: int) ->
         at = payload + fields.payload_size
         if not payload < at <= total:
             _check_size(fields, payload, at, total)
+        pairs = fields.properties
+        if pairs:
+            check_required(fields)
+            left -= len(pairs)
         if not fields.compacted_out:
-            found = fields.properties
-            left -= len(found)
             values.append(None if fields.null_value else batch[payload:at])
             keys.append(key_of(fields))
             times.append(fields.event_time or None)
-            properties.append(properties_of(found))
+            properties.append(properties_of(pairs) if pairs else NO_PROPERTIES)
             indexes.append(index)
         index += 1
     messages.batch_indexes = indexes

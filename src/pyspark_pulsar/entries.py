@@ -21,11 +21,16 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 import google_crc32c
-from google.protobuf.message import DecodeError
 
 from pyspark_pulsar.batches import NO_PROPERTIES, Messages, portions, single
-from pyspark_pulsar.decompression import decompressed
-from pyspark_pulsar.metadata import EntryMetadata, PartError, entry_metadata, parse_usual_entry
+from pyspark_pulsar.decompression import NONE, decompressed
+from pyspark_pulsar.metadata import (
+    EntryMetadata,
+    PartError,
+    check_required,
+    entry_metadata,
+    usual_entry,
+)
 
 EntryId = tuple[int, int]
 """(ledger id, entry id) of one entry."""
@@ -57,6 +62,10 @@ class Kind(enum.Enum):
     """No correct producer sends it."""
 
 
+_MESSAGES = Kind.MESSAGES
+"""A look-up of a member of an enumeration costs as much as a field of the metadata."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkPart:
     """One chunk of the message ``uuid``; ``index`` counts from 0, below ``count``."""
@@ -69,6 +78,11 @@ class ChunkPart:
     payload: bytes
     metadata: bytes
     """``MessageMetadata`` of the chunk, which is also that of the message but for the index."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes of memory, about: producers may send metadata of any size."""
+        return len(self.payload) + len(self.metadata)
 
 
 @dataclass(slots=True)
@@ -88,6 +102,7 @@ class Entry:
     """What is wrong, for :attr:`Kind.MALFORMED`. It has no text of the producer's."""
     _ready: Messages | None = None
     _batch: bytes = b""
+    _batch_at: int = 0
 
     def portions(self, rows_max: int) -> Iterator[Messages]:
         """All messages of :attr:`Kind.MESSAGES`, in order, in pieces of 1 to ``rows_max``; nothing
@@ -95,7 +110,8 @@ class Entry:
         ready = self._ready
         if ready is None:
             if self._batch:
-                yield from filter(len, portions(self._batch, self.batch_size, rows_max))
+                found = portions(self._batch, self._batch_at, self.batch_size, rows_max)
+                yield from filter(len, found)
         elif 0 < len(ready) <= rows_max:
             yield ready
         else:
@@ -111,26 +127,17 @@ def parse_entry(body: bytes | memoryview, message_bytes_max: int) -> Entry:
     """
     if type(body) is not bytes:
         body = bytes(body)
+    published = 0
     try:
-        metadata, payload = _parts(body)
-        usual = parse_usual_entry(metadata)
-    except PartError as error:
-        return Entry(Kind.MALFORMED, 1, 0, why=str(error))
-    except DecodeError:
-        return Entry(Kind.MALFORMED, 1, 0, why="the metadata is no valid protobuf message")
-    published = usual.publish_time
-    if (
-        usual.WhichOneof("rest") is None
-        and published
-        and usual.producer_name
-        and (usual.sequence_id or usual.HasField("sequence_id"))
-    ):
-        ready = Messages([payload], [None], [None], [NO_PROPERTIES], [-1])
-        return Entry(Kind.MESSAGES, 1, published, 0, None, "", ready)
-    try:
-        return _any_entry(metadata, payload, message_bytes_max)
+        metadata, body, at = _parts(body)
+        usual = usual_entry(metadata)
+        published = usual.publish_time
+        if usual.WhichOneof("rest"):
+            return _any_entry(metadata, body, at, message_bytes_max)
     except PartError as error:
         return Entry(Kind.MALFORMED, 1, published, why=str(error))
+    ready = Messages([body[at:]], [None], [None], [NO_PROPERTIES], [-1])
+    return Entry(_MESSAGES, 1, published, 0, None, "", ready)
 
 
 def assembled(first: ChunkPart, payload: bytes, message_bytes_max: int) -> Entry:
@@ -145,17 +152,23 @@ def assembled(first: ChunkPart, payload: bytes, message_bytes_max: int) -> Entry
         why = f"the chunks have {len(payload):,} bytes instead of {first.total_bytes:,}"
         return Entry(Kind.MALFORMED, claimed, published, why=why)
     try:
-        return _messages(metadata, payload, message_bytes_max)
+        return _messages(metadata, payload, 0, message_bytes_max)
     except PartError as error:
         return Entry(Kind.MALFORMED, claimed, published, why=str(error))
 
 
-def _parts(body: bytes) -> tuple[bytes, bytes]:
-    """The metadata and the payload. Raises :class:`PartError`."""
-    magic, expected, size = _start(body)
-    if magic == _MAGIC_BROKER_ENTRY:
-        body = body[_COVERED_AT + int.from_bytes(body[2:_COVERED_AT], "big") :]
-        magic, expected, size = _start(body)
+def _parts(body: bytes) -> tuple[bytes, bytes, int]:
+    """The metadata, and bytes with the offset from which they are the payload.
+
+    Raises :class:`PartError`.
+    """
+    try:
+        magic, expected, size = _unpack_start(body)
+        if magic == _MAGIC_BROKER_ENTRY:
+            body = body[_COVERED_AT + int.from_bytes(body[2:_COVERED_AT], "big") :]
+            magic, expected, size = _unpack_start(body)
+    except struct.error as error:
+        raise PartError("the entry is too short for its metadata") from error
     if magic == _MAGIC_CHECKSUM:
         body = body[_COVERED_AT:]
         if _crc32c(body) != expected:
@@ -165,23 +178,18 @@ def _parts(body: bytes) -> tuple[bytes, bytes]:
     payload = _SIZE_BYTES + size
     if payload > len(body):
         raise PartError("the entry is shorter than its metadata")
-    return body[_SIZE_BYTES:payload], body[payload:]
-
-
-def _start(body: bytes) -> tuple[int, int, int]:
-    """The begin of an entry in its usual form: magic number, checksum, size of the metadata."""
-    try:
-        return _unpack_start(body)
-    except struct.error as error:
-        raise PartError("the entry is too short for its metadata") from error
+    return body[_SIZE_BYTES:payload], body, payload
 
 
 def _claimed(metadata: EntryMetadata) -> int:
     return max(1, metadata.num_messages_in_batch)
 
 
-def _any_entry(data: bytes, payload: bytes, message_bytes_max: int) -> Entry:
-    """Any entry with the metadata ``data``. Raises :class:`PartError` if that is not valid."""
+def _any_entry(data: bytes, body: bytes, at: int, message_bytes_max: int) -> Entry:
+    """Any entry, with the metadata ``data``. Its payload is at ``at`` of ``body``.
+
+    Raises :class:`PartError` if the metadata is no protobuf message.
+    """
     metadata = entry_metadata(data)
     claimed = _claimed(metadata)
     published = metadata.publish_time
@@ -191,9 +199,9 @@ def _any_entry(data: bytes, payload: bytes, message_bytes_max: int) -> Entry:
         return Entry(Kind.ENCRYPTED, claimed, published)
     try:
         if metadata.num_chunks_from_msg > 1:
-            chunk = _chunk(metadata, data, payload, message_bytes_max)
+            chunk = _chunk(metadata, data, body[at:], message_bytes_max)
             return Entry(Kind.CHUNK, claimed, published, chunk=chunk)
-        return _messages(metadata, payload, message_bytes_max)
+        return _messages(metadata, body, at, message_bytes_max)
     except PartError as error:
         return Entry(Kind.MALFORMED, claimed, published, why=str(error))
 
@@ -216,19 +224,25 @@ def _chunk(
     return ChunkPart(uuid, index, count, total, payload, data)
 
 
-def _messages(metadata: EntryMetadata, payload: bytes, message_bytes_max: int) -> Entry:
-    """A message or a batch. Raises :class:`PartError` if it cannot be taken apart."""
+def _messages(metadata: EntryMetadata, body: bytes, at: int, message_bytes_max: int) -> Entry:
+    """A message or a batch, whose payload is at ``at`` of ``body``.
+
+    Raises :class:`PartError` if it cannot be taken apart.
+    """
     codec, size = metadata.compression, metadata.uncompressed_size
-    whole = decompressed(payload, codec, size, message_bytes_max)
+    if codec != NONE:
+        body, at = decompressed(body[at:], codec, size, message_bytes_max), 0
     published = metadata.publish_time
     if not metadata.HasField("num_messages_in_batch"):
-        return Entry(Kind.MESSAGES, 1, published, _ready=single(metadata, whole))
+        return Entry(_MESSAGES, 1, published, _ready=single(metadata, body[at:]))
+    if metadata.properties:
+        check_required(metadata)
     claimed = metadata.num_messages_in_batch
-    checked = portions(whole, claimed, _READY_MESSAGES_MAX)
+    checked = portions(body, at, claimed, _READY_MESSAGES_MAX)
     ready: Messages | None = next(checked)
     for _ in checked:  # a batch of several portions, of which none is kept
         ready = None
-    entry = Entry(Kind.MESSAGES, claimed, published, claimed, _ready=ready)
+    entry = Entry(_MESSAGES, claimed, published, claimed, _ready=ready)
     if ready is None:
-        entry._batch = whole
+        entry._batch, entry._batch_at = body, at
     return entry

@@ -33,6 +33,9 @@ _SIMPLE_BYTES: Final = 1 << 16
 _SIMPLE_TAGS: Final = 1 << 14
 """So many bytes that may be the tag of a property, too."""
 
+_NO_MESSAGE: Final = "the metadata is no valid protobuf message"
+_INCOMPLETE: Final = "the metadata lacks a required field"
+
 _PACKAGE: Final = "pyspark_pulsar"
 _REST: Final = "rest"
 _OPTIONAL, _REQUIRED, _REPEATED = 1, 2, 3
@@ -176,38 +179,66 @@ def _parsers(*messages: DescriptorProto) -> list[Any]:
     return [GetMessageClass(pool.FindMessageTypeByName(name)).FromString for name in names]
 
 
-parse_usual_entry: Callable[[bytes], UsualEntry]
+_parse_usual_entry: Callable[[bytes], UsualEntry]
 parse_usual_single: Callable[[bytes], UsualSingle]
-parse_usual_entry, parse_usual_single, _parse_entry, _parse_single = _parsers(
+_parse_usual_entry, parse_usual_single, _parse_entry, _parse_single = _parsers(
     _usual("UsualEntry", _ENTRY),
     _usual("UsualSingle", _SINGLE),
     _full("EntryMetadata", _ENTRY),
     _full("SingleMetadata", _SINGLE),
 )
-"""The parsers of the usual fields. They raise ``DecodeError``, and require no field."""
+"""``parse_usual_single`` raises ``DecodeError``, and requires no field."""
+
+
+def usual_entry(data: bytes) -> UsualEntry:
+    """The plain fields of the metadata of an entry, each of which is required.
+
+    Raises :class:`PartError` if it is no protobuf message, or lacks one of them.
+    """
+    try:
+        fields = _parse_usual_entry(data)
+    except DecodeError as error:
+        raise PartError(_NO_MESSAGE) from error
+    if not (fields.publish_time and fields.producer_name and fields.sequence_id):
+        for name in ("producer_name", "sequence_id", "publish_time"):  # it may be 0 or empty
+            if not fields.HasField(name):
+                raise PartError(_INCOMPLETE)
+    return fields
 
 
 def entry_metadata(data: bytes) -> EntryMetadata:
-    """The metadata of an entry. Raises :class:`PartError` if it is not valid."""
-    return cast("EntryMetadata", _checked(_parse_entry, data, 4))
+    """The metadata of an entry. Raises :class:`PartError` if it is no protobuf message.
+
+    :func:`check_required` is left to do: it costs more than the parser, and only an entry with
+    properties needs it, if :func:`usual_entry` took it.
+    """
+    fields: EntryMetadata = _parsed(_parse_entry, data, 4)
+    return fields
 
 
 def single_metadata(data: bytes) -> SingleMetadata:
-    """The metadata of a message of a batch. Raises :class:`PartError` if it is not valid."""
-    return cast("SingleMetadata", _checked(_parse_single, data, 1))
+    """The metadata of a message of a batch. Raises :class:`PartError` if it is no protobuf message.
+
+    :func:`check_required` is left to do, as for an entry: ``payload_size`` is required.
+    """
+    fields: SingleMetadata = _parsed(_parse_single, data, 1)
+    return fields
 
 
-def _checked(parse: Callable[[bytes], _Parsed], data: bytes, properties: int) -> _Parsed:
+def check_required(fields: MessageFields) -> None:
+    """Raise :class:`PartError` if a required field is missing, also within a property."""
+    if not fields.IsInitialized():
+        raise PartError(_INCOMPLETE)
+
+
+def _parsed(parse: Callable[[bytes], Any], data: bytes, properties: int) -> Any:
     """``properties`` is the number of that field."""
     if len(data) > _SIMPLE_BYTES:
         _check_properties(data, properties << 3 | 2)
     try:
-        parsed = parse(data)
+        return parse(data)
     except DecodeError as error:
-        raise PartError("the metadata is no valid protobuf message") from error
-    if not parsed.IsInitialized():
-        raise PartError("the metadata lacks a required field")
-    return parsed
+        raise PartError(_NO_MESSAGE) from error
 
 
 def _check_properties(data: bytes, tag: int) -> None:
@@ -229,5 +260,5 @@ def _check_properties(data: bytes, tag: int) -> None:
             else:
                 at += {1: 8, 5: 4}[found & 7]
     except (ValueError, KeyError) as error:
-        raise PartError("the metadata is no valid protobuf message") from error
+        raise PartError(_NO_MESSAGE) from error
     raise PartError(f"the metadata has more than {PROPERTIES_MAX:,} fields")

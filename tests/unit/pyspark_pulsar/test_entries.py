@@ -286,6 +286,7 @@ def test_a_chunk() -> None:
     chunk = parsed(body(metadata(**CHUNK) + field(26, b"\xff"), b"abc")).chunk
     assert chunk is not None
     assert chunk.uuid == "\\xff"
+    assert chunk.size_bytes == 3 + len(found) + 4
 
 
 def test_the_only_chunk_of_a_message_is_the_message() -> None:
@@ -438,7 +439,7 @@ def test_what_very_many_parts_cost() -> None:
     memory, seconds = _costs(batch([part(b"")] * 100_000))
     assert memory < 4 << 20
     assert seconds < 20
-    many = pairs(*[("k%05d" % number, "v") for number in range(10)])
+    many = pairs(*[(f"k{number:05}", "v") for number in range(10)])
     memory, seconds = _costs(batch([part(b"", properties=many)] * 15_000))
     assert memory < 80 << 20
     assert seconds < 20

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_pulsar import metadata as module
-from pyspark_pulsar.metadata import PROPERTIES_MAX, PartError, entry_metadata, single_metadata
+from pyspark_pulsar.metadata import (
+    PROPERTIES_MAX,
+    PartError,
+    entry_metadata,
+    single_metadata,
+    usual_entry,
+)
 from tests.unit.pyspark_pulsar.entry_bytes import field, metadata, pairs
 
 EMPTY = field(1, b"") + field(2, b"")
@@ -42,7 +47,7 @@ def test_the_last_of_the_same_fields_counts() -> None:
 
 def test_a_usual_class_tells_of_each_other_field() -> None:
     for number, value in ((4, EMPTY), (6, b""), (8, 0), (11, 1), (13, b""), (20, 0), (30, 0)):
-        usual = module.parse_usual_entry(metadata() + field(number, value))
+        usual = usual_entry(metadata() + field(number, value))
         assert usual.WhichOneof("rest")
-    usual = module.parse_usual_entry(metadata(schema_version=b"1", replicate_to=["c"]))
+    usual = usual_entry(metadata(schema_version=b"1", replicate_to=["c"]))
     assert usual.WhichOneof("rest") is None
