@@ -80,6 +80,18 @@ _SINGLE: Final[tuple[_Field, ...]] = (
     (10, "null_partition_key", _BOOL, _OPTIONAL),
 )
 
+_ALONE_MEANINGLESS: Final = frozenset(
+    (
+        "uncompressed_size",  # clients set it also without compression
+        "partition_key_b64_encoded",
+        "null_partition_key",
+        "uuid",
+        "total_chunk_msg_size",
+        "chunk_id",
+    )
+)
+"""Fields that a reader ignores unless another one is there, which the usual class declares."""
+
 
 class PartError(ValueError):
     """A part of an entry is not what a correct producer sends. The text says which, and why."""
@@ -153,10 +165,12 @@ def _full(name: str, fields: Collection[_Field]) -> DescriptorProto:
 
 
 def _usual(name: str, fields: Collection[_Field]) -> DescriptorProto:
-    """Each field that is not required is a member of the ``oneof``."""
+    """Each field that is not required, and is not ignored, is a member of the ``oneof``."""
     message = DescriptorProto(name=name)
     message.oneof_decl.add(name=_REST)
     for number, field, kind, label in fields:
+        if field in _ALONE_MEANINGLESS:
+            continue
         kind = _BYTES if kind == _MESSAGE else kind
         added = message.field.add(name=field, number=number)
         added.type = cast("FieldDescriptorProto.Type.ValueType", kind)

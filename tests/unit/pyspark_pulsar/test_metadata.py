@@ -8,6 +8,7 @@ from pyspark_pulsar.metadata import (
     PROPERTIES_MAX,
     PartError,
     entry_metadata,
+    parse_usual_single,
     single_metadata,
     usual_entry,
 )
@@ -45,9 +46,32 @@ def test_the_last_of_the_same_fields_counts() -> None:
     assert (found.partition_key, found.publish_time) == (b"b", 5)
 
 
-def test_a_usual_class_tells_of_each_other_field() -> None:
-    for number, value in ((4, EMPTY), (6, b""), (8, 0), (11, 1), (13, b""), (20, 0), (30, 0)):
-        usual = usual_entry(metadata() + field(number, value))
-        assert usual.WhichOneof("rest")
-    usual = usual_entry(metadata(schema_version=b"1", replicate_to=["c"]))
+def test_a_usual_class_tells_of_each_other_field_that_means_something() -> None:
+    for number in (4, 6, 13):
+        assert usual_entry(metadata() + field(number, b"")).WhichOneof("rest")
+    for number in (1, 2):
+        assert parse_usual_single(field(3, 0) + field(number, b"")).WhichOneof("rest")
+    for number in (8, 11, 12, 20, 25, 27):
+        assert usual_entry(metadata() + field(number, 0)).WhichOneof("rest")
+    for number in (4, 5, 9):
+        assert parse_usual_single(field(3, 0) + field(number, 0)).WhichOneof("rest")
+
+
+def test_a_usual_class_ignores_what_means_nothing_alone() -> None:
+    """Clients set the size also of what they do not compress, and schemas and their clusters."""
+    usual = usual_entry(
+        metadata(
+            uncompressed_size=5,
+            partition_key_b64_encoded=True,
+            null_partition_key=True,
+            uuid="p-7",
+            chunk_id=1,
+            total_chunk_msg_size=9,
+            schema_version=b"1",
+            replicate_to=["c"],
+            highest_sequence_id=8,
+        )
+    )
     assert usual.WhichOneof("rest") is None
+    single = parse_usual_single(field(3, 0) + field(6, 1) + field(8, 1) + field(10, 1))
+    assert single.WhichOneof("rest") is None
