@@ -15,13 +15,15 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from pyspark_pulsar.access import Access, tls_refusal
+from pyspark_pulsar.commands import CLIENT_VERSION, PROTOCOL_VERSION
 from pyspark_pulsar.errors import AccessError
 from pyspark_pulsar.options import Connection
 
 _PORT, _TLS_PORT = 6_650, 6_651
 _CONNECT, _ERROR = 2, 14
 """Types of commands. Each type is also the number of the command's field."""
-_PROTOCOL_VERSION = 19
+_SUPPORTS_AUTH_REFRESH = 1
+"""A field of FeatureFlags."""
 _REFUSED = {3: "AuthenticationError", 4: "AuthorizationError"}
 _FRAME_BYTES_MAX = 1 << 20
 
@@ -66,15 +68,23 @@ def probe(connection: Connection, timeout_s: float) -> None:
         )
 
 
-def connect_frame(access: Access) -> bytes:
-    """The frame that opens a connection: CONNECT with the credentials."""
-    fields: list[Field] = [(1, b"pyspark-pulsar")]
+def connect_frame(access: Access, *, broker: str = "", answers_challenges: bool = False) -> bytes:
+    """The frame that opens a connection: CONNECT with the credentials.
+
+    A proxy connects the client to ``broker`` (HOST:PORT). A broker asks for credentials anew by
+    AUTH_CHALLENGE only if ``answers_challenges``.
+    """
+    fields: list[Field] = [(1, CLIENT_VERSION)]
     method, data = access.presented()
     if data:
         fields.append((3, data.encode()))
-    fields.append((4, _PROTOCOL_VERSION))
+    fields.append((4, PROTOCOL_VERSION))
     if method:
         fields.append((5, method.encode()))
+    if broker:
+        fields.append((6, broker.encode()))
+    if answers_challenges:
+        fields.append((10, _encoded([(_SUPPORTS_AUTH_REFRESH, 1)])))
     command = _encoded([(1, _CONNECT), (_CONNECT, _encoded(fields))])
     return _size(len(command) + 4) + _size(len(command)) + command
 

@@ -44,6 +44,16 @@ def test_the_connect_command_has_the_credentials(access: Access, method: str, da
     assert command.connect.client_version == "pyspark-pulsar"
     assert command.connect.protocol_version == 19
     assert (command.connect.auth_method_name, command.connect.auth_data) == (method, data)
+    assert not command.connect.HasField("proxy_to_broker_url")
+    assert not command.connect.HasField("feature_flags")
+
+
+def test_a_reader_names_the_broker_behind_a_proxy_and_answers_challenges() -> None:
+    frame = connect_frame(Access(token="t"), broker="b:6650", answers_challenges=True)
+    connect = BaseCommand.FromString(frame[8:]).connect
+    assert connect.proxy_to_broker_url == "b:6650"
+    assert connect.feature_flags.supports_auth_refresh
+    assert connect.auth_data == b"t"
 
 
 def test_refusals_are_recognized() -> None:
