@@ -11,80 +11,30 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from pyspark_pulsar.batches import NO_PROPERTIES, Messages
 from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
-from pyspark_pulsar.keys import KeyDecoder
+from pyspark_pulsar.entries import Entry, Kind
+from pyspark_pulsar.message_ids import MessageIds
 from pyspark_pulsar.options import COLUMNS
-from pyspark_pulsar.range_reader import BATCH_ROWS_MAX, PORTION_MESSAGES_MAX
+from pyspark_pulsar.range_reader import BATCH_ROWS_MAX
 
 TOPIC = "persistent://public/default/held"
 PARTS = 2
+LEDGER = 5
 _PUBLISH_MS = 1_700_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class HeldId:
-    """What the source uses of a message id."""
-
-    number: int
-
-    def ledger_id(self) -> int:
-        """One ledger for all."""
-        return 5
-
-    def entry_id(self) -> int:
-        """An entry for each."""
-        return self.number
-
-    def batch_index(self) -> int:
-        """They are not batched."""
-        return -1
-
-    def __lt__(self, other: HeldId) -> bool:
-        return self.number < other.number
-
-    def serialize(self) -> bytes:
-        """About as long as a real one."""
-        return b"\x08\x05\x10" + self.number.to_bytes(4, "big")
-
-
-@dataclass(frozen=True, slots=True)
 class HeldMessage:
-    """What the source uses of a message."""
+    """An entry with one message."""
 
     number: int
     value: bytes
 
-    def data(self) -> bytes:
-        """Its payload."""
-        return self.value
-
-    def message_id(self) -> HeldId:
-        """A new object each time, as the client has it."""
-        return HeldId(self.number)
-
-    def partition_key(self) -> str:
-        """None."""
-        return ""
-
-    def producer_name(self) -> str:
-        """One for all."""
-        return "held"
-
-    def publish_timestamp(self) -> int:
+    @property
+    def publish_time_ms(self) -> int:
         """Epoch milliseconds."""
         return _PUBLISH_MS + self.number
-
-    def event_timestamp(self) -> int:
-        """None."""
-        return 0
-
-    def properties(self) -> dict[str, str]:
-        """None."""
-        return {}
-
-    def has_null_value(self) -> bool:
-        """It is no tombstone."""
-        return False
 
 
 _held: dict[int, list[HeldMessage]] = {}
@@ -116,12 +66,13 @@ class HeldReader(DataSourceReader):
 
 
 def batches(schema: pa.Schema, held: list[HeldMessage]) -> Iterator[pa.RecordBatch]:
-    """Record batches as the source makes them: in its portions, by its own code."""
-    rows = Rows(schema, TOPIC, KeyDecoder(TOPIC, lambda _: {}))
-    for first in range(0, len(held), PORTION_MESSAGES_MAX):
-        part = held[first : first + PORTION_MESSAGES_MAX]
-        rows.add(part, [each.message_id() for each in part], [each.data() for each in part])
-        if rows.count + PORTION_MESSAGES_MAX > BATCH_ROWS_MAX:
+    """Record batches as the source makes them, by its own code."""
+    rows = Rows(schema, TOPIC)
+    for each in held:
+        place = LEDGER, each.number
+        entry = Entry(Kind.MESSAGES, 1, each.publish_time_ms)
+        rows.add(place, place, entry, Messages([each.value], [None], [None], [NO_PROPERTIES], [-1]))
+        if rows.count >= BATCH_ROWS_MAX:
             yield rows.batch()
     if rows.count:
         yield rows.batch()
@@ -129,16 +80,17 @@ def batches(schema: pa.Schema, held: list[HeldMessage]) -> Iterator[pa.RecordBat
 
 def tuples(held: list[HeldMessage]) -> Iterator[tuple[Any, ...]]:
     """A tuple for each message, as Spark's documentation shows a source."""
+    ids = MessageIds(-1)
     for each in held:
-        key, event_ms = each.partition_key(), each.event_timestamp()
+        place = LEDGER, each.number
         yield (
-            each.data(),
-            key.encode() if key else None,
+            each.value,
+            None,
             TOPIC,
-            each.message_id().serialize(),
-            datetime.datetime.fromtimestamp(each.publish_timestamp() / 1_000, datetime.UTC),
-            datetime.datetime.fromtimestamp(event_ms / 1_000, datetime.UTC) if event_ms else None,
-            each.properties(),
+            ids.of(place, [-1], 0, place)[0],
+            datetime.datetime.fromtimestamp(each.publish_time_ms / 1_000, datetime.UTC),
+            None,
+            {},
         )
 
 

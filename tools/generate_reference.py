@@ -30,15 +30,14 @@ from headgate.telemetry.otel.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.prometheus.route import OPERATION as METRICS_OPERATION
 from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.wire.commands import COMMANDS
-from pyspark_pulsar.chunks import (
-    ENTRIES_BETWEEN_MAX,
-    PORTION_ENTRIES,
-    SAMPLE_ENTRIES,
+from pyspark_pulsar.chunk_search import (
+    ENTRIES_BEFORE_FIRST,
+    ENTRIES_BEFORE_MAX,
     SEARCHED_MAX,
 )
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
-from pyspark_pulsar.recovery import MALFORMED_ENTRIES_MAX
+from pyspark_pulsar.range_reader import REPORTS_MAX
 
 FOLDER = Path("docs/reference")
 
@@ -317,27 +316,16 @@ def _names(names: Sequence[str]) -> str:
 
 _MALFORMED_MESSAGES = (
     "\n## Malformed messages\n\n"
-    "`pulsar-client`, which reads the messages, does not survive some that no correct\n"
-    "producer sends: a batch whose sizes pass its payload, or a chunk of a message of\n"
-    "gigabytes. So it reads in a process of its own, beside each of Spark's Python workers,\n"
-    "which has at most `readerMemoryMb`. If that process ends twice at one place, the next\n"
-    "entry is malformed, or too large. So is an entry that cannot be unpacked, or has not the\n"
-    "messages that it claims. `failOnDataLoss` decides: the query fails and names the entry, or\n"
-    "the log of the task names it and the query goes on behind it. Each takes a second or two,\n"
-    f"and more than {MALFORMED_ENTRIES_MAX} of a task end the query in any case. An entry just\n"
-    "before such a one is taken for one as well if it gave no message, as a transaction marker.\n"
-    "Pulsar does not show what it cannot unpack: if a batch there claims very many messages, the\n"
-    "query ends after `pollTimeoutMs`, and `startingOffsets` can begin it behind that batch.\n"
+    "A broker stores what producers send, and does not look into it. An entry is malformed if\n"
+    "no correct producer sends it: its checksum is wrong, it cannot be unpacked, a batch has\n"
+    "not the sizes or the number of messages that it claims, or it is larger than\n"
+    "`maxMessageBytes`. No message of such an entry is a row. `failOnDataLoss` decides: the\n"
+    "query fails and names the entry, or the log of the task names it and the query goes on\n"
+    f"behind it. A task names {REPORTS_MAX} of them and counts the others.\n"
     "\n"
-    "The client also trusts the size that a batch gives to a message. One that is larger than the\n"
-    "batch gives a row whose `value` ends with other memory of the process that reads. What is\n"
-    "left of other messages there is written over with glibc, but credentials are not. Where\n"
-    "strangers produce, and could see what is made of the rows, set `verifyBatches`: a task then\n"
-    "asks the admin API about each batch, and what is not as it claims is a malformed entry.\n"
-    "That costs a request for each batch, about a millisecond of a broker.\n"
-    "\n"
-    "Consumers with that library end, too, and get such values. So let none but trusted roles\n"
-    "produce to a topic that such consumers read.\n"
+    "The source reads entries itself, without `pulsar-client`. Consumers with that library may\n"
+    "end at such entries, or get other memory of their process as a message. So let none but\n"
+    "trusted roles produce to a topic that such consumers read.\n"
 )
 
 _OTHER_THAN_JVM = (
@@ -407,12 +395,8 @@ def source_page() -> str:
         )
         + "\n## Keys\n\n"
         "Java's `keyBytes` and the keys of separated `KeyValue` schemas travel as base64, and\n"
-        "`__key` holds the bytes. An empty key is empty, and null means that there is none. The\n"
-        "Python client shows neither, so a task asks the admin API about the first message of\n"
-        "each producer whose key is base64 or empty, and treats that producer's other keys\n"
-        "alike. If the API has no answer, a warning says so: base64 stays as it is, and an empty\n"
-        "key is null. A\n"
-        "query without `__key` sends no such request.\n" + "\n## Publish times\n\n"
+        "`__key` holds the bytes. An empty key is empty, and null means that there is none.\n"
+        + "\n## Publish times\n\n"
         "Producers set publish times by their own clocks, before they send, so messages of a\n"
         "topic are not in that order. A batch reads from the broker's position for\n"
         "`startingTime` less `publishTimeSkewMs` to that for `endingTime` plus as much, and\n"
@@ -429,24 +413,14 @@ def source_page() -> str:
         "clocks.\n" + "\n## Chunked messages\n\n"
         "A message that its producer sent in chunks is one row, of the batch or task whose range\n"
         "holds its last chunk, for any division into ranges. If it begins before that range, the\n"
-        "task reads it separately, after its other rows: `__messageId` has the order. For that\n"
-        "it asks the admin API about entries without a message, which may be another chunk or a\n"
-        "transaction marker: about those up to\n"
-        f"{ENTRIES_BETWEEN_MAX:,} entries behind the begin of the range or behind such a chunk,\n"
-        f"and about {SAMPLE_ENTRIES:,} of all others. So the number of requests is\n"
-        "bounded. The batch in which a message completes reads it. If a\n"
-        "broker cannot show a chunk, as Pulsar cannot if it is compressed, a loss is possible:\n"
-        "`failOnDataLoss` decides. It also decides about a message of which a chunk is lost, or\n"
-        "is more than\n"
-        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one; {PORTION_ENTRIES:,} where\n"
-        f"the task has searched {SEARCHED_MAX:,} for the begins of others.\n"
+        "task reads entries before it once more, and takes the chunks of that message alone: at\n"
+        f"first {ENTRIES_BEFORE_FIRST:,} entries and one for each missing chunk, then {ENTRIES_BEFORE_MAX:,}; after\n"
+        f"{SEARCHED_MAX:,} entries in all such searches of a task, the first ones alone.\n"
+        "`failOnDataLoss` decides about a message of which a chunk is lost, or is further away.\n"
         + "\n## Encrypted messages\n\n"
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"
         "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"
-        "out, and the log of the task says how many. If a task has tens of thousands of entries\n"
-        "without a message, it finds them by a sample of those.\n"
-        + _MALFORMED_MESSAGES
-        + _OTHER_THAN_JVM
+        "out, and the log of the task says how many.\n" + _MALFORMED_MESSAGES + _OTHER_THAN_JVM
     )
 
 

@@ -31,14 +31,13 @@ from pyspark_pulsar.body_bounds import (
     read_body,
     reason_in,
 )
-from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
+from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import (
     AccessError,
     AdminError,
     TokenUnavailableError,
     UnreachableError,
 )
-from pyspark_pulsar.keys import KeyKind, MessageRef, is_malformed, key_kind_of
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.property_headers import PoolManager
@@ -62,7 +61,6 @@ _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
 REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
-_ENCRYPTION_HEADERS = "x-pulsar-base64-encryption-"
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 
@@ -206,50 +204,14 @@ class AdminClient:
         with _as_pulsar_answers(self._url(topic, "internalStats")):
             return () if stats is None else _ledger_spans(stats)
 
-    def entries(self, topic: str, entry_ids: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
-        """The kind of each of these entries of ``topic``."""
+    def gone(self, topic: str, entries: Iterable[EntryId]) -> dict[EntryId, bool]:
+        """For each of these entries whether ``topic`` no longer holds it."""
+        return self._for_each(entries, lambda entry: self._is_gone(topic, entry))
 
-        def entry(entry_id: EntryId) -> Chunk | NoChunk:
-            with _as_pulsar_answers(self._url(topic, _entry_path(*entry_id))):
-                return self._entry(topic, entry_id)
-
-        return self._for_each(entry_ids, entry)
-
-    def key_kinds(
-        self, topic: str, messages: Iterable[MessageRef]
-    ) -> dict[MessageRef, KeyKind | None]:
-        """The kind of the key of each of these messages of ``topic``; None if unknown."""
-        return self._for_each(messages, lambda message: self._key_kind(topic, message))
-
-    def _key_kind(self, topic: str, message: MessageRef) -> KeyKind | None:
-        response = self._entry_response(topic, message.ledger_id, message.entry_id)
-        if response.status != 200:
-            return None
-        return key_kind_of(response.headers, response.body, message.batch_index)
-
-    def _entry_response(self, topic: str, ledger_id: int, entry_id: int) -> Response:
-        """The response about one entry. Its status may be any that is not retried.
-
-        A 500 is final here: brokers answer it for a chunk, which they cannot decompress alone.
-        """
-        url = self._url(topic, _entry_path(ledger_id, entry_id))
-        return self._request(url, _RETRY_STATUS - {500})
-
-    def _entry(self, topic: str, entry: EntryId) -> Chunk | NoChunk:
-        response = self._entry_response(topic, *entry)
-        if response.status == 404:
-            return NoChunk.GONE
-        if any(name.startswith(_ENCRYPTION_HEADERS) for name in response.headers):
-            return NoChunk.ENCRYPTED
-        if response.status != 200:
-            return NoChunk.UNREADABLE
-        count = int(response.headers.get("x-pulsar-num-chunks-from-msg", 0))
-        headers = response.headers
-        if count <= 1:
-            return NoChunk.MALFORMED if is_malformed(headers, response.body) else NoChunk.WHOLE
-        # A producer may leave both out, and Pulsar then has no headers of them.
-        index = int(headers.get("x-pulsar-chunk-id", 0))
-        return Chunk(headers.get("x-pulsar-uuid", ""), index, count)
+    def _is_gone(self, topic: str, entry: EntryId) -> bool:
+        # A 500 is final here: brokers answer it for a chunk, which they cannot decompress alone.
+        url = self._url(topic, _entry_path(*entry))
+        return self._request(url, _RETRY_STATUS - {500}).status == 404
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")

@@ -20,7 +20,7 @@ from pyspark_pulsar.access import Access
 from pyspark_pulsar.errors import AccessError, ReadTimeoutError
 from pyspark_pulsar.handshake import check_credentials
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position
-from pyspark_pulsar.options import PUBLISH_TIME_SKEW_MS, READER_MEMORY_MB, Connection
+from pyspark_pulsar.options import MESSAGE_BYTES_MAX, PUBLISH_TIME_SKEW_MS, Connection
 from pyspark_pulsar.ranges import ReadRange
 
 QUEUE_MESSAGES_MAX = 1_000
@@ -51,8 +51,7 @@ class ReadSettings:
     receiver_queue_size: int | None
     poll_timeout_ms: int
     publish_time_skew_ms: int = PUBLISH_TIME_SKEW_MS
-    reader_memory_mb: int = READER_MEMORY_MB
-    verify_batches: bool = False
+    message_bytes_max: int = MESSAGE_BYTES_MAX
 
 
 _clients: dict[tuple[int, Connection], pulsar.Client] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -22,7 +22,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_pulsar.batches import Messages
+from pyspark_pulsar.entries import Entry, EntryId
 from pyspark_pulsar.errors import OptionsError
+from pyspark_pulsar.message_ids import MessageIds
+from pyspark_pulsar.offsets import partition_index
 from pyspark_pulsar.options import COLUMNS
 
 _TYPES: Mapping[str, DataType] = {
@@ -54,39 +58,6 @@ TIME_MS_MAX = ((1 << 63) - 1) // 1_000
 such as nanoseconds instead of milliseconds: then the cell is null, and the row is read as usual."""
 
 
-_NO_PROPERTIES: list[tuple[str, str]] = []
-
-
-class MessageId(Protocol):
-    """What this package uses of a client's message id."""
-
-    def ledger_id(self) -> int: ...
-    def entry_id(self) -> int: ...
-    def batch_index(self) -> int: ...
-    def serialize(self) -> bytes: ...
-    def __lt__(self, other: Any, /) -> bool: ...
-
-
-class Message(Protocol):
-    """What this package uses of a client's message."""
-
-    def data(self) -> bytes: ...
-    def message_id(self) -> Any: ...
-    def partition_key(self) -> str: ...
-    def producer_name(self) -> str: ...
-    def publish_timestamp(self) -> int: ...
-    def event_timestamp(self) -> int: ...
-    def properties(self) -> dict[str, str]: ...
-    def has_null_value(self) -> bool: ...
-
-
-class KeyCells(Protocol):
-    """Returns the cells of ``__key``, as :class:`pyspark_pulsar.keys.KeyDecoder` does."""
-
-    def cells(self, messages: Sequence[Message], ids: Sequence[MessageId]) -> list[bytes | None]:
-        """The keys of ``messages``, which have these ``ids``."""
-
-
 def spark_schema(columns: Sequence[str]) -> StructType:
     """The Spark schema of these columns of :data:`pyspark_pulsar.options.COLUMNS`."""
     return StructType([StructField(name, _TYPES[name], True) for name in columns])
@@ -112,54 +83,59 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 class Rows:
-    """The pending rows of one partition, collected by column until they make a batch.
+    """The pending rows of one partition, collected by column until they make a batch."""
 
-    Messages are added in portions of some hundred, soon after they arrive, while they are in the
-    processor's caches.
-    """
-
-    def __init__(self, schema: pa.Schema, topic: str, keys: KeyCells) -> None:
+    def __init__(self, schema: pa.Schema, topic: str) -> None:
         """``schema`` is one of :func:`arrow_schema`, ``topic`` the partition's name."""
-        self._keys = keys
         self._schema = schema
         self._topic = topic
+        self._ids = MessageIds(partition_index(topic))
+        self._columns = [name for name in schema.names if name != "__topic"]
         self.clear()
 
     def clear(self) -> None:
         """Discard all rows."""
-        self._cells: dict[str, list[Any]] = {
-            name: [] for name in self._schema.names if name != "__topic"
-        }
+        self._cells: dict[str, list[Any]] = {name: [] for name in self._columns}
         self.count = 0
         self.size_bytes = 0
         """Bytes of the payloads, also if ``value`` is not selected, and of keys and properties."""
 
-    def fitting(self, values: Sequence[bytes], rows_max: int, bytes_max: int) -> int:
+    def fitting(self, values: Sequence[bytes | None], rows_max: int, bytes_max: int) -> int:
         """How many of these values fit within both limits; at least one if there is no row yet."""
         count = min(len(values), rows_max - self.count)
         left_bytes = bytes_max - self.size_bytes
-        if sum(map(len, values)) > left_bytes:
-            sums = accumulate(map(len, values))
+        if count == 1:
+            fits = values[0] is None or len(values[0]) <= left_bytes
+            return 1 if fits or not self.count else 0
+        sizes = [0 if value is None else len(value) for value in values]
+        if sum(sizes) > left_bytes:
+            sums = accumulate(sizes)
             count = min(count, next(i for i, total in enumerate(sums) if total > left_bytes))
         return max(count, 0 if self.count else 1)
 
-    def add(
-        self, messages: Sequence[Message], ids: Sequence[MessageId], values: Sequence[bytes]
-    ) -> None:
-        """Add messages with their ids and payloads, all in the same order."""
-        for column, cells in self._cells.items():
-            if column == "__key":
-                keys = self._keys.cells(messages, ids)
-                self.size_bytes += sum(len(key) for key in keys if key)
-                cells.extend(keys)
-                continue
-            added = _cells(column, messages, ids, values)
-            if column == "__messageProperties":
-                pairs = chain.from_iterable(filter(None, added))
+    def add(self, place: EntryId, first: EntryId, entry: Entry, messages: Messages) -> None:
+        """Add ``messages`` of an entry. ``first`` is the entry of the first chunk of a message in
+        chunks, else ``place``."""
+        count = len(messages.values)
+        cells = self._cells
+        if (column := cells.get("value")) is not None:
+            column += messages.values
+        if (column := cells.get("__key")) is not None:
+            column += messages.keys
+            self.size_bytes += sum(map(len, filter(None, messages.keys)))
+        if (column := cells.get("__messageId")) is not None:
+            column += self._ids.of(place, messages.batch_indexes, entry.batch_size, first)
+        if (column := cells.get("__publishTime")) is not None:
+            column += [entry.publish_time_ms] * count
+        if (column := cells.get("__eventTime")) is not None:
+            column += messages.event_times_ms
+        if (column := cells.get("__messageProperties")) is not None:
+            column += messages.properties
+            if any(messages.properties):
+                pairs = chain.from_iterable(filter(None, messages.properties))
                 self.size_bytes += sum(len(name) + len(value) for name, value in pairs)
-            cells.extend(added)
-        self.count += len(values)
-        self.size_bytes += sum(map(len, values))
+        self.count += count
+        self.size_bytes += sum(map(len, filter(None, messages.values)))
 
     def batch(self) -> pa.RecordBatch:
         """All rows since the last call, as one record batch."""
@@ -183,42 +159,3 @@ def _array(cells: list[Any], field: pa.Field) -> pa.Array:
     except (OverflowError, pa.ArrowInvalid):  # rare: a check of every cell would cost all batches
         valid = [None if each is None or abs(each) > TIME_MS_MAX else each for each in cells]
         return pa.array(valid, milliseconds).cast(field.type)
-
-
-def _cells(
-    column: str, messages: Sequence[Message], ids: Sequence[MessageId], values: Sequence[bytes]
-) -> Sequence[Any]:
-    """The cells of one column; times are milliseconds since the epoch."""
-    match column:
-        case "value":
-            return values if all(values) else _with_nulls(messages, values)
-        case "__messageId":
-            return [each.serialize() for each in ids]
-        case "__publishTime":
-            return [each.publish_timestamp() for each in messages]
-        case "__eventTime":
-            return [each.event_timestamp() or None for each in messages]
-        case _:
-            try:
-                return [
-                    list(found.items()) if (found := each.properties()) else _NO_PROPERTIES
-                    for each in messages
-                ]
-            except UnicodeDecodeError:
-                return [_properties(each) for each in messages]
-
-
-def _properties(message: Message) -> list[tuple[str, str]] | None:
-    """None if one is no UTF-8, which a client in C++ may send: then the client gives none."""
-    try:
-        return list(message.properties().items())
-    except UnicodeDecodeError:
-        return None
-
-
-def _with_nulls(messages: Sequence[Message], values: Sequence[bytes]) -> list[bytes | None]:
-    """The values, with None for a tombstone; an empty payload stays empty."""
-    return [
-        None if not value and message.has_null_value() else value
-        for message, value in zip(messages, values, strict=True)
-    ]

@@ -50,6 +50,11 @@ class TopicNotFoundError(PulsarSourceError):
     """A topic named in the options does not exist on the cluster."""
 
 
+class RefusedReadError(PulsarSourceError):
+    """The broker refuses to read a topic, and would again: its name is invalid, it is not allowed,
+    or the broker is of another version."""
+
+
 class AccessError(PulsarSourceError):
     """The cluster refuses the credentials, its certificate is not trusted, or a file of credentials
     is unusable."""
@@ -77,40 +82,3 @@ class EncryptedError(PulsarSourceError):
 
 class ReadTimeoutError(PulsarSourceError):
     """Messages remain to be read, but none arrived within ``pollTimeoutMs``."""
-
-
-class MalformedEntryError(PulsarSourceError):
-    """A reader receives nothing from the entry ``ledger_id``:``entry_id``, nor what is behind it,
-    because the client cannot take the entry apart. The task reports a loss and goes on."""
-
-    def __init__(self, ledger_id: int, entry_id: int) -> None:
-        self.ledger_id = ledger_id
-        self.entry_id = entry_id
-        super().__init__(ledger_id, entry_id)
-
-
-class StalledReaderError(PulsarSourceError):
-    """The task goes on with another reader behind the entry ``ledger_id``:``entry_id``.
-
-    Nothing arrives up to it, and it is encrypted: the broker may have sent all that the client
-    asked for, as a batch counts for each of its messages. Or the client may have dropped the
-    message behind it."""
-
-    def __init__(self, ledger_id: int, entry_id: int) -> None:
-        self.ledger_id = ledger_id
-        self.entry_id = entry_id
-        super().__init__(ledger_id, entry_id)
-
-
-class ReaderProcessError(PulsarSourceError):
-    """The process in which the client reads ended. ``is_by_client`` if the client library ended it,
-    and nothing outside."""
-
-    def __init__(self, ending: str, is_by_client: bool) -> None:
-        self.ending = ending
-        self.is_by_client = is_by_client
-        super().__init__(f"the process that reads from the broker ended {ending}")
-
-    def __reduce__(self) -> tuple[type[ReaderProcessError], tuple[str, bool]]:
-        """Pickle the arguments: the process itself may send the error."""
-        return (type(self), (self.ending, self.is_by_client))

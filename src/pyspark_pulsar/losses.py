@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from pyspark_pulsar.chunks import EntryId
+from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import DATA_LOSS_ADVICE, DataLossError, EncryptedError
 
 log = logging.getLogger("pyspark_pulsar")

@@ -129,26 +129,6 @@ def offset_from_json(offset: Mapping[str, Any]) -> dict[str, Position]:
     return positions
 
 
-def batch_size_of(message_id: bytes) -> int:
-    """How many messages the entry of a serialized message id holds; 0 if unknown.
-
-    The client has no accessor, but the serialized ``MessageIdData`` has ``batch_size`` as field 6.
-    All fields up to that are varints; the function stops at any other field.
-    """
-    place = 0
-    try:
-        while place < len(message_id):
-            tag, place = varint(message_id, place)
-            if tag & 7 != 0:
-                return 0
-            value, place = varint(message_id, place)
-            if tag >> 3 == 6:
-                return value
-    except ValueError:
-        pass
-    return 0
-
-
 def varint(data: bytes, place: int) -> tuple[int, int]:
     """The protobuf varint at ``place``, and the index after it.
 

@@ -37,7 +37,8 @@ COLUMNS = (
 """The columns of the source, in order."""
 
 
-READER_MEMORY_MB = 1_024
+MESSAGE_BYTES_MAX = 268_435_456
+"""256 MiB: fifty times the largest entry that a broker takes by default."""
 
 PUBLISH_TIME_SKEW_MS = 600_000
 """Two clocks may each be off by five minutes, Kerberos' tolerance, in opposite directions."""
@@ -124,14 +125,10 @@ OPTIONS = (
     OptionInfo("columns", "all", "names with commas between them",
                "Only these columns; the source does not decode the others."),
     OptionInfo("receiverQueueSize", "16 to 1000, by entry size", "1 to 100000",
-               "Most messages that the client of a task prefetches."),
-    OptionInfo("readerMemoryMb", f"`{READER_MEMORY_MB}`", "256 to 1048576",
-               "Most memory of the process in which the client of a task reads, on Linux. A "
-               "message that its producer sent in chunks may have a fifth of that, or a bit more."),
-    OptionInfo("verifyBatches", "`false`", "`true`, `false`",
-               "Whether a task asks the admin API about each batch, a request for each, and leaves "
-               "out those whose sizes are wrong: [set it where producers are "
-               "strangers](#malformed-messages)."),
+               "Most messages that the broker sends to a task ahead."),
+    OptionInfo("maxMessageBytes", f"`{MESSAGE_BYTES_MAX}`", "1048576 to 2147483647",
+               "Largest batch, or message in chunks, when it is unpacked. A larger one is "
+               "[malformed](#malformed-messages). A task takes a few times as much memory."),
     OptionInfo("pollTimeoutMs", "`120000`", "100 to 86400000 ms",
                "How long a task waits for the next message, and a running stream for a cluster "
                "that does not answer, before the query fails."),
@@ -148,6 +145,7 @@ STREAM_ONLY = tuple(option.name for option in OPTIONS if option.queries == "stre
 
 _TOPIC_PART = re.compile(r"[A-Za-z0-9_\-=:.]+")
 _INT64_MAX = (1 << 63) - 1
+_INT32_MAX = (1 << 31) - 1
 _DAY_MS = 86_400_000
 _T = TypeVar("_T")
 
@@ -189,8 +187,7 @@ class SourceOptions:
     bytes_per_trigger_max: int | None
     columns: tuple[str, ...]
     receiver_queue_size: int | None
-    reader_memory_mb: int
-    verify_batches: bool
+    message_bytes_max: int
     poll_timeout_ms: int
     given: frozenset[str]
 
@@ -300,8 +297,9 @@ def parse_options(
         bytes_per_trigger_max=fields.read("maxBytesPerTrigger", _integer(1, _INT64_MAX), None),
         columns=fields.read("columns", _parse_columns, COLUMNS),
         receiver_queue_size=fields.read("receiverQueueSize", _integer(1, 100_000), None),
-        reader_memory_mb=fields.read("readerMemoryMb", _integer(256, 1 << 20), READER_MEMORY_MB),
-        verify_batches=fields.read("verifyBatches", _parse_bool, False),
+        message_bytes_max=fields.read(
+            "maxMessageBytes", _integer(1 << 20, _INT32_MAX), MESSAGE_BYTES_MAX
+        ),
         poll_timeout_ms=fields.read("pollTimeoutMs", _integer(100, _DAY_MS), 120_000),
         given=frozenset(fields.values),
     )

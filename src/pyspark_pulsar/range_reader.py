@@ -1,138 +1,251 @@
-"""Receives the messages of one range from a client's reader, each once and in order.
+"""Takes the rows of one range from a topic's entries, each once and in order.
 
-Exactness does not depend on the client. A task drops a message unless it comes after the last one
-that it accepted. So neither a partly read entry at the start nor a redelivery after a reconnect
-gives a duplicate row. The range ends when its last due message is accepted, when a message after
-the end arrives, or when the client reports that nothing follows. If due messages do not arrive, the
-reader raises :class:`ReadTimeoutError`; it never returns a shorter result.
+A task gets the entries behind the begin of its range from an :class:`EntryStream`. The range ends
+with its last due entry, with an entry behind its end, or when the broker has no more. If due
+entries do not arrive, the reader raises :class:`ReadTimeoutError`: it never returns a shorter
+result.
 """
 
 from __future__ import annotations
 
 import logging
-import operator
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
-import pulsar
 import pyarrow as pa
 
-from pyspark_pulsar.chunks import EntryId, MissingRange
-from pyspark_pulsar.client import ReadSettings, entry_bytes
-from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
-from pyspark_pulsar.errors import MalformedEntryError, ReadTimeoutError, StalledReaderError
-from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
+from pyspark_pulsar.batches import Messages
+from pyspark_pulsar.chunk_parts import ChunkParts, Headless, Joined
+from pyspark_pulsar.client import ReadSettings
+from pyspark_pulsar.columns import TIME_MS_MAX, Rows
+from pyspark_pulsar.commands import StoredEntry
+from pyspark_pulsar.entries import Entry, EntryId, Kind, parse_entry
+from pyspark_pulsar.errors import ReadTimeoutError
+from pyspark_pulsar.losses import entry_text, refuse_encrypted, report_loss
+from pyspark_pulsar.missing import MissingRange
+from pyspark_pulsar.offsets import order_key
 from pyspark_pulsar.ranges import ReadRange
 
 BATCH_ROWS_MAX = 10_000
 BATCH_BYTES_MAX = 1024 * 1024
 """A record batch ends at either limit; a larger message is a batch alone."""
 
-POLL_SLICE_MS = 1_000
-"""How long the client waits before the task checks whether messages can still arrive."""
+POLL_SLICE_S = 1.0
+"""How long a task waits before it asks whether entries can still arrive."""
 
-PORTION_MESSAGES_MAX = 256
-PORTION_BYTES_MAX = 128 * 1024
-"""Messages that are processed together: many enough for speed, few enough for the caches."""
-
-STEP_MESSAGES_MAX = 20_000
-"""Most messages of one step: so many are read again if the client's process ends."""
+REPORTS_MAX = 64
+"""Losses of a task that its log names one by one; of the others it has the number."""
 
 log = logging.getLogger("pyspark_pulsar")
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A part of a range that is read."""
+class Stream(Protocol):
+    """What this module uses of :class:`pyspark_pulsar.entry_stream.EntryStream`."""
 
-    batch: pa.RecordBatch | None
-    """Its rows, not empty; None if it has none."""
-    reached: Position
-    """Its last message, or the whole entry with it; the start of the range if there is none."""
-    missing: tuple[MissingRange, ...]
-    """The due entries up to ``reached`` that gave no message, without those of earlier steps."""
+    def next_entry(self, timeout_s: float) -> StoredEntry | None: ...
+    def taken(self, messages: int) -> None: ...
+    def has_more(self) -> bool: ...
 
 
-class Reader(Protocol):
-    """What this module uses of a client's reader."""
-
-    def read_next(self, timeout_millis: int) -> Message: ...
-    def has_message_available(self) -> bool: ...
-    def close(self) -> None: ...
+FindHead = Callable[[ChunkParts, Headless], Joined | None]
+"""Finds the chunks of a message that are before those that came; None if they are not there."""
 
 
 class RangeReader:
-    """Receives the messages of one range, each once and in order.
-
-    The key of a message is its (ledger id, entry id, batch index). Almost every message is between
-    the last one accepted and the last due entry of the current ledger, the *boundary*. So the
-    reader receives portions that end before it. A portion without gaps is accepted as a whole; in
-    any other, the reader checks each message.
-    """
+    """Reads one range."""
 
     def __init__(
         self,
-        reader: Reader,
+        stream: Stream,
         work: ReadRange,
         settings: ReadSettings,
+        rows: Rows,
+        find_head: FindHead,
         *,
-        will_not_come: Callable[[Sequence[MissingRange]], bool] = lambda _: False,
-        messages_max: int | None = None,
-        malformed_of: Callable[[list[EntryId]], EntryId | None] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``will_not_come``: whether none of these entries gives a message to a reader that begins
-        with the range; called if nothing arrives. ``messages_max``: each message is a step, and
-        after so many behind the start of the range the reader stops; None for large steps until
-        the end. ``malformed_of``: the first of these batches that is malformed; None if batches
-        are taken as the client takes them apart."""
-        self._reader = reader
+        """``rows`` collects them; it is empty before and after."""
+        self._stream = stream
         self._work = work
         self._settings = settings
-        self._will_not_come = will_not_come
-        self._messages_left = messages_max
-        self._malformed_of = malformed_of
-        self._checked: EntryId | None = None
+        self._rows = rows
+        self._find_head = find_head
         self._monotonic = monotonic
-        self._slice_ms = min(POLL_SLICE_MS, settings.poll_timeout_ms)
+        self._chunks = ChunkParts(settings.message_bytes_max)
+        self._end_key = work.end.order_key
+        self._slice_s = min(POLL_SLICE_S, settings.poll_timeout_ms / 1_000)
         self._is_timed = (settings.starting_time_ms, settings.ending_time_ms) != (None, None)
-        self._portion = max(1, int(PORTION_BYTES_MAX / entry_bytes(work)))
-        self._accepted: OrderKey = work.start.order_key
-        self._accepted_id: MessageId | None = None
-        self._due_index = 0
-        self._boundary = self._boundary_of(0)
-        self._expected = work.due[0].first_entry if work.due else 0
-        self._holes: list[MissingRange] = []
-        self._holes_told = 0
+        self._due = iter(work.due)
+        self._ledger = next(self._due, None)
+        self._expected = 0 if self._ledger is None else self._ledger.first_entry
+        self.missing: list[MissingRange] = []
+        """The due entries that did not arrive, in order. Complete after :meth:`batches`."""
+        self._last: EntryId = work.start[:2]
         self._newest_ms = self._late_ms = 0
-        self._finished = False
+        self._encrypted: list[EntryId] = []
+        self._encrypted_count = self._losses = 0
 
-    @property
-    def is_stopped(self) -> bool:
-        """Whether it stopped before the end of the range."""
-        return self._messages_left == 0 and not self._finished
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of the range.
 
-    def steps(self, rows: Rows) -> Iterator[Step]:
-        """The messages of the range.
-
-        ``rows`` collects them; it is empty before and after.
-
-        Raises :class:`ReadTimeoutError`, and what ``will_not_come`` raises: after a step with all
-        that arrived, if the task goes on behind it. Raises :class:`MemoryError` if the client
-        dropped a message of a batch, which is noticed where each message is a step.
+        Raises:
+            DataLossError: an entry is malformed, or a message lacks chunks, and ``failOnDataLoss``
+                is set.
+            EncryptedError: an entry is encrypted, and ``failOnDataLoss`` is set.
+            ReadTimeoutError: nothing arrived for ``pollTimeoutMs``.
         """
-        try:
-            yield from self._steps(rows)
-        except (MalformedEntryError, StalledReaderError):
-            yield self._step(rows, self._accepted_id)
-            raise
-        if self._messages_left and not self._is_at_end_of_entry():
-            raise MemoryError
-        if rows.count:
-            yield self._step(rows, self._accepted_id)
+        end, bytes_max = self._end_key[:2], self._settings.message_bytes_max
+        while self._ledger is not None:
+            stored = self._stream.next_entry(self._slice_s) or self._next()
+            if stored is None:
+                break
+            place = stored[:2]
+            if place > end:
+                break
+            entry = parse_entry(stored[2], bytes_max)
+            self._stream.taken(entry.messages_claimed)
+            self._arrived(place)
+            yield from self._taken(place, entry)
+        while self._ledger is not None:
+            self._close_ledger()
+        if self._rows.count:
+            yield self._rows.batch()
+        self._report_left_out()
+
+    def _next(self) -> StoredEntry | None:
+        """The next entry after a pause; None if no due one can follow."""
+        deadline_s = self._monotonic() + self._settings.poll_timeout_ms / 1_000 - self._slice_s
+        while self._stream.has_more():
+            left_s = deadline_s - self._monotonic()
+            stored = self._stream.next_entry(min(self._slice_s, max(left_s, 0.0)))
+            if stored is not None:
+                return stored
+            if left_s <= 0:
+                raise ReadTimeoutError(
+                    f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "
+                    f"(pollTimeoutMs), although messages up to {self._work.end} remain; "
+                    f"read so far: {entry_text(self._last) if self._last[0] >= 0 else 'nothing'}"
+                )
+        return None
+
+    # -- entries that are due ------------------------------------------------------------------
+
+    def _arrived(self, place: EntryId) -> None:
+        """Note the due entries before one that came."""
+        self._last = place
+        ledger = self._ledger
+        while ledger is not None and place > (ledger.ledger_id, ledger.last_entry):
+            self._close_ledger()
+            ledger = self._ledger
+        if ledger is None or place[0] != ledger.ledger_id or place[1] < self._expected:
+            return
+        if place[1] > self._expected:
+            self._note_missing(place[1])
+        self._expected = place[1] + 1
+        if place[1] == ledger.last_entry:
+            self._close_ledger()
+
+    def _note_missing(self, before: int) -> None:
+        if self._ledger is not None and self._expected < before:
+            self.missing.append(MissingRange(self._ledger.ledger_id, self._expected, before - 1))
+
+    def _close_ledger(self) -> None:
+        """Continue with the next due ledger."""
+        if self._ledger is not None:
+            self._note_missing(self._ledger.last_entry + 1)
+        self._ledger = next(self._due, None)
+        self._expected = 0 if self._ledger is None else self._ledger.first_entry
+
+    # -- what an entry gives -------------------------------------------------------------------
+
+    def _taken(self, place: EntryId, entry: Entry) -> Iterator[pa.RecordBatch]:
+        match entry.kind:
+            case Kind.MESSAGES:
+                yield from self._add(place, place, entry)
+            case Kind.CHUNK:
+                yield from self._add_chunk(place, entry)
+            case Kind.ENCRYPTED:
+                fail = self._settings.fail_on_data_loss
+                refuse_encrypted(self._work.topic, [place], fail=fail)
+                self._encrypted_count += 1
+                self._encrypted = self._encrypted or [place]
+            case Kind.MALFORMED:
+                self._report(f"entry {entry_text(place)} is malformed ({entry.why})")
+            case Kind.MARKER:
+                pass
+
+    def _add_chunk(self, place: EntryId, entry: Entry) -> Iterator[pa.RecordBatch]:
+        if entry.chunk is None:
+            return
+        found = self._chunks.add(place, entry.chunk)
+        if isinstance(found, Headless):
+            headless = found
+            found = self._find_head(self._chunks, headless)
+            if found is None:
+                self._chunks.forget(headless.uuid)
+                self._report(
+                    f"the message that ends in {entry_text(place)} cannot be read: not all of its "
+                    "chunks are stored, or too many other entries are between two of them"
+                )
+        if found is None:
+            return
+        if found.entry.kind is Kind.MALFORMED:
+            text = f"the message that ends in {entry_text(place)} is malformed ({found.entry.why})"
+            self._report(text)
+            return
+        yield from self._add(place, found.first, found.entry)
+
+    def _add(self, place: EntryId, first: EntryId, entry: Entry) -> Iterator[pa.RecordBatch]:
+        """Add the messages of an entry. ``first`` is where they begin."""
+        if self._is_timed and not self._is_in_time(entry.publish_time_ms):
+            return
+        is_at_end = place == self._work.start[:2] or place == self._end_key[:2]
+        for messages in entry.portions(BATCH_ROWS_MAX):
+            rest = self._within(place, messages) if is_at_end else messages
+            while rest.values:
+                fit = self._rows.fitting(rest.values, BATCH_ROWS_MAX, BATCH_BYTES_MAX)
+                if fit == len(rest.values):
+                    self._rows.add(place, first, entry, rest)
+                    break
+                if fit:
+                    self._rows.add(place, first, entry, rest.part(0, fit))
+                yield self._rows.batch()
+                rest = rest.part(fit, len(rest.values))
+
+    def _within(self, place: EntryId, messages: Messages) -> Messages:
+        """Those of an entry at an end of the range that belong to it."""
+        begin, end = self._work.start.order_key, self._end_key
+        keys = [order_key(*place, index) for index in messages.batch_indexes]
+        return messages.part(bisect_right(keys, begin), bisect_right(keys, end))
+
+    def _is_in_time(self, publish_ms: int) -> bool:
+        since_ms, until_ms = self._settings.starting_time_ms, self._settings.ending_time_ms
+        if publish_ms <= self._newest_ms:
+            self._late_ms = max(self._late_ms, self._newest_ms - publish_ms)
+        elif publish_ms <= TIME_MS_MAX:
+            self._newest_ms = publish_ms
+        return (since_ms is None or publish_ms >= since_ms) and (
+            until_ms is None or publish_ms < until_ms
+        )
+
+    # -- reports -------------------------------------------------------------------------------
+
+    def _report(self, what: str) -> None:
+        """Raise :class:`DataLossError`, or log what is left out; the first ones by name."""
+        self._losses += 1
+        fail = self._settings.fail_on_data_loss
+        if fail or self._losses <= REPORTS_MAX:
+            report_loss(f"{self._work.topic}: {what}", fail=fail)
+
+    def _report_left_out(self) -> None:
+        if self._losses > REPORTS_MAX:
+            more = self._losses - REPORTS_MAX
+            report_loss(f"{self._work.topic}: {more} more such entries are left out", fail=False)
+        if self._encrypted:
+            count_text = str(self._encrypted_count)
+            refuse_encrypted(self._work.topic, self._encrypted, fail=False, count_text=count_text)
         if self._late_ms > self._settings.publish_time_skew_ms:
             log.warning(
                 "%s: messages were published up to %d ms before others that are stored in front of "
@@ -142,294 +255,3 @@ class RangeReader:
                 self._late_ms,
                 self._settings.publish_time_skew_ms,
             )
-
-    def _steps(self, rows: Rows) -> Iterator[Step]:
-        """All steps but the last one, whose rows remain in ``rows``."""
-        unread_count = 0
-        for messages in self._arrivals():
-            unread_count += len(messages)
-            ids = [message.message_id() for message in messages]
-            malformed = self._first_malformed(ids)
-            if malformed is not None:
-                fit = [_key_of(each)[:2] for each in ids].index(malformed)
-                messages, ids = messages[:fit], ids[:fit]
-                if not messages:
-                    raise MalformedEntryError(*malformed)
-            if self._messages_left is not None:
-                self._check_batch(ids[0])
-                self._messages_left -= _key_of(ids[0]) > self._accepted
-            last = self._accepted_id
-            if not self._accept_run(ids):
-                messages, ids = _selected(self._wanted(ids), messages, ids)
-            if self._is_timed:
-                messages, ids = _selected(self._in_time(messages), messages, ids)
-            values = [message.data() for message in messages]
-            while values:
-                fit = rows.fitting(values, BATCH_ROWS_MAX, BATCH_BYTES_MAX)
-                rows.add(messages[:fit], ids[:fit], values[:fit])
-                if fit:  # else the rows of earlier portions fill the batch
-                    last = ids[fit - 1]
-                messages, ids, values = messages[fit:], ids[fit:], values[fit:]
-                if values:
-                    unread_count = len(values)
-                    yield self._step(rows, last)
-            if unread_count >= STEP_MESSAGES_MAX or self._messages_left is not None:
-                unread_count = 0
-                yield self._step(rows, self._accepted_id)
-            if malformed is not None:
-                raise MalformedEntryError(*malformed)
-
-    def _first_malformed(self, ids: Sequence[MessageId]) -> EntryId | None:
-        """The first malformed batch of the range among those of these messages."""
-        if self._malformed_of is None:
-            return None
-        end = self._work.end.order_key
-        keys = (_key_of(each) for each in ids if each.batch_index() >= 0)
-        batches = dict.fromkeys(key[:2] for key in keys if self._accepted < key <= end)
-        batches.pop(self._checked or (-1, -1), None)
-        if not batches:
-            return None
-        found = self._malformed_of(list(batches))
-        self._checked = list(batches)[-1]
-        return found
-
-    def _check_batch(self, message_id: MessageId) -> None:
-        """Raise :class:`MemoryError` if a message of a batch is missing between the last accepted
-        one and this. The client drops one whose listener has no memory."""
-        key = _key_of(message_id)
-        if key[:2] == self._accepted[:2]:
-            is_next = key[2] <= self._accepted[2] + 1
-        else:
-            is_next = key < self._accepted or (key[2] <= 0 and self._is_at_end_of_entry())
-        if not is_next:
-            raise MemoryError
-
-    def _is_at_end_of_entry(self) -> bool:
-        last = self._accepted_id
-        return last is None or _ends_entry(last, self._accepted, self._work.end.order_key)
-
-    def _step(self, rows: Rows, last: MessageId | None) -> Step:
-        """The collected rows, and the way to ``last``."""
-        reached = self._work.start
-        if last is not None:
-            key = _key_of(last)
-            index = WHOLE_ENTRY if _ends_entry(last, key, self._work.end.order_key) else key[2]
-            reached = Position(key[0], key[1], reached.partition, index)
-        told = self._holes_told
-        while self._holes_told < len(self._holes):
-            hole = self._holes[self._holes_told]
-            if (hole.ledger_id, hole.last_entry) >= reached[:2]:
-                break
-            self._holes_told += 1
-        missing = tuple(self._holes[told : self._holes_told])
-        return Step(rows.batch() if rows.count else None, reached, missing)
-
-    def _arrivals(self) -> Iterator[list[Message]]:
-        """The messages in portions, until the range is finished or nothing can follow."""
-        last: MessageId | None = None
-        while not self._finished and self._messages_left != 0:
-            messages, timed_out = self._receive(self._safe_count(last))
-            if messages:
-                last = messages[-1].message_id()
-                yield messages
-            if timed_out and not self._finished:
-                message = self._wait_on(last)
-                if message is None:
-                    return
-                last = message.message_id()
-                yield [message]
-
-    def _receive(self, count: int) -> tuple[list[Message], bool]:
-        """Up to ``count`` messages, and whether the client timed out before that."""
-        read_next, slice_ms = self._reader.read_next, self._slice_ms
-        messages: list[Message] = []
-        try:
-            for _ in range(count):
-                messages.append(read_next(slice_ms))
-        except pulsar.Timeout:
-            return messages, True
-        return messages, False
-
-    def _safe_count(self, last: MessageId | None) -> int:
-        """How many messages to receive without waiting for one after the end; at least one.
-
-        Each due entry gives at least one message. ``last``, the newest message, shows how many
-        remain in its entry. The client holds these already, so the limit of bytes applies only to
-        the entries after it.
-        """
-        if self._due_index >= len(self._work.due) or self._messages_left is not None:
-            return 1
-        entries = self._work.due[self._due_index].last_entry - self._expected
-        left = 0
-        if last is not None and last.batch_index() >= 0:
-            left = batch_size_of(last.serialize()) - 1 - last.batch_index()
-        return max(1, min(PORTION_MESSAGES_MAX, min(self._portion, entries) + left))
-
-    def _accept_run(self, ids: Sequence[MessageId]) -> bool:
-        """Accept messages as a whole if they are consecutive and before the boundary.
-
-        Returns False and accepts none if each must be checked: some are not in order, or entries
-        between them are missing.
-        """
-        first, last = _key_of(ids[0]), _key_of(ids[-1])
-        if not (self._accepted < first and last < self._boundary and first[0] == self._boundary[0]):
-            return False
-        entries = [message_id.entry_id() for message_id in ids]
-        every_entry = range(first[1], last[1] + 1)
-        # One message per entry is the common case, and needs no comparison of ids.
-        if entries != list(every_entry) and (
-            len(set(entries)) != len(every_entry)
-            or not all(map(operator.lt, ids, islice(ids, 1, None)))
-        ):
-            return False
-        self._note_missing(first[1])
-        self._accepted, self._accepted_id = last, ids[-1]
-        self._expected = last[1] + 1
-        return True
-
-    def _wanted(self, ids: Sequence[MessageId]) -> list[int]:
-        """Check messages one by one; the indexes of those that belong to the range."""
-        wanted: list[int] = []
-        for index, message_id in enumerate(ids):
-            if self._accept(_key_of(message_id), message_id):
-                wanted.append(index)
-            if self._finished:
-                break
-        return wanted
-
-    def _in_time(self, messages: Sequence[Message]) -> list[int]:
-        """The indexes of messages published within the times; notes the largest delay."""
-        since_ms, until_ms = self._settings.starting_time_ms, self._settings.ending_time_ms
-        wanted: list[int] = []
-        for index, message in enumerate(messages):
-            publish_ms = message.publish_timestamp()
-            if publish_ms <= self._newest_ms:
-                self._late_ms = max(self._late_ms, self._newest_ms - publish_ms)
-            elif publish_ms <= TIME_MS_MAX:
-                self._newest_ms = publish_ms
-            if (since_ms is None or publish_ms >= since_ms) and (
-                until_ms is None or publish_ms < until_ms
-            ):
-                wanted.append(index)
-        return wanted
-
-    def missing_ranges(self) -> list[MissingRange]:
-        """The due entries that gave no message, in order, without those of the steps; none if the
-        reader stopped. Call this after :meth:`steps`."""
-        while self._due_index < len(self._work.due) and not self.is_stopped:
-            self._close_ledger()
-        return self._holes[self._holes_told :]
-
-    def _rest(self) -> list[MissingRange]:
-        """The due entries after the last one that gave a message."""
-        due = self._work.due[self._due_index :]
-        firsts = [self._expected, *(part.first_entry for part in due[1:])]
-        return [
-            MissingRange(part.ledger_id, first, part.last_entry)
-            for part, first in zip(due, firsts, strict=False)
-            if first <= part.last_entry
-        ]
-
-    def _note_missing(self, before_entry: int) -> None:
-        """Note the entries of the current ledger from the expected one to ``before_entry`` as
-        missing."""
-        part = self._work.due[self._due_index]
-        last = min(before_entry - 1, part.last_entry)
-        if self._expected <= last:
-            self._holes.append(MissingRange(part.ledger_id, self._expected, last))
-
-    def _close_ledger(self) -> None:
-        """Continue with the next due ledger."""
-        due = self._work.due
-        self._note_missing(due[self._due_index].last_entry + 1)
-        self._due_index += 1
-        self._boundary = self._boundary_of(self._due_index)
-        self._expected = due[self._due_index].first_entry if self._due_index < len(due) else 0
-
-    def _boundary_of(self, due_index: int) -> OrderKey:
-        """The key just before a ledger's last due entry; the lowest key after the last ledger."""
-        if due_index >= len(self._work.due):
-            return (-1, -1, -1)
-        part = self._work.due[due_index]
-        return (part.ledger_id, part.last_entry, -1)
-
-    def _accept(self, key: OrderKey, message_id: MessageId) -> bool:
-        """Whether a message belongs to the range and was not accepted before.
-
-        Notes missing entries, the end of a ledger, and the end of the range.
-        """
-        if key <= self._accepted:
-            return False
-        if key > self._work.end.order_key:
-            self._finished = True
-            return False
-        self._accepted, self._accepted_id = key, message_id
-        while self._due_index < len(self._work.due) and key[:2] > self._boundary[:2]:
-            self._close_ledger()
-        if self._due_index < len(self._work.due) and key[0] == self._boundary[0]:
-            self._note_missing(key[1])
-            self._expected = key[1] + 1
-        if key[:2] == self._boundary[:2]:
-            last_ledger = self._due_index + 1 == len(self._work.due)
-            self._finished = last_ledger and _ends_entry(message_id, key, self._work.end.order_key)
-        return True
-
-    def _wait_on(self, last: MessageId | None) -> Message | None:
-        """The next message after a time-out of the client; None if none can follow.
-
-        ``last`` is the previous message. If all remaining entries are chunks, their message is
-        incomplete and belongs to a later range, so the task does not wait for it. Nor does it wait
-        for encrypted messages, which the client drops.
-
-        Raises :class:`ReadTimeoutError` if no message arrives within ``pollTimeoutMs``, and
-        :class:`EncryptedError`.
-        """
-        if last is None or _ends_entry(last, self._accepted, self._work.end.order_key):
-            rest = self._rest()
-            if rest and self._will_not_come(rest):
-                return None
-        rest_s = (self._settings.poll_timeout_ms - self._slice_ms) / 1_000
-        deadline = self._monotonic() + rest_s
-        while self._may_follow():
-            if self._monotonic() >= deadline:
-                raise ReadTimeoutError(
-                    f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "
-                    f"(pollTimeoutMs), although messages up to {self._work.end} remain; "
-                    f"read so far: {_key_text(self._accepted)}. Encrypted messages never arrive, "
-                    "because this source has no keys"
-                )
-            try:
-                return self._reader.read_next(self._slice_ms)
-            except pulsar.Timeout:
-                continue
-        return None
-
-    def _may_follow(self) -> bool:
-        """Whether a message can still arrive; True if the broker does not answer."""
-        try:
-            return self._reader.has_message_available()
-        except pulsar.PulsarException as error:
-            log.info("%s: the broker does not answer (%s)", self._work.topic, error)
-            return True
-
-
-def _ends_entry(message_id: MessageId, key: OrderKey, end: OrderKey) -> bool:
-    """Whether this message is the last of its entry within the range."""
-    if key == end or message_id.batch_index() < 0:
-        return True
-    return message_id.batch_index() + 1 == batch_size_of(message_id.serialize())
-
-
-def _key_of(message_id: MessageId) -> OrderKey:
-    return (message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
-
-
-def _selected(
-    places: Sequence[int], messages: Sequence[Message], ids: Sequence[MessageId]
-) -> tuple[list[Message], list[MessageId]]:
-    return [messages[place] for place in places], [ids[place] for place in places]
-
-
-def _key_text(key: OrderKey) -> str:
-    """A key as text for an error message."""
-    return str(Position(key[0], key[1])) if key[0] >= 0 else "nothing"

@@ -145,8 +145,7 @@ class _ReaderBase:
             receiver_queue_size=options.receiver_queue_size,
             poll_timeout_ms=options.poll_timeout_ms,
             publish_time_skew_ms=options.publish_time_skew_ms,
-            reader_memory_mb=options.reader_memory_mb,
-            verify_batches=options.verify_batches,
+            message_bytes_max=options.message_bytes_max,
         )
         with without_traceback():
             yield from read_range(partition.value, settings, self._arrow_schema, self._admin)

@@ -1,17 +1,21 @@
-"""A topic in memory, read through the parts of pulsar-client that the source uses."""
+"""A topic in memory, as a broker sends its entries."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import pulsar
 import pyarrow as pa
 
+from headgate.wire.codes import CompressionType
+from headgate.wire.entry import build_entry
+from headgate.wire.messages import MessageMetadata, SingleMessageMetadata
 from pyspark_pulsar.client import ReadSettings
-from pyspark_pulsar.columns import Message, Rows, arrow_schema, spark_schema
-from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
-from pyspark_pulsar.offsets import Position
+from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
+from pyspark_pulsar.commands import StoredEntry
+from pyspark_pulsar.entries import EntryId
+from pyspark_pulsar.offsets import WHOLE_ENTRY, Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.resolve import require_topics
@@ -33,118 +37,139 @@ def work(start: Position, end: Position, *ledgers: tuple[int, int]) -> ReadRange
 
 
 def rows_of(schema: pa.Schema) -> Rows:
-    return Rows(schema, T, KeyDecoder(T, no_keys))
+    return Rows(schema, T)
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+def body(payload: bytes, publish_ms: int = 1, **fields: object) -> bytes:
+    """An entry with this payload and these fields of its metadata."""
+    made = MessageMetadata(producer_name="p", sequence_id=1, publish_time=publish_ms, **fields)  # type: ignore[arg-type]
+    return build_entry(made, payload)
 
 
-@dataclass(frozen=True)
-class FakeId:
-    position: Position
-    batch_size: int
-
-    def ledger_id(self) -> int:
-        return self.position.ledger_id
-
-    def entry_id(self) -> int:
-        return self.position.entry_id
-
-    def batch_index(self) -> int:
-        return self.position.batch_index
-
-    def __lt__(self, other: FakeId) -> bool:
-        return self.position.order_key < other.position.order_key
-
-    def serialize(self) -> bytes:
-        """As the client does it: the fields ledgerId, entryId, batch_index and batch_size."""
-        fields = [(1, self.position.ledger_id), (2, self.position.entry_id)]
-        if self.batch_size:
-            fields += [(4, self.position.batch_index), (6, self.batch_size)]
-        return b"".join(_varint(number << 3) + _varint(value) for number, value in fields)
+def batch(values: Sequence[bytes], publish_ms: int = 1, **fields: object) -> bytes:
+    """A batch, compressed by zlib."""
+    parts = []
+    for value in values:
+        head = SingleMessageMetadata(payload_size=len(value)).SerializeToString()
+        parts.append(len(head).to_bytes(4) + head + value)
+    payload = b"".join(parts)
+    return body(
+        zlib.compress(payload),
+        publish_ms,
+        num_messages_in_batch=len(values),
+        compression=CompressionType.ZLIB,
+        uncompressed_size=len(payload),
+        **fields,
+    )
 
 
-@dataclass(frozen=True)
-class FakeMessage:
-    position: Position
-    batch_size: int = 0
-    value: bytes | None = b""
-    key: str = ""
-    publish_ms: int = 0
-    event_ms: int = 0
-    props: dict[str, str] = field(default_factory=dict)
-    producer: str = "p"
-
-    def data(self) -> bytes:
-        return self.value or b""
-
-    def has_null_value(self) -> bool:
-        return self.value is None
-
-    def message_id(self) -> FakeId:
-        return FakeId(self.position, self.batch_size)
-
-    def partition_key(self) -> str:
-        return self.key
-
-    def producer_name(self) -> str:
-        return self.producer
-
-    def publish_timestamp(self) -> int:
-        return self.publish_ms
-
-    def event_timestamp(self) -> int:
-        return self.event_ms
-
-    def properties(self) -> dict[str, str]:
-        return self.props
+def chunk(uuid: str, index: int, parts: Sequence[bytes], publish_ms: int = 1) -> bytes:
+    """The chunk ``index`` of a message."""
+    return body(
+        parts[index],
+        publish_ms,
+        uuid=uuid,
+        chunk_id=index,
+        num_chunks_from_msg=len(parts),
+        total_chunk_msg_size=sum(map(len, parts)),
+    )
 
 
-def no_keys(_: Collection[MessageRef]) -> dict[MessageRef, KeyKind | None]:
-    """What an admin service says that shows no keys."""
-    return {}
+BEGIN = Position(-1, -1)
+ENCRYPTED = body(b"?", encryption_keys=[{"key": "team", "value": b"?"}])
+MALFORMED = body(b"x" * 20, num_messages_in_batch=2)
 
 
-class FakeReader:
-    """Gives a script: messages, or exceptions to raise; behind it nothing but timeouts."""
+def entries(ledger_id: int, *sizes: int, first: int = 0) -> dict[EntryId, bytes]:
+    """Consecutive entries; size 0 is a message outside a batch. Values tell their place."""
+    made: dict[EntryId, bytes] = {}
+    for entry_id, size in enumerate(sizes, first):
+        values = [b"%d:%d:%d" % (ledger_id, entry_id, each) for each in range(size)]
+        made[ledger_id, entry_id] = (
+            batch(values) if size else body(b"%d:%d:-1" % (ledger_id, entry_id))
+        )
+    return made
 
-    def __init__(self, script: list[Message | Exception], *, more: bool = False) -> None:
-        self.script = list(script)
-        self.more = more
-        self.reads = 0
 
-    def read_next(self, timeout_millis: int) -> Message:
-        assert 0 < timeout_millis <= 1_000
-        self.reads += 1
-        if not self.script:
-            raise pulsar.Timeout("TimeOut")
-        step = self.script.pop(0)
-        if isinstance(step, Exception):
-            raise step
-        return step
+@dataclass
+class FakeStream:
+    """Gives the entries of a topic behind a position; behind them nothing comes."""
 
-    def has_message_available(self) -> bool:
-        return bool(self.script) or self.more
+    stored: Mapping[EntryId, bytes]
+    begin: Position = BEGIN
+    more: bool = False
+    """Whether the broker says that more follows."""
+    silent: int = 0
+    """How often nothing comes in time before the first entry."""
+    permits: int = 0
+    """What the entries that were taken counted as."""
+    given: list[EntryId] = field(default_factory=list)
+    is_closed: bool = False
+    now_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        behind = self.begin[:2]
+        if self.begin.batch_index != WHOLE_ENTRY:
+            behind = behind[0], behind[1] - 1
+        self._rest = sorted(place for place in self.stored if place > behind)
+
+    def next_entry(self, timeout_s: float) -> StoredEntry | None:
+        assert 0 <= timeout_s <= 20
+        assert not self.is_closed
+        if self.silent or not self._rest:
+            self.silent = max(0, self.silent - 1)
+            self.now_s += timeout_s
+            return None
+        place = self._rest.pop(0)
+        self.given.append(place)
+        return StoredEntry(*place, self.stored[place])
+
+    def taken(self, messages: int) -> None:
+        assert messages > 0
+        self.permits += messages
+
+    def has_more(self) -> bool:
+        return self.more or bool(self._rest)
 
     def close(self) -> None:
-        self.script = []
+        self.is_closed = True
 
 
-def entries(ledger_id: int, *sizes: int, first: int = 0) -> list[FakeMessage]:
-    """Messages of consecutive entries; size 0 is an unbatched entry. Values tell their place."""
-    messages: list[FakeMessage] = []
-    for entry_id, size in enumerate(sizes, first):
-        for index in range(size) if size else [-1]:
-            position = Position(ledger_id, entry_id, -1, index)
-            value = f"{ledger_id}:{entry_id}:{index}".encode()
-            messages.append(FakeMessage(position, size, value))
-    return messages
+@dataclass
+class FakeStored:
+    """The admin API of a topic, which no longer holds some entries."""
+
+    spans: tuple[LedgerSpan, ...]
+    lost: Callable[[EntryId], bool] = lambda _: False
+    asked: list[EntryId] = field(default_factory=list)
+
+    def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
+        return self.spans
+
+    def gone(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, bool]:
+        found = {place: self.lost(place) for place in places}
+        self.asked += found
+        return found
+
+
+def opened(
+    stored: Mapping[EntryId, bytes], made: list[FakeStream] | None = None, **how: object
+) -> Callable[[str, Position, ReadSettings], FakeStream]:
+    """What opens streams over these entries; they are added to ``made``."""
+
+    def open_stream(topic: str, begin: Position, _settings: ReadSettings) -> FakeStream:
+        assert topic == T
+        stream = FakeStream(stored, begin, **how)  # type: ignore[arg-type]
+        if made is not None:
+            made.append(stream)
+        return stream
+
+    return open_stream
+
+
+def values(batches: Iterator[pa.RecordBatch]) -> list[bytes]:
+    """The first column of all batches."""
+    return [value for each in batches for value in each[0].to_pylist()]
 
 
 class FakeAdmin:

@@ -16,7 +16,6 @@ import urllib3
 from pyspark_pulsar import admin, body_bounds
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.admin import AdminClient, Response, cause_of, http_transport
-from pyspark_pulsar.chunks import Chunk, NoChunk
 from pyspark_pulsar.errors import (
     AccessError,
     AdminError,
@@ -152,32 +151,16 @@ def test_an_empty_topic_and_a_missing_topic_differ() -> None:
     assert FakeCluster(empty).client().ledgers(T) == (LedgerSpan(3, 0, 0),)
 
 
-ENCRYPTION = {"x-pulsar-base64-encryption-param": "AQ=="}
-
-
-def test_entries_are_classified_by_their_headers() -> None:
-    chunk = {"x-pulsar-uuid": "p-1", "x-pulsar-chunk-id": "1", "x-pulsar-num-chunks-from-msg": "2"}
+def test_entries_that_are_gone_are_known() -> None:
     cluster = FakeCluster(
         {
-            "t/ledger/3/entry/0": Response(200, b"part", chunk),
             "t/ledger/3/entry/1": Response(200, b"whole"),
             "t/ledger/3/entry/2": Response(500, b"cannot be decompressed"),
             "t/ledger/3/entry/3": [Response(503, b""), Response(200, b"whole")],
-            "t/ledger/3/entry/5": Response(200, b"part", chunk | ENCRYPTION),
-            "t/ledger/3/entry/6": Response(200, b"part", {"x-pulsar-num-batch-message": "2"}),
-            "t/ledger/3/entry/7": Response(200, b"part", {"x-pulsar-num-chunks-from-msg": "3"}),
         }
     )
-    assert cluster.client().entries(T, [(3, entry) for entry in range(8)]) == {
-        (3, 0): Chunk("p-1", 1, 2),
-        (3, 1): NoChunk.WHOLE,
-        (3, 2): NoChunk.UNREADABLE,
-        (3, 3): NoChunk.WHOLE,
-        (3, 4): NoChunk.GONE,
-        (3, 5): NoChunk.ENCRYPTED,
-        (3, 6): NoChunk.MALFORMED,
-        (3, 7): Chunk("", 0, 3),
-    }
+    found = cluster.client().gone(T, [(3, entry) for entry in range(1, 5)])
+    assert found == {(3, 1): False, (3, 2): False, (3, 3): False, (3, 4): True}
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 
 
@@ -198,11 +181,8 @@ def test_answers_of_another_form_have_a_sentence(last: Any, stats: Any) -> None:
         cluster.client().snapshots([T])
 
 
-def test_headers_of_another_form_have_a_sentence() -> None:
-    chunk = Response(200, b"", {"x-pulsar-num-chunks-from-msg": "three"})
-    cluster = FakeCluster({"t/ledger/3/entry/4": chunk, "t/messageid/5": {}})
-    with pytest.raises(AdminError, match="t/ledger/3/entry/4 does not answer as Pulsar does"):
-        cluster.client().entries(T, [(3, 4)])
+def test_a_place_of_another_form_has_a_sentence() -> None:
+    cluster = FakeCluster({"t/messageid/5": {}})
     with pytest.raises(AdminError, match="t/messageid/5 does not answer as Pulsar does"):
         cluster.client().positions_at([T], 5)
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-import pulsar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from pyspark_pulsar.errors import OffsetError
 from pyspark_pulsar.offsets import (
     Position,
-    batch_size_of,
     earliest,
     offset_from_json,
     offset_to_json,
@@ -112,19 +110,6 @@ def test_equal_offsets_have_equal_texts() -> None:
 def test_foreign_offsets_are_refused(offset: dict[str, object], complaint: str) -> None:
     with pytest.raises(OffsetError, match=complaint):
         offset_from_json(offset)
-
-
-def test_batch_size_is_field_six_of_the_serialized_id() -> None:
-    # As Apache Pulsar's client gives them: ledger 3, entry 2, message 4 of 5; ledger 3, entry 3.
-    assert batch_size_of(bytes.fromhex("0803100220043005")) == 5
-    assert batch_size_of(bytes.fromhex("08031003")) == 0
-    assert batch_size_of(bytes.fromhex("08031002200430ac02")) == 300
-    assert batch_size_of(pulsar.MessageId(-1, 8, 3, 4).serialize()) == 0
-
-
-@given(st.binary(max_size=30))
-def test_any_bytes_give_a_batch_size(data: bytes) -> None:
-    assert batch_size_of(data) >= 0
 
 
 def test_a_number_has_ten_bytes_at_most() -> None:

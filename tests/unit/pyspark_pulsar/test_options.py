@@ -50,9 +50,7 @@ def test_defaults_are_as_documented() -> None:
     assert options.poll_timeout_ms == 120_000
     assert options.publish_time_skew_ms == 600_000
     assert options.receiver_queue_size is None
-    assert options.reader_memory_mb == 1_024
-    assert not options.verify_batches
-    assert parse(verifyBatches="true").verify_batches
+    assert options.message_bytes_max == 256 * 1024 * 1024
 
 
 def test_option_names_ignore_case() -> None:
@@ -92,8 +90,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ("columns", "value,value", "named twice"),
         ("columns", "", "no column"),
         ("receiverQueueSize", "0", "whole number from 1"),
-        ("readerMemoryMb", "255", "whole number from 256"),
-        ("verifyBatches", "yes", "true or false"),
+        ("maxMessageBytes", "1048575", "whole number from 1048576"),
     ],
 )
 def test_wrong_values_name_the_option(name: str, value: str, complaint: str) -> None:

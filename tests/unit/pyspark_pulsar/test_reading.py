@@ -1,146 +1,55 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from random import Random
 
-import pulsar
-import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from pyspark_pulsar import attempts, range_reader
-from pyspark_pulsar import client as client_module
-from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
-from pyspark_pulsar.errors import (
-    DataLossError,
-    EncryptedError,
-    PulsarSourceError,
-    ReadTimeoutError,
-)
-from pyspark_pulsar.keys import KeyKind, MessageRef
+from pyspark_pulsar.entries import EntryId
+from pyspark_pulsar.errors import DataLossError, PulsarSourceError
 from pyspark_pulsar.offsets import Position, earliest
-from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange, TopicSnapshot, due_entries
+from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.reading import read_range
-from pyspark_pulsar.recovery import ReadAttempt
-from tests.unit.pyspark_pulsar import model
 from tests.unit.pyspark_pulsar.fakes import (
-    CONNECTION,
+    ENCRYPTED,
+    MALFORMED,
     SCHEMA,
-    FakeReader,
+    FakeStored,
+    FakeStream,
     T,
+    batch,
+    body,
+    chunk,
     entries,
-    no_keys,
+    opened,
     settings,
+    values,
     work,
 )
 
-
-class FakeClient:
-    """Stands for the process's client; remembers how readers were opened."""
-
-    def __init__(self, fake: FakeReader) -> None:
-        self.fake = fake
-        self.opened: list[tuple[str, str, int]] = []
-
-    def create_reader(
-        self, topic: str, first: pulsar.MessageId, *, receiver_queue_size: int, **begin: object
-    ) -> FakeReader:
-        self.opened.append((topic, str(first), receiver_queue_size))
-        return self.fake
-
-
-class FakeStored:
-    """The admin service of a topic without chunks: its ledgers, and entries that gave no message
-    for another reason than being markers."""
-
-    def __init__(
-        self, held: frozenset[int], kinds: Mapping[EntryId, NoChunk] | None = None
-    ) -> None:
-        self.held = held
-        self.kinds = kinds or {}
-
-    def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
-        return tuple(LedgerSpan(ledger, 2, 2) for ledger in sorted(self.held))
-
-    def entries(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
-        return {place: self.kinds.get(place, NoChunk.WHOLE) for place in places}
-
-    def key_kinds(
-        self, _topic: str, places: Iterable[MessageRef]
-    ) -> dict[MessageRef, KeyKind | None]:
-        return no_keys(list(places))
-
-
-def within(stored: FakeStored) -> ReadAttempt:
-    """Attempts to read in this process."""
-    return partial(attempts.read, stored=stored)
+HELD = (LedgerSpan(3, 2, 2), LedgerSpan(4, 4, 4))
 
 
 def run_task(
-    monkeypatch: pytest.MonkeyPatch,
-    asked: ReadRange,
-    held: frozenset[int],
-    gone: Iterable[EntryId] = (),
-    *,
-    kind: NoChunk = NoChunk.GONE,
-    fail: bool = True,
-) -> tuple[list[pa.RecordBatch], FakeClient]:
-    client = FakeClient(FakeReader(list(entries(3, 0, 0))))
-    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
-    stored = FakeStored(held, dict.fromkeys(gone, kind))
-    return list(read_range(asked, settings(fail=fail), SCHEMA, stored, within(stored))), client
+    asked: ReadRange, stored: FakeStored, *, fail: bool = True
+) -> tuple[int, list[FakeStream]]:
+    """The rows of a topic with the entries 3:0 and 3:1, and the streams that were opened."""
+    made: list[FakeStream] = []
+    read = read_range(asked, settings(fail=fail), SCHEMA, stored, opened(entries(3, 0, 0), made))
+    return len(values(read)), made
 
 
-@pytest.mark.parametrize("encrypted", [[1, 2], [0], [2, 3]], ids=["middle", "begin", "end"])
-def test_encrypted_entries_are_refused_or_left_out(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, encrypted: list[int]
-) -> None:
-    """The client drops them, and the others arrive."""
-    plain = [
-        message for message in entries(3, 0, 0, 0, 0) if message.position.entry_id not in encrypted
-    ]
-    stored = FakeStored(frozenset({3}), {(3, each): NoChunk.ENCRYPTED for each in encrypted})
-    asked = work(earliest(T), Position(3, 3), (3, 4))
-
-    def rows_read(*, fail: bool) -> int:
-        client = FakeClient(FakeReader(list(plain)))
-        monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
-        batches = read_range(asked, settings(fail=fail), SCHEMA, stored, within(stored))
-        return sum(batch.num_rows for batch in batches)
-
-    first = f"{T}: entry 3:{encrypted[0]} is encrypted, and this source has no keys"
-    with pytest.raises(EncryptedError, match=f"{first}. Read a topic that is not encrypted"):
-        rows_read(fail=True)
-    assert rows_read(fail=False) == len(plain)
-    told = f"{len(encrypted)} encrypted entries are left out, because failOnDataLoss is false"
-    assert caplog.messages == [f"{first}; {told}"]
-
-
-def test_a_topic_whose_messages_are_all_encrypted_is_refused_without_a_time_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """``has_message_available`` stays true, as nothing tells the client what it dropped."""
-    client = FakeClient(FakeReader([], more=True))
-    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
-    stored = FakeStored(frozenset({3}), dict.fromkeys([(3, 0), (3, 1)], NoChunk.ENCRYPTED))
-    asked = work(earliest(T), Position(3, 1), (3, 2))
-    with pytest.raises(EncryptedError, match="entry 3:0 is encrypted"):
-        list(read_range(asked, settings(), SCHEMA, stored, within(stored)))
-    assert list(read_range(asked, settings(fail=False), SCHEMA, stored, within(stored))) == []
-
-
-def test_entries_of_a_deleted_ledger_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_a_deleted_ledger_are_lost() -> None:
     asked = work(earliest(T), Position(4, 1), (3, 2), (4, 2))
     with pytest.raises(DataLossError, match=r"ledgers \[4\] were trimmed"):
-        run_task(monkeypatch, asked, frozenset({3}))
-    batches, _ = run_task(monkeypatch, asked, frozenset({3}), fail=False)
-    assert sum(batch.num_rows for batch in batches) == 2
+        run_task(asked, FakeStored(HELD[:1]))
+    rows, made = run_task(asked, FakeStored(HELD[:1]), fail=False)
+    assert rows == 2
+    assert all(each.is_closed for each in made)
 
 
 @pytest.mark.parametrize(
@@ -154,134 +63,157 @@ def test_entries_of_a_deleted_ledger_are_lost(monkeypatch: pytest.MonkeyPatch) -
     ids=["begin", "all", "tail", "both"],
 )
 def test_missing_entries_of_a_retained_ledger_are_lost(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    gone: list[EntryId],
-    told: list[str],
+    caplog: pytest.LogCaptureFixture, gone: list[EntryId], told: list[str]
 ) -> None:
     asked = work(earliest(T), Position(4, 3), (3, 2), (4, 4))
     with pytest.raises(DataLossError, match=f"{told[0]} were trimmed before all of"):
-        run_task(monkeypatch, asked, frozenset({3, 4}), gone)
-    batches, _ = run_task(monkeypatch, asked, frozenset({3, 4}), gone, fail=False)
-    assert sum(batch.num_rows for batch in batches) == 2
+        run_task(asked, FakeStored(HELD, gone.__contains__))
+    rows, _ = run_task(asked, FakeStored(HELD, gone.__contains__), fail=False)
+    assert rows == 2
     assert [text.removeprefix(f"{T}: ").partition(" were")[0] for text in caplog.messages] == told
 
 
-def test_entries_hidden_from_readers_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = work(earliest(T), Position(4, 1), (3, 2), (4, 2))
-    batches, _ = run_task(monkeypatch, asked, frozenset({3, 4}))
-    assert sum(batch.num_rows for batch in batches) == 2
+def test_entries_hidden_from_readers_are_not_lost() -> None:
+    stored = FakeStored(HELD)
+    rows, _ = run_task(work(earliest(T), Position(4, 1), (3, 2), (4, 2)), stored)
+    assert rows == 2
+    assert set(stored.asked) == {(4, 0), (4, 1)}
 
 
-def test_the_readers_queue_depends_on_the_entry_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    small = ReadRange(T, earliest(T), Position(3, 1), (DueEntries(3, 0, 1, 100.0),))
-    large = ReadRange(T, Position(2, 7), Position(3, 1), (DueEntries(3, 0, 1, 1024.0 * 1024),))
-    _, client = run_task(monkeypatch, small, frozenset())
-    assert client.opened == [(T, str(pulsar.MessageId.earliest), 1_000)]
-    _, client = run_task(monkeypatch, large, frozenset())
-    assert client.opened == [(T, str(pulsar.MessageId(-1, 2, 8, -1)), 64)]
+def test_a_range_without_gaps_asks_nothing() -> None:
+    stored = FakeStored(())
+    rows, made = run_task(work(earliest(T), Position(3, 1), (3, 2)), stored)
+    assert (rows, stored.asked) == (2, [])
+    assert [each.begin for each in made] == [earliest(T)]
 
 
 FIRST, SECOND = 2, 5
 """The ledgers of a model's topic."""
 
 
-def modelled(chance: Random, *, odd: bool) -> tuple[model.Topic, TopicSnapshot, list[Position]]:
-    """A topic, what it had when a query was planned, and where ranges end. Up to three
-    producers send chunks, and may stop in the middle of a message; its begin may be trimmed."""
-    counts = {FIRST: chance.randint(0, 7), SECOND: chance.randint(1, 7)}
-    log: dict[EntryId, model.Entry] = {}
-    going: dict[int, Chunk] = {}
-    for place in [(ledger, entry) for ledger in counts for entry in range(counts[ledger])]:
+@dataclasses.dataclass
+class Topic:
+    """A topic of random entries, and what reading it has to give."""
+
+    stored: dict[EntryId, bytes]
+    sent: dict[EntryId, bytes]
+    """What was stored, with what the topic no longer holds."""
+    spans: tuple[LedgerSpan, ...]
+    rows: dict[Position, bytes]
+    """The messages by position, in order."""
+    planned: TopicSnapshot
+    hidden: set[EntryId]
+    """Entries that brokers send to nobody."""
+
+
+def modelled(chance: Random, *, odd: bool) -> Topic:
+    """Up to three producers send chunks, and may stop in the middle of a message; its begin may be
+    trimmed."""
+    counts = {FIRST: chance.randint(0, 9), SECOND: chance.randint(1, 9)}
+    places = [(ledger, entry) for ledger in counts for entry in range(counts[ledger])]
+    topic = Topic({}, {}, (), {}, TopicSnapshot((), None), set())
+    going: dict[int, tuple[str, int, list[bytes], list[EntryId]]] = {}
+    for place in places:
+        text = b"%d:%d" % place
         what = chance.random()
         if what < 0.4:
-            log[place] = chance.choice([0, 0, 1, 2, 3])
-        elif what < (0.65 if odd else 0.5):
-            log[place] = chance.choice(list(model.Odd)) if odd else model.Odd.MARKER
+            size = chance.choice([0, 0, 1, 2, 3])
+            parts = [text + b":%d" % each for each in range(size)]
+            topic.sent[place] = batch(parts, place[1]) if size else body(text, place[1])
+            for index in range(size) or [-1]:
+                topic.rows[Position(*place, -1, index)] = parts[index] if size else text
+        elif what < 0.5:
+            topic.hidden.add(place)
+            topic.sent[place] = body(b"")
+        elif what < 0.65 and odd:
+            topic.sent[place] = chance.choice([ENCRYPTED, MALFORMED])
         else:
             who = chance.randint(0, 2)
-            last = going.get(who)
-            if last is None or last.is_last:
-                going[who] = Chunk(f"{who}-{place}", 0, chance.randint(2, 4))
-            else:
-                going[who] = Chunk(last.uuid, last.index + 1, last.count)
-            log[place] = going[who]
-    if model.Odd.MARKER in log.values():  # which may be messages as far as a task can tell
-        log[SECOND, counts[SECOND] - 1] = 0
-    cuts = {Position(*place) for place in log if not chance.randint(0, 3)}
-    cuts |= {
-        message.position
-        for place, entry in log.items()
-        if isinstance(entry, int) and entry > 1 and not chance.randint(0, 3)
-        for message in [model.message_of(place, chance.randrange(entry - 1), entry)]
-    }
-    for place in list(log)[: max(0, chance.randint(-8, len(log) - 1)) if odd else 0]:
-        del log[place]
-    spans = tuple(
+            uuid, index, parts, begun = going.get(who, ("", 0, [], []))
+            if index == len(parts):
+                parts = [text + b"-%d" % each for each in range(chance.randint(2, 4))]
+                uuid, index, begun = f"{who}-{place}", 0, []
+            topic.sent[place] = chunk(uuid, index, parts, place[1])
+            begun = [*begun, place]
+            going[who] = uuid, index + 1, parts, begun
+            if index + 1 == len(parts):
+                topic.rows[Position(*place)] = b"".join(parts)
+    if topic.hidden and (SECOND, counts[SECOND] - 1) in topic.hidden:
+        topic.hidden.discard((SECOND, counts[SECOND] - 1))
+        topic.sent[SECOND, counts[SECOND] - 1] = body(b"end", counts[SECOND] - 1)
+        topic.rows[Position(SECOND, counts[SECOND] - 1)] = b"end"
+    topic.planned = TopicSnapshot(tuple(LedgerSpan(*each, 9) for each in counts.items()), None)
+    trimmed = set(places[: max(0, chance.randint(-8, len(places) - 1)) if odd else 0])
+    topic.stored = {place: each for place, each in topic.sent.items() if place not in trimmed}
+    topic.spans = tuple(
         LedgerSpan(ledger, count, count)
         for ledger, count in counts.items()
-        if count and (ledger == SECOND or any(place[0] == ledger for place in log))
+        if count and (ledger == SECOND or any(place[0] == ledger for place in topic.stored))
     )
-    ends = sorted(cuts, key=lambda each: each.order_key)
-    topic = model.Topic(log, spans, draw=lambda most: chance.randint(0, most))
-    last = Position(SECOND, counts[SECOND] - 1)
-    planned = TopicSnapshot(tuple(LedgerSpan(*each, 9) for each in counts.items() if each[1]), None)
-    return topic, planned, [*(each for each in ends if each.order_key < last.order_key), last]
+    return topic
 
 
-def read_modelled(
-    topic: model.Topic, ends: list[Position], planned: TopicSnapshot, *, fail: bool, since_ms: int
-) -> list[bytes]:
-    """The rows of all ranges."""
-    start, values = Position(-1, -1), list[bytes]()
-    how = dataclasses.replace(settings(since_ms=since_ms, fail=fail), poll_timeout_ms=20)
+def cuts_of(topic: Topic, chance: Random) -> list[Position]:
+    """Where ranges end: at any message or entry, in batches too."""
+    wanted = {each for each in topic.rows if not chance.randint(0, 3)}
+    wanted |= {Position(*place) for place in topic.sent if not chance.randint(0, 3)}
+    wanted.add(Position(*max(topic.sent)))
+    return sorted(wanted, key=lambda each: each.order_key)
+
+
+def rows_of_ranges(topic: Topic, ends: list[Position], *, fail: bool) -> list[bytes]:
+    visible = {place: each for place, each in topic.stored.items() if place not in topic.hidden}
+    stored = FakeStored(topic.spans, lambda place: place not in topic.stored)
+    start, found = Position(-1, -1), list[bytes]()
     for end in ends:
-        due = due_entries(planned, start, end)
+        due = due_entries(topic.planned, start, end)
         if due:
-            work = ReadRange(T, start, end, due)
-            for batch in read_range(work, how, SCHEMA, topic, topic.read):
-                values += batch[0].to_pylist()
+            asked = ReadRange(T, start, end, due)
+            found += values(read_range(asked, settings(fail=fail), SCHEMA, stored, opened(visible)))
         start = end
-    return values
+    return found
 
 
-@pytest.mark.parametrize("odd", [False, True], ids=["honest", "hostile"])
-@hypothesis_settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(max_examples=400, deadline=None)
 @given(seed=st.integers(0, (1 << 32) - 1))
-def test_each_message_comes_once_or_is_reported(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, odd: bool, seed: int
-) -> None:
-    """Whatever is stored, wherever ranges are cut, and whenever the process ends."""
+def test_honest_messages_come_once_and_in_order(seed: int) -> None:
+    """Wherever ranges are cut."""
     chance = Random(seed)
-    caplog.clear()
-    topic, planned, ends = modelled(chance, odd=odd)
-    topic.kills, topic.faults = chance.randint(0, 3), chance.randint(0, 1)
-    since_ms, fail = chance.choice([0, 0, 3]), chance.random() < 0.3
-    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), topic)  # type: ignore[arg-type]
-    monkeypatch.setattr(attempts, "StepwiseReader", lambda opened: opened(lambda *_: None))
-    monkeypatch.setattr(attempts, "STEPWISE_MESSAGES_MAX", chance.randint(1, 20))
-    monkeypatch.setattr(range_reader, "BATCH_ROWS_MAX", chance.randint(1, 6))
-    monkeypatch.setattr(range_reader, "BATCH_BYTES_MAX", chance.randint(1, 40))
-    monkeypatch.setattr(range_reader, "PORTION_MESSAGES_MAX", chance.randint(1, 6))
-    monkeypatch.setattr(range_reader, "STEP_MESSAGES_MAX", chance.randint(1, 10))
-    values: list[bytes] = []
-    failure: PulsarSourceError | None = None
+    topic = modelled(chance, odd=False)
+    assert rows_of_ranges(topic, cuts_of(topic, chance), fail=True) == list(topic.rows.values())
+
+
+@hypothesis_settings(max_examples=400, deadline=None)
+@given(seed=st.integers(0, (1 << 32) - 1))
+def test_all_that_can_be_read_is_read_beside_what_cannot(seed: int) -> None:
+    chance = Random(seed)
+    topic = modelled(chance, odd=True)
+    ends = cuts_of(topic, chance)
+    wanted = readable(topic)
+    assert rows_of_ranges(topic, ends, fail=False) == wanted
     try:
-        values = read_modelled(topic, ends, planned, fail=fail, since_ms=since_ms)
-    except PulsarSourceError as error:
-        failure = error
-    if failure is not None:
-        assert odd or topic.dropped
-        assert fail or isinstance(failure, ReadTimeoutError)
+        found = rows_of_ranges(topic, ends, fail=True)
+    except PulsarSourceError:
         return
-    wanted = [each.data() for each in topic.honest() if each.publish_ms >= since_ms]
-    told = " ".join(caplog.messages)
-    assert Counter(values) <= Counter(wanted)
-    for value in Counter(wanted) - Counter(values):
-        assert odd or topic.dropped
-        assert not fail
-        assert value.decode().rpartition(":")[0] in told
+    assert found == wanted == list(topic.rows.values())
+    assert len(topic.stored) == len(topic.sent)
+
+
+def readable(topic: Topic) -> list[bytes]:
+    """The messages of which all entries are there."""
+    first: Mapping[Position, EntryId] = first_entries(topic)
+    return [value for place, value in topic.rows.items() if first[place] in topic.stored]
+
+
+def first_entries(topic: Topic) -> dict[Position, EntryId]:
+    """Where each message begins."""
+    found: dict[Position, EntryId] = {}
+    for position, value in topic.rows.items():
+        ledger, _, rest = value.partition(b":")
+        place = (
+            (SECOND, position.entry_id)
+            if ledger == b"end"
+            else (int(ledger), int(rest.partition(b":")[0].partition(b"-")[0]))
+        )
+        found[position] = place
+    return found

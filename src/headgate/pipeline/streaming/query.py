@@ -60,8 +60,6 @@ def telemetry_messages(
         "failOnDataLoss": str(source.fail_on_data_loss).lower(),
         "maxBytesPerTrigger": str(max(1, BATCH_BYTES_MAX // len(source.broker_urls))),
         "columns": ",".join(MESSAGE_COLUMNS),
-        # Brokers and agents send no batches, which are what costs a request each.
-        "verifyBatches": "true",
     }
     brokers = [
         source.source_options(broker_url, web_url) | shared

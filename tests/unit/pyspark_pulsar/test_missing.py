@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_pulsar import missing
+from pyspark_pulsar.entries import EntryId
+from pyspark_pulsar.missing import MissingRange, entry_ids, gone_of, without_trimmed
+
+
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    trimmed=st.integers(0, 30),
+)
+def test_trimmed_entries_are_the_first_ones(sizes: list[int], trimmed: int) -> None:
+    ranges, first = [], 0
+    for size in sizes:
+        ranges.append(MissingRange(3, first, first + size - 1))
+        first += size + 2
+    asked: list[EntryId] = []
+
+    def ask(places: list[EntryId]) -> dict[EntryId, bool]:
+        asked.extend(places)
+        return {place: place[1] < trimmed for place in places}
+
+    rest = list(entry_ids(without_trimmed(ask, ranges)))
+    assert rest == [each for each in entry_ids(ranges) if each[1] >= trimmed]
+    assert len(asked) <= sum(sizes).bit_length() + 1
+
+
+def test_entries_that_are_gone_are_found_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing, "SAMPLE_ENTRIES", 8)
+    monkeypatch.setattr(missing, "PORTION_ENTRIES", 3)
+    asked: list[EntryId] = []
+
+    def ask(places: list[EntryId]) -> dict[EntryId, bool]:
+        assert len(places) <= 3
+        asked.extend(places)
+        return {place: place[1] % 2 == 0 for place in places}
+
+    few = [MissingRange(3, 0, 1), MissingRange(4, 5, 9)]
+    assert gone_of(ask, few) == ([(3, 0), (4, 6), (4, 8)], False)
+    asked.clear()
+    gone, is_sample = gone_of(ask, [MissingRange(3, 0, 10**12)])
+    assert is_sample
+    assert gone
+    assert len(asked) <= 8
+    assert gone_of(ask, []) == ([], False)
