@@ -21,7 +21,7 @@ from pyspark_pulsar.broker_connection import (
 )
 from pyspark_pulsar.errors import AccessError, TokenUnavailableError
 from pyspark_pulsar.options import Connection
-from tests.unit.pyspark_pulsar.fake_broker import CONNECTED, HERE, FakeBroker, FakePeer
+from tests.unit.pyspark_pulsar.fake_broker import CONNECTED, HERE, Clock, FakeBroker, FakePeer
 
 T = "persistent://public/default/t"
 OTHER = Address("other", 6_650)
@@ -149,6 +149,35 @@ def test_a_flood_of_other_answers_has_a_bound() -> None:
     with pytest.raises(TransientError, match="b:6650 does not answer in time"):
         opened(broker)
     assert broker.clock() == pytest.approx(2.0, abs=0.02)
+
+
+class Ticking(Clock):
+    """Time passes by work, too."""
+
+    def __call__(self) -> float:
+        self.now_s += 0.001
+        return self.now_s
+
+
+def test_a_broker_that_floods_without_a_pause_has_a_bound() -> None:
+    """Each look finds something, so nothing ever waits."""
+    broker = FakeBroker(clock=Ticking())
+    connection, peer = opened(broker)
+    flood = encode.ping()
+
+    def refill(_: FakePeer) -> None:
+        peer.inbox += flood
+        peer.events.append((0.0, refill))
+
+    refill(peer)
+    begin_s = broker.clock.now_s
+    assert connection.next(begin_s + 1.0) is None
+    assert broker.clock.now_s - begin_s < 1.1
+    flood = replies.success(7)
+    broker.answers[CommandType.LOOKUP] = lambda *_: []
+    with pytest.raises(TransientError, match="does not answer in time"):
+        connection.lookup(T, broker.clock.now_s + 1.0, is_authoritative=False, is_tls=False)
+    assert broker.clock.now_s - begin_s < 2.2
 
 
 def test_a_challenge_within_the_handshake_is_answered() -> None:

@@ -178,6 +178,28 @@ def test_what_was_buffered_before_an_end_comes_once() -> None:
     assert len(broker.peers) == 2
 
 
+def test_an_entry_that_comes_twice_is_given_once() -> None:
+    stored = entries(6)
+    broker = FakeBroker([each for each in stored for _ in range(3)])
+    assert read_all(stream(broker)) == stored
+
+
+def test_a_new_connection_has_all_its_permits() -> None:
+    broker = FakeBroker(entries(100))
+    reading = stream(broker, permits=100)
+    for _ in range(40):
+        assert reading.next_entry(2.0)
+        reading.taken(1)
+    end(broker.peers[0])
+    broker.peers[0].inbox.clear()
+    reading._lose("as a test wants it")
+    for _ in range(49):
+        assert reading.next_entry(2.0)
+        reading.taken(1)
+    flows = [each.flow.messagePermits for each in broker.peers[1].sent if each.HasField("flow")]
+    assert flows == [100]
+
+
 def test_connections_that_end_again_and_again_begin_a_second_apart() -> None:
     broker = FakeBroker(entries(1))
     broker.answers[CommandType.FLOW] = lambda peer, _: [replies.close_consumer(0)]
@@ -224,6 +246,9 @@ def test_a_flood_of_other_commands_does_not_pass_the_deadline() -> None:
     drip(peer)
     assert reading.next_entry(0.5) is None
     assert broker.clock() == pytest.approx(0.5, abs=0.01)
+    broker.answers[CommandType.GET_LAST_MESSAGE_ID] = NO_ANSWER
+    assert reading.has_more()
+    assert broker.clock() == pytest.approx(2.5, abs=0.02)
 
 
 def test_permits_are_granted_for_what_was_taken() -> None:
