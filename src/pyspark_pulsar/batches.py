@@ -31,8 +31,9 @@ from pyspark_pulsar.metadata import (
 )
 
 _unpack_size = struct.Struct(">I").unpack_from
-_SIZE_BYTES: Final = 4
-_MESSAGE_BYTES_MIN: Final = _SIZE_BYTES + 2
+SIZE_BYTES: Final = 4
+"""A size takes four bytes, the largest first."""
+_MESSAGE_BYTES_MIN: Final = SIZE_BYTES + 2
 """A message of a batch has its size and at least the field ``payload_size``."""
 
 Properties = list[tuple[str, str]]
@@ -148,7 +149,7 @@ def _usual_portion(batch: bytes, at: int, begin: int, end: int) -> tuple[Message
     values: list[bytes | None] = []
     unpack_size, parse, total = _unpack_size, parse_usual_single, len(batch)
     for _ in range(begin, end):
-        start = at + _SIZE_BYTES
+        start = at + SIZE_BYTES
         payload = start + unpack_size(batch, at)[0]
         fields = parse(batch[start:payload])
         if fields.WhichOneof("rest"):
@@ -177,7 +178,7 @@ def _add_any(messages: Messages, batch: bytes, at: int, begin: int, end: int) ->
     left = PROPERTIES_MAX
     index = begin
     while index < end and left > 0:
-        start = at + _SIZE_BYTES
+        start = at + SIZE_BYTES
         payload = start + _unpack_size(batch, at)[0]
         fields = single_metadata(batch[start:payload])
         at = payload + fields.payload_size

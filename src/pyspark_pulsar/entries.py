@@ -22,7 +22,7 @@ from typing import Final, cast
 
 import google_crc32c
 
-from pyspark_pulsar.batches import NO_PROPERTIES, Messages, portions, single
+from pyspark_pulsar.batches import NO_PROPERTIES, SIZE_BYTES, Messages, portions, single
 from pyspark_pulsar.decompression import NONE, decompressed
 from pyspark_pulsar.metadata import (
     EntryMetadata,
@@ -39,7 +39,6 @@ _MAGIC_CHECKSUM, _MAGIC_BROKER_ENTRY = 0x0E01, 0x0E02
 _MAGIC_AND_WORD = struct.Struct(">HI")
 _COVERED_AT: Final = _MAGIC_AND_WORD.size
 """Offset of what the checksum covers, behind the checksum's magic number."""
-_SIZE_BYTES: Final = 4
 _unpack_start = struct.Struct(">HII").unpack_from
 _crc32c = cast("Callable[[bytes], int]", google_crc32c.value)
 
@@ -174,11 +173,11 @@ def _parts(body: bytes) -> tuple[bytes, bytes, int]:
         if _crc32c(body) != expected:
             raise PartError("the checksum is wrong")
     else:
-        size = int.from_bytes(body[:_SIZE_BYTES], "big")
-    payload = _SIZE_BYTES + size
+        size = int.from_bytes(body[:SIZE_BYTES], "big")
+    payload = SIZE_BYTES + size
     if payload > len(body):
         raise PartError("the entry is shorter than its metadata")
-    return body[_SIZE_BYTES:payload], body, payload
+    return body[SIZE_BYTES:payload], body, payload
 
 
 def _claimed(metadata: EntryMetadata) -> int:

@@ -31,7 +31,7 @@ from pyspark_pulsar.errors import ReadTimeoutError
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position, order_key
 
 if TYPE_CHECKING:
-    from pyspark_pulsar.client import ReadSettings
+    from pyspark_pulsar.read_settings import ReadSettings
 
 __all__ = ["EntryStream", "StoredEntry"]
 
@@ -90,7 +90,7 @@ class EntryStream:
         self._outage_s: float | None = None
         """When the first attempt to open a reader began that none has succeeded since."""
         self._next_attempt_s = monotonic()
-        self.trouble = ""
+        self.last_failure = ""
         """Why the last connection ended or could not be opened; "" if none did."""
         self._open(math.inf)
 
@@ -225,8 +225,8 @@ class EntryStream:
         connection, self._connection, self._buffered = self._connection, None, _nothing
         if connection is not None:
             connection.close()
-        self.trouble = why
-        log.info("%s: the connection ended (%s)", self._topic, self.trouble)
+        self.last_failure = why
+        log.info("%s: the connection ended (%s)", self._topic, self.last_failure)
 
     def _open(self, deadline_s: float) -> bool:
         """Open a reader again; False if there was none at the deadline."""
@@ -252,7 +252,7 @@ class EntryStream:
 
     def _note_failure(self, error: TransientError, outage_s: float) -> None:
         """Raise :class:`ReadTimeoutError` if no attempt is left."""
-        settings, self.trouble = self._settings, str(error)
+        settings, self.last_failure = self._settings, str(error)
         self._next_attempt_s = self._monotonic() + REOPEN_PAUSE_S
         if self._next_attempt_s >= outage_s + settings.poll_timeout_ms / 1_000:
             raise ReadTimeoutError(

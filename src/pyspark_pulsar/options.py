@@ -124,7 +124,7 @@ OPTIONS = (
                "stream"),
     OptionInfo("columns", "all", "names with commas between them",
                "Only these columns; the source does not decode the others."),
-    OptionInfo("receiverQueueSize", "16 to 1000, by entry size", "1 to 100000",
+    OptionInfo("receiverQueueSize", "`1000`", "1 to 100000",
                "Most messages that the broker sends to a task ahead."),
     OptionInfo("maxMessageBytes", f"`{MESSAGE_BYTES_MAX}`", "1048576 to 2147483647",
                "Largest batch, or message in chunks, when it is unpacked. A larger one is "

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from pyspark_pulsar.batches import Messages
 from pyspark_pulsar.chunk_parts import ChunkParts, Headless, Joined
-from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import TIME_MS_MAX, Rows
 from pyspark_pulsar.commands import StoredEntry
 from pyspark_pulsar.entries import Entry, EntryId, Kind, parse_entry
@@ -27,6 +26,7 @@ from pyspark_pulsar.losses import entry_text, refuse_encrypted, report_loss
 from pyspark_pulsar.missing import MissingRange
 from pyspark_pulsar.offsets import order_key
 from pyspark_pulsar.ranges import ReadRange
+from pyspark_pulsar.read_settings import ReadSettings
 
 BATCH_ROWS_MAX = 10_000
 BATCH_BYTES_MAX = 1024 * 1024
@@ -47,6 +47,8 @@ class Stream(Protocol):
     def next_entry(self, timeout_s: float) -> StoredEntry | None: ...
     def taken(self, messages: int) -> None: ...
     def has_more(self) -> bool: ...
+    @property
+    def last_failure(self) -> str: ...
 
 
 FindHead = Callable[[ChunkParts, Headless], Joined | None]
@@ -127,6 +129,7 @@ class RangeReader:
                     f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "
                     f"(pollTimeoutMs), although messages up to {self._work.end} remain; "
                     f"read so far: {entry_text(self._last) if self._last[0] >= 0 else 'nothing'}"
+                    f"{self._stream.last_failure and f'; {self._stream.last_failure}'}"
                 )
         return None
 

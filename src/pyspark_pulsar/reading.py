@@ -16,7 +16,6 @@ from typing import Protocol
 import pyarrow as pa
 
 from pyspark_pulsar.chunk_search import ChunkSearch
-from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Rows
 from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.entry_stream import EntryStream
@@ -25,6 +24,7 @@ from pyspark_pulsar.missing import MissingRange, entry_ids, gone_of, without_tri
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.range_reader import RangeReader
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange
+from pyspark_pulsar.read_settings import ReadSettings
 
 
 class EntryQueries(Protocol):

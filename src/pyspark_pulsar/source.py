@@ -30,7 +30,6 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_pulsar.admin import AdminClient
-from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import arrow_schema, spark_schema
 from pyspark_pulsar.errors import UnreachableError
 from pyspark_pulsar.losses import report_loss
@@ -44,6 +43,7 @@ from pyspark_pulsar.ranges import (
     plan_ranges,
     replaced_topic,
 )
+from pyspark_pulsar.read_settings import ReadSettings
 from pyspark_pulsar.reading import read_range
 from pyspark_pulsar.resolve import require_snapshots, require_topics, resolve_end, resolve_start
 from pyspark_pulsar.tracebacks import without_traceback

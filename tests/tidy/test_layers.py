@@ -93,7 +93,7 @@ EXTERNAL: dict[str, set[str]] = {
     "demo": {"pulsar", "rich", "urllib3", "msgspec"},
     "cli": {"click", "rich", "urllib3", "msgspec", "pulsar"},
     "testing": {"starlette", "msgspec"},
-    "pyspark_pulsar": {"pyspark", "pyarrow", "pulsar", "urllib3"},
+    "pyspark_pulsar": {"google", "google_crc32c", "pyarrow", "pyspark", "urllib3"},
 }  # fmt: skip
 
 # A law gets its time, its chance and its bytes as arguments.

@@ -11,13 +11,13 @@ import pyarrow as pa
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import build_entry
 from headgate.wire.messages import MessageMetadata, SingleMessageMetadata
-from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
 from pyspark_pulsar.commands import StoredEntry
 from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
+from pyspark_pulsar.read_settings import ReadSettings
 from pyspark_pulsar.resolve import require_topics
 
 T = "persistent://public/default/t"
@@ -106,6 +106,7 @@ class FakeStream:
     given: list[EntryId] = field(default_factory=list)
     is_closed: bool = False
     now_s: float = 0.0
+    last_failure: str = ""
 
     def __post_init__(self) -> None:
         behind = self.begin[:2]

@@ -7,7 +7,6 @@ from headgate.wire import encode, replies
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.messages import BaseCommand
 from pyspark_pulsar.access import Access
-from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.commands import StoredEntry
 from pyspark_pulsar.entry_stream import PERMITS, EntryStream
 from pyspark_pulsar.errors import (
@@ -19,6 +18,7 @@ from pyspark_pulsar.errors import (
 )
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
+from pyspark_pulsar.read_settings import ReadSettings
 from tests.unit.pyspark_pulsar.fake_broker import (
     HERE,
     Answer,
@@ -80,7 +80,7 @@ def test_all_entries_come_in_order(size: int) -> None:
     assert len(broker.peers) == 1
     broker.add(StoredEntry(999, 0, b"later"))
     assert reading.next_entry(1.0) == (999, 0, b"later")
-    assert reading.trouble == ""
+    assert reading.last_failure == ""
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_after_trouble_it_goes_on_behind_the_last_entry(trouble: Answer, given: 
     trouble(broker.peers[0])
     found += read_all(reading)
     assert found == stored
-    assert reading.trouble
+    assert reading.last_failure
     first, second = broker.peers
     assert first.closed
     assert second.types()[:2] == [CommandType.CONNECT, CommandType.LOOKUP]
@@ -215,7 +215,7 @@ def test_a_command_that_cannot_be_sent_ends_the_connection() -> None:
     found = [reading.next_entry(1.0) for _ in range(3)]
     broker.peers[0].breaks = True
     reading.taken(3)
-    assert "broken pipe" in reading.trouble
+    assert "broken pipe" in reading.last_failure
     assert reading.has_more()
     assert found + read_all(reading) == broker.stored
 

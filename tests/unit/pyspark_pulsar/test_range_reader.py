@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_pulsar import range_reader
-from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import arrow_schema, spark_schema
 from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import DataLossError, EncryptedError, ReadTimeoutError
@@ -17,6 +16,7 @@ from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import COLUMNS
 from pyspark_pulsar.range_reader import RangeReader
 from pyspark_pulsar.ranges import ReadRange
+from pyspark_pulsar.read_settings import ReadSettings
 from tests.unit.pyspark_pulsar.fakes import (
     ENCRYPTED,
     MALFORMED,
@@ -35,7 +35,10 @@ from tests.unit.pyspark_pulsar.fakes import (
 
 
 def take(
-    stored: Mapping[EntryId, bytes], asked: ReadRange, how: ReadSettings | None = None, **more: int
+    stored: Mapping[EntryId, bytes],
+    asked: ReadRange,
+    how: ReadSettings | None = None,
+    **more: object,
 ) -> tuple[list[bytes], list[MissingRange], FakeStream]:
     """The values of a range, the entries that did not arrive, and the stream."""
     stream = FakeStream(stored, asked.start, **more)  # type: ignore[arg-type]
@@ -105,8 +108,8 @@ def test_a_pause_is_waited_for_and_silence_is_an_error() -> None:
     assert len(rows) == 2
     with pytest.raises(ReadTimeoutError, match=r"nothing arrived for 5000 ms .*: 3:0$"):
         take(entries(3, 0), asked, more=True)
-    with pytest.raises(ReadTimeoutError, match=r"read so far: nothing$"):
-        take({}, asked, more=True)
+    with pytest.raises(ReadTimeoutError, match=r"read so far: nothing; a frame of 99 bytes$"):
+        take({}, asked, more=True, last_failure="a frame of 99 bytes")
 
 
 def test_malformed_entries_fail_or_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
