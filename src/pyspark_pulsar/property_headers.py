@@ -33,6 +33,10 @@ class _Lines:
                 return line
             self._left -= 1
 
+    def close(self) -> None:
+        """Close the file: what has come is no head."""
+        self._file.close()
+
 
 class _Response(http.client.HTTPResponse):
     def begin(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -58,6 +59,25 @@ def test_a_head_without_end_is_given_up(site: str) -> None:
         pytest.raises(urllib3.exceptions.ProtocolError, match="more than 100 headers"),
     ):
         pool.request("GET", f"{site}/{PROPERTIES_MAX + 101}")
+
+
+def test_what_is_no_http_is_an_error_of_the_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            peer, _ = server.accept()
+            with peer:
+                peer.recv(4_096)
+                peer.sendall(b"SSH-2.0-OpenSSH\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with (
+            PoolManager(retries=False) as pool,
+            pytest.raises(urllib3.exceptions.ProtocolError, match="BadStatusLine"),
+        ):
+            pool.request("GET", f"http://127.0.0.1:{server.getsockname()[1]}/")
+        thread.join(10)
 
 
 def test_it_is_so_with_tls() -> None:
