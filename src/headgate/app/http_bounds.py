@@ -202,6 +202,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._is_counted = True
         self._wait(HEAD_TIMEOUT_S)
 
+    def eof_received(self) -> None:
+        """The client sends no more. The loop closes the transport, but over TLS it would leave out
+        what waits to be encrypted."""
+        self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self._stop_write_timer()

@@ -854,3 +854,13 @@ def test_an_old_client_gets_its_answer_without_chunks() -> None:
         assert wire.closed
 
     play(story, in_parts)
+
+
+def test_who_sends_no_more_gets_what_was_written() -> None:
+    """The loop closes the transport of such a client, but over TLS not what waits above it."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.eof_received()
+        assert (wire.closed, wire.aborted) == (True, False)
+
+    play(story)

@@ -135,8 +135,27 @@ class RecordTurns:
                 self.wait(reads)
 
 
-def _ignored() -> None:
-    pass
+class Writes(Protocol):
+    """What writes to TLS."""
+
+    def go_on(self) -> None:
+        """The socket's transport takes bytes again."""
+
+    def write_rest(self) -> None:
+        """The client has sent its last byte, and the connection ends: write all that waits."""
+
+    def forget_connection(self) -> None:
+        """The connection has ended."""
+
+
+class _NoWrites:
+    def go_on(self) -> None:
+        """Nothing waits."""
+
+    write_rest = forget_connection = go_on
+
+
+_NO_WRITES: Final = _NoWrites()
 
 
 class RecordReads(asyncio.BufferedProtocol):
@@ -159,8 +178,8 @@ class RecordReads(asyncio.BufferedProtocol):
         """Whether the client has sent its last byte, while others wait."""
         self.is_full = False
         """Whether the socket's transport takes no more bytes now."""
-        self.on_room: Callable[[], None] = _ignored
-        """Called when it takes some again."""
+        self.writes: Writes = _NO_WRITES
+        """What writes to this connection."""
 
     # -- what the socket's transport calls ---------------------------------------------------
 
@@ -187,7 +206,7 @@ class RecordReads(asyncio.BufferedProtocol):
         if self._is_waiting:
             self._has_ended = True
             return True
-        return self._tls.eof_received()
+        return self._end()
 
     def pause_writing(self) -> None:
         self.is_full = True
@@ -196,13 +215,14 @@ class RecordReads(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self.is_full = False
         self._tls.resume_writing()
-        self.on_room()
+        self.writes.go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.on_room = _ignored  # it leads to what leads here
+        writes, self.writes = self.writes, _NO_WRITES  # it leads to what leads here
         tls, self._tls = self._tls, asyncio.BufferedProtocol()
         self._plain, self._kept = ENDED_TRANSPORT, bytearray()
         tls.connection_lost(exc)
+        writes.forget_connection()
 
     # -- what the transport of TLS calls -----------------------------------------------------
 
@@ -266,7 +286,16 @@ class RecordReads(asyncio.BufferedProtocol):
         """Read the socket again, or end as its client did."""
         if self._has_ended:
             self._has_ended = False
-            if not self._tls.eof_received():
+            if not self._end():
                 self._plain.close()
         elif not self._plain.is_closing():
             self._plain.resume_reading()
+
+    def _end(self) -> bool | None:
+        """Tell TLS that the client has sent its last byte. It may still read, and the socket's
+        transport, which is closed next, gets all that was written."""
+        if self.is_full:
+            self._tls.resume_writing()
+            self.writes.write_rest()
+            self._tls.pause_writing()  # until there is room: it ends then
+        return self._tls.eof_received()

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from headgate.app.tls.record_reading import RecordReads
 from headgate.base.units import KIB
+from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
+from headgate.broker.connection.frame_writer import PART_BYTES
 
 UNSENT_BYTES_MAX: Final = 64 * KIB
 """Unsent bytes at which the protocol is told to stop writing, as without TLS; the loop's own bound
@@ -32,7 +34,8 @@ class TlsTransport(asyncio.Transport):
     The loop's transport forgets bytes that it has encrypted and handed to the socket's transport.
     So without this a client that does not read would seem to have read everything. And while a
     protocol pauses reading, it would still take up to 300 KiB from the socket. What is written goes
-    to TLS in pieces, while the socket takes them: what waits is not encrypted, and not copied.
+    to TLS in pieces, while the socket takes them: what waits is not encrypted, and copied only if
+    it is small.
     """
 
     __slots__ = (
@@ -47,12 +50,13 @@ class TlsTransport(asyncio.Transport):
         self._inner = inner
         self._plain = plain
         self._reads = reads
-        self._held: deque[memoryview[int]] = deque()
-        """What TLS does not have yet."""
+        self._held: deque[memoryview[int] | bytearray] = deque()
+        """What TLS does not have yet. Parts below :data:`PART_BYTES` are joined: a view takes 200
+        bytes beside a PONG."""
         self._held_bytes = 0
         self._is_stopped = False
         """Whether the protocol was told to stop writing."""
-        reads.on_room = self._go_on
+        reads.writes = self
         inner.set_write_buffer_limits(high=UNSENT_BYTES_MAX)
         limit: Any = getattr(inner, "set_read_buffer_limits", None)
         if limit is not None:
@@ -80,15 +84,20 @@ class TlsTransport(asyncio.Transport):
         if self.is_closing():
             return
         for each in data:
-            if each:
+            last = self._held[-1] if self._held else None
+            if len(each) >= PART_BYTES:
                 self._held.append(memoryview(each))
-                self._held_bytes += len(each)
-        self._go_on()
+            elif isinstance(last, bytearray) and len(last) < WRITE_BYTES:
+                last += each
+            elif each:
+                self._held.append(bytearray(each))
+            self._held_bytes += len(each)
+        self.go_on()
         if self._held_bytes > UNSENT_BYTES_MAX and not self._is_stopped:
             self._is_stopped = True
             self._protocol.pause_writing()
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Let TLS encrypt what waits, as far as the socket's transport takes it."""
         while self._held and not self._reads.is_full:
             self._inner.writelines(self._next_pieces())
@@ -96,14 +105,33 @@ class TlsTransport(asyncio.Transport):
             self._is_stopped = False
             self._protocol.resume_writing()
 
-    def _next_pieces(self) -> list[memoryview[int]]:
-        pieces: list[memoryview[int]] = []
+    def write_rest(self) -> None:
+        """Let TLS encrypt all that waits: the connection ends behind it, and the protocol is told
+        of no room any more."""
+        self._is_stopped = False
+        held, self._held_bytes = list(self._held), 0
+        self._held.clear()
+        if held:
+            self._inner.writelines(held)
+
+    def forget_connection(self) -> None:
+        """The connection has ended. A request that goes on to be served refers to this, and would
+        keep what its client has not read, and the buffers of TLS."""
+        self._held.clear()
+        self._held_bytes = 0
+        self._inner = self._plain = ENDED_TRANSPORT
+        self.is_closing = ENDED_TRANSPORT.is_closing  # type: ignore[method-assign]
+        self.get_extra_info = ENDED_TRANSPORT.get_extra_info  # type: ignore[method-assign]
+
+    def _next_pieces(self) -> list[memoryview[int] | bytearray]:
+        pieces: list[memoryview[int] | bytearray] = []
         room = WRITE_BYTES
         while self._held and room:
             data = self._held.popleft()
             if len(data) > room:
-                self._held.appendleft(data[room:])
-                data = data[:room]
+                view = memoryview(data)
+                self._held.appendleft(view[room:])
+                data = view[:room]
             pieces.append(data)
             room -= len(data)
         self._held_bytes -= WRITE_BYTES - room
@@ -139,10 +167,7 @@ class TlsTransport(asyncio.Transport):
     def close(self) -> None:
         """Write what is left, then end TLS, for which the peer's answer must be read."""
         self._reads.resume_reading()
-        held, self._held_bytes = list(self._held), 0
-        self._held.clear()
-        if held:
-            self._inner.writelines(held)
+        self.write_rest()
         self._inner.close()
 
     def abort(self) -> None:

@@ -108,8 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self.described_bytes: dict[tuple[str, int], int] = {}
         self.memory_units = 1
         """How much an idle connection like this takes, in CONNECTION_BYTES."""
-        self.is_open = False
-        self.socket_paused = False
+        self.is_open = self.socket_paused = False
         self._commands_paused = False
         """Whether received commands wait. The socket is then paused as well, and stays so until the
         waiting commands are carried out."""
@@ -201,6 +200,8 @@ class Connection(asyncio.BufferedProtocol):
         budget = self._budget
         if budget.left > 0 or budget.renew() or not self._transport.can_write_eof():
             budget.left -= CONNECTION_ENDED
+            if not self._transport.can_write_eof():
+                self._transport.close()  # with what waits to be encrypted, which no loop knows
             return False
         budget.wait(LaterEnd(budget, self.close), CONNECTION_ENDED)
         return True

@@ -126,6 +126,8 @@ class Tls(asyncio.Transport):
         self.protocol = Protocol()
         self.sent = bytearray()
         self.buffer_bytes = 0
+        self.parts_most = 0
+        """Most parts that came together."""
         self.left_bytes = reads_max
         """How much the client reads, before the socket is full."""
         self.reads = RecordReads(Below(), Socket(), RecordTurns(sentinel.loop, lambda: 0.0))
@@ -138,7 +140,9 @@ class Tls(asyncio.Transport):
         self.reads.resume_writing()
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
-        data = b"".join(list_of_data)
+        parts = list(list_of_data)
+        data = b"".join(parts)
+        self.parts_most = max(self.parts_most, len(parts))
         self.buffer_bytes = max(self.buffer_bytes, len(data))
         self.sent += data
         self.left_bytes -= len(data)
@@ -181,6 +185,10 @@ class Below(asyncio.BufferedProtocol):
 
 
 LARGE = bytes(range(251)) * 4_000
+
+
+class Answer(bytearray):
+    """Bytes of which a test knows whether they are there."""
 
 
 def test_a_large_answer_is_encrypted_in_pieces() -> None:
@@ -248,5 +256,56 @@ def test_a_connection_that_has_ended_is_freed_without_a_collection() -> None:
         tls.reads = tls.transport = None  # type: ignore[assignment]
         del transport, reads
         assert freed() is None
+    finally:
+        gc.enable()
+
+
+def test_small_parts_are_joined_while_they_wait() -> None:
+    """A view took 200 bytes beside a PONG of 13: clients that sent PINGs and read nothing took four
+    times what they were charged with."""
+    tls = Tls(reads_max=1)
+    tls.transport.write(b"full")
+    for _ in range(2_000):
+        tls.transport.write(b"a small part ")
+    assert tls.transport.get_write_buffer_size() == 26_000
+    tls.transport.write(LARGE[:1_000])
+    tls.read(100_000)
+    assert bytes(tls.sent) == b"full" + b"a small part " * 2_000 + LARGE[:1_000]
+    assert tls.parts_most == 2
+
+
+def test_a_client_that_ended_its_side_gets_all_that_was_written() -> None:
+    """It got what TLS had of a long answer, and the rest was lost, with a line of log for each
+    piece."""
+    tls = Tls(reads_max=1)
+    tls.transport.write(LARGE)
+    assert tls.protocol.is_stopped
+    tls.reads.eof_received()
+    assert bytes(tls.sent) == LARGE
+    assert tls.transport.get_write_buffer_size() == 0
+    tls.read(len(LARGE))
+    assert bytes(tls.sent) == LARGE
+    assert tls.protocol.is_stopped, "what it does not read is timed, as it was before"
+
+
+def test_what_refers_to_a_connection_that_has_ended_keeps_nothing_of_it() -> None:
+    """A request that waits for its turn when its client leaves kept the answers before it, which
+    nobody had read: 350 such requests took 1.6 GB."""
+    gc.disable()
+    try:
+        tls = Tls(reads_max=1)
+        transport, reads = tls.transport, tls.reads
+        answer = Answer(LARGE)
+        transport.write(answer)
+        freed = weakref.ref(answer), weakref.ref(tls)
+        reads.connection_lost(None)
+        del tls, reads, answer
+        assert [each() for each in freed] == [None, None]
+        transport.write(b"nobody reads it")
+        assert transport.is_closing()
+        assert transport.get_write_buffer_size() == 0
+        assert transport.get_extra_info("peername") is None
+        transport.close()
+        transport.abort()
     finally:
         gc.enable()

@@ -305,13 +305,16 @@ async def test_thousands_that_leave_at_once_are_closed_a_few_in_each_iteration(
 
 @played(network=QUICK)
 async def test_over_tls_the_loop_closes_at_once(world: World) -> None:
-    """A transport of TLS cannot stay open after the end of what is read."""
+    """A transport of TLS cannot stay open after the end of what is read. It is closed before the
+    loop does it, because it has bytes that the loop does not know."""
     connection = server_side(world, await world.connect())
     budget = world.broker.command_budget
     budget.renew()
     budget.left = 0
     connection._transport.can_write_eof = lambda: False  # type: ignore[method-assign]
+    transport = connection._transport
     assert not connection.eof_received()
+    assert transport.is_closing()
     assert budget.waiting_count == 0
 
 
