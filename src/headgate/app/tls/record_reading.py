@@ -141,8 +141,9 @@ class Writes(Protocol):
     def go_on(self) -> None:
         """The socket's transport takes bytes again."""
 
-    def write_rest(self) -> None:
-        """The client has sent its last byte, and the connection ends: write all that waits."""
+    def finish(self) -> None:
+        """The client has sent its last byte, and the connection ends: write all that waits, and
+        nothing behind it."""
 
     def forget_connection(self) -> None:
         """The connection has ended."""
@@ -152,7 +153,7 @@ class _NoWrites:
     def go_on(self) -> None:
         """Nothing waits."""
 
-    write_rest = forget_connection = go_on
+    finish = forget_connection = go_on
 
 
 _NO_WRITES: Final = _NoWrites()
@@ -294,8 +295,10 @@ class RecordReads(asyncio.BufferedProtocol):
     def _end(self) -> bool | None:
         """Tell TLS that the client has sent its last byte. It may still read, and the socket's
         transport, which is closed next, gets all that was written."""
-        if self.is_full:
+        was_full = self.is_full
+        if was_full:
             self._tls.resume_writing()
-            self.writes.write_rest()
+        self.writes.finish()
+        if was_full:
             self._tls.pause_writing()  # until there is room: it ends then
         return self._tls.eof_received()

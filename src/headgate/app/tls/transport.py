@@ -105,7 +105,14 @@ class TlsTransport(asyncio.Transport):
             self._is_stopped = False
             self._protocol.resume_writing()
 
-    def write_rest(self) -> None:
+    def finish(self) -> None:
+        """Write all that waits, and drop what comes behind it: the loop's transport would log a
+        line for each piece, for as long as the peer does not read."""
+        self._write_rest()
+        self._inner = ENDED_TRANSPORT
+        self.is_closing = ENDED_TRANSPORT.is_closing  # type: ignore[method-assign]
+
+    def _write_rest(self) -> None:
         """Let TLS encrypt all that waits: the connection ends behind it, and the protocol is told
         of no room any more."""
         self._is_stopped = False
@@ -167,7 +174,7 @@ class TlsTransport(asyncio.Transport):
     def close(self) -> None:
         """Write what is left, then end TLS, for which the peer's answer must be read."""
         self._reads.resume_reading()
-        self.write_rest()
+        self._write_rest()
         self._inner.close()
 
     def abort(self) -> None:
@@ -175,6 +182,7 @@ class TlsTransport(asyncio.Transport):
         self._held.clear()
         self._held_bytes = 0
         self._inner.abort()
+        self._plain.abort()  # also if TLS knows nothing of it any more
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
         """Hand received bytes to another protocol."""

@@ -90,8 +90,8 @@ def test_the_rest_is_that_of_tls() -> None:
     transport.set_write_buffer_limits(7, 3)
     assert not transport.can_write_eof()
     assert calls == [
-        "inner.write(b'a',)", "inner.writelines([b'b'],)", "inner.abort", "inner.is_closing",
-        "inner.is_reading", "inner.get_extra_info('peercert',)",
+        "inner.write(b'a',)", "inner.writelines([b'b'],)", "inner.abort", "plain.abort",
+        "inner.is_closing", "inner.is_reading", "inner.get_extra_info('peercert',)",
         "inner.set_protocol(sentinel.other,)", "inner.set_write_buffer_limits(7, 3)",
     ]  # fmt: skip
 
@@ -110,6 +110,11 @@ class Protocol(asyncio.Protocol):
 
 class Socket(asyncio.Transport):
     """The socket's transport."""
+
+    is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
 
     def is_closing(self) -> bool:
         return True
@@ -132,7 +137,8 @@ class Tls(asyncio.Transport):
         """How much the client reads, before the socket is full."""
         self.reads = RecordReads(Below(), Socket(), RecordTurns(sentinel.loop, lambda: 0.0))
         self.is_closed = self.is_aborted = False
-        self.transport = TlsTransport(self, Socket(), self.reads)
+        self.socket = Socket()
+        self.transport = TlsTransport(self, self.socket, self.reads)
 
     def read(self, size: int) -> None:
         """The client reads more."""
@@ -286,6 +292,12 @@ def test_a_client_that_ended_its_side_gets_all_that_was_written() -> None:
     tls.read(len(LARGE))
     assert bytes(tls.sent) == LARGE
     assert tls.protocol.is_stopped, "what it does not read is timed, as it was before"
+    tls.transport.write(b"behind its end")
+    tls.transport.writelines([b"behind its end"])
+    assert bytes(tls.sent) == LARGE
+    assert tls.transport.is_closing()
+    tls.transport.abort()
+    assert tls.socket.is_aborted
 
 
 def test_what_refers_to_a_connection_that_has_ended_keeps_nothing_of_it() -> None:
