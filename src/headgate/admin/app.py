@@ -169,8 +169,9 @@ class AdminApp:
         )
         is_read = request.method in READS
         # The turn of the tenant comes first: changes that wait for it hold no turn of their role.
-        to_change = nullcontext() if is_read else self._turn_of(asked, identity)
-        async with to_change, self._facade.turn_to_ask(_asker_of(request), is_read=is_read):
+        address = str((request.scope.get("client") or ("",))[0])
+        to_change = nullcontext() if is_read else self._turn_of(asked, identity, address)
+        async with to_change, self._facade.turn_to_ask(identity, address, is_read=is_read):
             await self._turn_for_names(asked.resource)
             check()  # a body may come slowly, and a turn, too
             asked.progress.is_begun = True
@@ -183,12 +184,14 @@ class AdminApp:
         for _ in range(row.partitions // NAMES_AT_ONCE if row is not None else 0):
             await self._facade.give_way()
 
-    def _turn_of(self, asked: Asked, identity: Identity) -> AbstractAsyncContextManager[None]:
+    def _turn_of(
+        self, asked: Asked, identity: Identity, address: str
+    ) -> AbstractAsyncContextManager[None]:
         """Within it a request is carried out."""
         tenant = asked.params.get("tenant", "")
         is_in_line = bool(tenant) and asked.route is not None and is_change(asked.route)
         if is_in_line and self._has_line(asked):
-            return self._facade.turn_to_change(tenant, identity)
+            return self._facade.turn_to_change(tenant, identity, address)
         return nullcontext()
 
     def _has_line(self, asked: Asked) -> bool:
@@ -199,12 +202,6 @@ class AdminApp:
             return False
         is_of_one = operation.startswith(_OF_SUBSCRIPTION) and "subscription" in asked.params
         return not is_of_one or self._facade.catalog.topic(asked.resource) is None
-
-
-def _asker_of(request: Request) -> str:
-    """Whose turns a request uses up: its role's, or without roles those of its address."""
-    client = request.scope.get("client") or ("",)
-    return identity_of(request.scope).text or str(client[0])
 
 
 async def _send(reply: Reply, scope: Scope, send: Send) -> None:

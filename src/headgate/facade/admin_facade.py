@@ -75,11 +75,13 @@ REQUESTS_MAX: Final = 32
 holds meanwhile is charged only where it is large, and hundreds hold much of what is small."""
 
 
-def asker_of(tenant: str, identity: Identity) -> str:
-    """Whose turns a change about a tenant uses up. A role that may consume can ask for changes that
-    take long, again and again: who takes its rights away, an administrator of the tenant or of the
-    broker, must not wait for them."""
-    return f"{tenant} {identity.text}"
+def asker_of(identity: Identity, address: str, anonymous_role: str) -> str:
+    """Whose turns a request uses up: those of its role. A role that may consume can ask for what
+    takes long, again and again: who takes its rights away, an administrator of the tenant or of the
+    broker, must not wait for it. Clients without a role of their own have turns by their addresses:
+    else anybody could use up those of all others."""
+    has_role = identity.role not in ("", anonymous_role)
+    return f"role {identity.text}" if has_role else f"address {address}"
 
 
 class Backups(Protocol):
@@ -152,11 +154,19 @@ class AdminFacade:
     ) -> Decision:
         return self._broker.authorizer.decide(identity, operation, resource, subscription)
 
-    def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
-        return self._changing.slot(asker_of(tenant, identity))
+    def turn_to_change(
+        self, tenant: str, identity: Identity, address: str
+    ) -> AbstractAsyncContextManager[None]:
+        return self._changing.slot(f"{tenant} {self._asker(identity, address)}")
 
-    def turn_to_ask(self, asker: str, *, is_read: bool) -> AbstractAsyncContextManager[None]:
-        return self._asking.slot(f"{'reads' if is_read else 'changes'} {asker}")
+    def turn_to_ask(
+        self, identity: Identity, address: str, *, is_read: bool
+    ) -> AbstractAsyncContextManager[None]:
+        kind = "reads" if is_read else "changes"
+        return self._asking.slot(f"{kind} {self._asker(identity, address)}")
+
+    def _asker(self, identity: Identity, address: str) -> str:
+        return asker_of(identity, address, self._broker.settings.anonymousUserRole)
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)

@@ -132,12 +132,17 @@ class Facade(Protocol):
 
     # Large answers.
 
-    def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
-        """Within it a change about a tenant is carried out: few that one role asks for at the same
-        time. Those of a role keep nobody waiting who takes its rights away."""
+    def turn_to_change(
+        self, tenant: str, identity: Identity, address: str
+    ) -> AbstractAsyncContextManager[None]:
+        """Within it a change about a tenant is carried out: few that one role, or one address
+        without a role of its own, asks for at the same time. Those of a role keep nobody waiting
+        who takes its rights away."""
 
-    def turn_to_ask(self, asker: str, *, is_read: bool) -> AbstractAsyncContextManager[None]:
-        """Within it a request is carried out: a few of one role, or address without roles, at the
+    def turn_to_ask(
+        self, identity: Identity, address: str, *, is_read: bool
+    ) -> AbstractAsyncContextManager[None]:
+        """Within it a request is carried out: a few of one role, or address without one, at the
         same time, and a few of its changes beside its reads."""
 
     async def give_way(self) -> None:

@@ -189,11 +189,16 @@ class FakeFacade:
             raise not_found(f"Subscription {name} not found for topic {topic}")
         return found
 
-    def turn_to_change(self, tenant: str, identity: Identity) -> AbstractAsyncContextManager[None]:
-        return self.changing.slot(asker_of(tenant, identity))
+    def turn_to_change(
+        self, tenant: str, identity: Identity, address: str
+    ) -> AbstractAsyncContextManager[None]:
+        return self.changing.slot(f"{tenant} {asker_of(identity, address, 'anybody')}")
 
-    def turn_to_ask(self, asker: str, *, is_read: bool) -> AbstractAsyncContextManager[None]:
-        return self.asking.slot(f"{'reads' if is_read else 'changes'} {asker}")
+    def turn_to_ask(
+        self, identity: Identity, address: str, *, is_read: bool
+    ) -> AbstractAsyncContextManager[None]:
+        kind = "reads" if is_read else "changes"
+        return self.asking.slot(f"{kind} {asker_of(identity, address, 'anybody')}")
 
     async def give_way(self) -> None:
         self.gave_way += 1

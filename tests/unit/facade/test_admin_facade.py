@@ -6,15 +6,23 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 
 import pytest
 
 from headgate.base.errors import StorageError
+from headgate.base.identity import NOBODY, Identity
 from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.engine.subscription import Subscription
-from headgate.facade.admin_facade import CLIENT_BYTES, SUBSCRIPTION_BYTES, AdminFacade
+from headgate.facade.admin_facade import (
+    CHANGES_MAX,
+    CLIENT_BYTES,
+    REQUESTS_MAX,
+    SUBSCRIPTION_BYTES,
+    AdminFacade,
+)
 from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.ledger import Batch
 from headgate.metadata.catalog import Change
@@ -104,6 +112,43 @@ def test_only_a_broker_of_its_own_is_shut_down(story: Story) -> None:
     alone = AdminFacade(story.broker, story.world.observer, shut_down=lambda: asked.append(True))
     alone.shut_down()
     assert asked == [True]
+
+
+def test_one_address_without_a_role_of_its_own_has_not_the_turns_of_all_others(
+    story: Story,
+) -> None:
+    """Of ``anonymousUserRole`` 32 slow reads of one address held up those of all others."""
+    facade, guest = story.facade, Identity("guest")
+    story.broker.settings.anonymousUserRole = "guest"
+
+    async def is_free(identity: Identity, address: str, *, is_read: bool) -> bool:
+        try:
+            async with asyncio.timeout(1):
+                async with facade.turn_to_ask(identity, address, is_read=is_read):
+                    if is_read:
+                        return True
+                    async with facade.turn_to_change("public", identity, address):
+                        return True
+        except TimeoutError:
+            return False
+
+    async def outcome(identity: Identity) -> list[bool]:
+        async with AsyncExitStack() as held:
+            for _ in range(REQUESTS_MAX):
+                await held.enter_async_context(facade.turn_to_ask(identity, "a", is_read=True))
+            for _ in range(CHANGES_MAX):
+                await held.enter_async_context(facade.turn_to_change("public", identity, "a"))
+            return [
+                await is_free(identity, address, is_read=is_read)
+                for address in ("a", "b")
+                for is_read in (True, False)
+            ]
+
+    assert story.world.run(outcome(guest)) == [False, False, True, True]
+    assert story.world.run(outcome(NOBODY)) == [False, False, True, True]
+    # Those of a role are the same at each address.
+    assert story.world.run(outcome(Identity("orders"))) == [False] * 4
+    assert story.world.run(outcome(Identity("proxy", "guest"))) == [False] * 4
 
 
 def test_watermarks_are_compared_with_those_that_are_about_to_be(story: Story) -> None:
