@@ -21,6 +21,7 @@ from headgate.admin.json_pieces import (
 )
 from headgate.admin.routing import JSON, Call, Reply
 from headgate.admin.shared_answers import SharedAnswer, accepted_age_s
+from headgate.base.gathered import taken
 from headgate.base.names import TopicName
 from headgate.base.units import KIB, NS_PER_S
 from headgate.facade.protocol import Facade
@@ -171,10 +172,9 @@ async def _parts(
             await facade.give_way()
             count = step_size = 0
         if size >= PART_BYTES:
-            yield b"".join(gathered)
-            gathered.clear()
+            yield taken(gathered)
             size = 0
-    yield b"".join(gathered)
+    yield taken(gathered)
 
 
 async def send_parts(reply: Reply, scope: Scope, send: Send) -> None:

@@ -21,6 +21,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from headgate.base.audit_entry import AuditEntry, AuditResult
+from headgate.base.gathered import taken
 from headgate.base.identity import identity_of
 from headgate.base.units import KIB, MS_PER_S
 from headgate.broker.authorization import check_allowed
@@ -43,8 +44,9 @@ METHODS: Final = ("GET", "HEAD")
 OPERATION: Final = "metrics.read"
 """The operation that authorization decides about."""
 
-WRITE_BYTES: Final = 256 * KIB
-"""Bytes of one write to the socket."""
+WRITE_BYTES: Final = 64 * KIB
+"""Bytes of one write to the socket. Each slow reader has a few writes in memory, and is charged
+with one or two."""
 
 QUICK_S: Final = 0.25
 """A page that takes less time is rendered for each scrape."""
@@ -197,15 +199,14 @@ async def _stream(
         gathered.append(piece)
         size += len(piece)
         if size >= WRITE_BYTES:
-            yield b"".join(gathered)
+            yield taken(gathered)
             await asyncio.sleep(0)
-            gathered.clear()
             size = 0
     if page.is_closed and abort is not None:
         logger.info("the broker ends a scrape that reads too slowly: two later pages exist")
         abort()
         await asyncio.Event().wait()  # the end of its connection ends this
-    yield b"".join(gathered)
+    yield taken(gathered)
 
 
 def failure(status: int, reason: str) -> Response:
