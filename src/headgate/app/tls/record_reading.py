@@ -145,11 +145,18 @@ class Writes(Protocol):
         """The client has sent its last byte, and the connection ends: write all that waits, and
         nothing behind it."""
 
+    def has_many_answers(self) -> bool:
+        """Whether TLS itself has more to send than a client may leave, while the socket's transport
+        takes nothing."""
+
     def forget_connection(self) -> None:
         """The connection has ended."""
 
 
 class _NoWrites:
+    def has_many_answers(self) -> bool:
+        return False
+
     def go_on(self) -> None:
         """Nothing waits."""
 
@@ -197,6 +204,7 @@ class RecordReads(asyncio.BufferedProtocol):
                 self._left_bytes = first.left_bytes
                 self._kept += data[first.stop :]
                 self._turns.hand_over(self._tls.buffer_updated, first.stop)
+                self._check_answers()
                 return
         self._kept += data
         if self._has_piece:
@@ -267,6 +275,7 @@ class RecordReads(asyncio.BufferedProtocol):
             del self._kept[: first.stop]
             self._left_bytes = first.left_bytes
             self._hand_over(data)
+            self._check_answers()
         if self._has_piece and not self._is_paused:
             return True
         self._is_waiting = False
@@ -282,6 +291,11 @@ class RecordReads(asyncio.BufferedProtocol):
             room[: len(some)] = some
             self._tls.buffer_updated(len(some))
             at += len(some)
+
+    def _check_answers(self) -> None:
+        """End a connection whose client has TLS answer, as KEY_UPDATE does, and reads nothing."""
+        if self.is_full and self.writes.has_many_answers():
+            self._plain.abort()
 
     def _go_on(self) -> None:
         """Read the socket again, or end as its client did."""

@@ -121,6 +121,11 @@ class TlsTransport(asyncio.Transport):
         if held:
             self._inner.writelines(held)
 
+    def has_many_answers(self) -> bool:
+        """Whether TLS has much to send of its own. While the socket is full it gets nothing else,
+        before a close."""
+        return not self.is_closing() and self._inner.get_write_buffer_size() > UNSENT_BYTES_MAX
+
     def forget_connection(self) -> None:
         """The connection has ended. A request that goes on to be served refers to this, and would
         keep what its client has not read, and the buffers of TLS."""

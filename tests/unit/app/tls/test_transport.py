@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import sentinel
 
@@ -133,11 +134,14 @@ class Tls(asyncio.Transport):
         self.buffer_bytes = 0
         self.parts_most = 0
         """Most parts that came together."""
+        self.answers_bytes = 0
+        """What it has to send of its own."""
         self.left_bytes = reads_max
         """How much the client reads, before the socket is full."""
-        self.reads = RecordReads(Below(), Socket(), RecordTurns(sentinel.loop, lambda: 0.0))
-        self.is_closed = self.is_aborted = False
         self.socket = Socket()
+        turns = RecordTurns(SimpleNamespace(call_soon=lambda _: None), lambda: 0.0)  # type: ignore[arg-type]
+        self.reads = RecordReads(Below(self), self.socket, turns)
+        self.is_closed = self.is_aborted = False
         self.transport = TlsTransport(self, self.socket, self.reads)
 
     def read(self, size: int) -> None:
@@ -174,14 +178,24 @@ class Tls(asyncio.Transport):
         return default
 
     def get_write_buffer_size(self) -> int:
-        return 0
+        return self.answers_bytes
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
 
 
 class Below(asyncio.BufferedProtocol):
-    """TLS, as the socket's transport calls it."""
+    """TLS, as the socket's transport calls it. It answers each record."""
+
+    def __init__(self, above: Tls) -> None:
+        self._above = weakref.proxy(above)
+        self._room = memoryview(bytearray(1_000))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._above.answers_bytes += nbytes
 
     def pause_writing(self) -> None:
         pass
@@ -321,3 +335,30 @@ def test_what_refers_to_a_connection_that_has_ended_keeps_nothing_of_it() -> Non
         transport.abort()
     finally:
         gc.enable()
+
+
+def test_who_has_tls_answer_and_reads_nothing_is_cut_off() -> None:
+    """The answers to KEY_UPDATEs, 27 bytes each, piled up as long as a request waited in line."""
+    key_update = b"\x17\x03\x03\x00\x16" + bytes(22)
+    tls = Tls(reads_max=1)
+
+    def ask(count: int) -> None:
+        for _ in range(count):
+            tls.reads.get_buffer(len(key_update))[: len(key_update)] = key_update
+            tls.reads.buffer_updated(len(key_update))
+
+    ask(UNSENT_BYTES_MAX)
+    assert not tls.socket.is_aborted, "it reads the answers"
+    tls.answers_bytes = 0
+    tls.transport.write(b"full")
+    ask(UNSENT_BYTES_MAX // len(key_update))
+    assert not tls.socket.is_aborted
+    ask(1)
+    assert tls.socket.is_aborted
+    ended = Tls(reads_max=1)
+    ended.transport.write(LARGE)
+    ended.transport.close()
+    ended.answers_bytes = len(LARGE)
+    ended.reads.get_buffer(5)[:5] = key_update[:3] + bytes(2)
+    ended.reads.buffer_updated(5)
+    assert not ended.socket.is_aborted, "a long answer before a close is no such thing"
