@@ -46,7 +46,8 @@ class _Response(http.client.HTTPResponse):
         try:
             super().begin()
         finally:
-            self.fp = file
+            if self.fp is lines:  # else what came is no head, and the file is closed
+                self.fp = file
 
 
 class _Connection(HTTPConnection):
