@@ -102,7 +102,14 @@ def client_memory_bytes(setting_mb: int, limit_bytes: int) -> int:
     return max(limit_bytes // CLIENT_SHARE, CLIENT_MEMORY_BYTES_MIN)
 
 
-class Holder(Protocol):
+class Worker(Protocol):
+    """A connection whose commands are carried out."""
+
+    working_bytes: int
+    """What they take until they are done: :meth:`ClientMemory.working` counts it."""
+
+
+class Holder(Worker, Protocol):
     """A connection, as the bound on memory uses it."""
 
     address: str
@@ -136,6 +143,10 @@ class Holder(Protocol):
 class DeliveryPort(Protocol):
     """The consumers of a connection, as the bound on memory uses them."""
 
+    @property
+    def identity(self) -> Identity:
+        """Who their client is."""
+
     def deliver_again(self) -> None:
         """There is room for messages."""
 
@@ -166,11 +177,13 @@ class _Measurement:
         """What those hold that hold more than an idle connection."""
         self._most = Largest[_Holding](ACTIONS_MAX)
         self.unsent_of_closing = 0
+        self.working_bytes = 0
 
     def add(self, holder: Holder, *, is_scarce: bool) -> None:
         """Measure one connection."""
         held = holder.held_memory(is_scarce=is_scarce)
         self._sums = [a + b for a, b in zip(self._sums, held, strict=True)]
+        self.working_bytes += holder.working_bytes
         beyond_idle = held.beyond_idle
         if beyond_idle <= 0:
             return
@@ -211,7 +224,7 @@ class ClientMemory:
         self._now_ns = now_ns
         self._bounded_elsewhere = bounded_elsewhere
         self.held = HeldMemory()
-        """As of the last measurement."""
+        """As of the last measurement, without what commands take while they are carried out."""
         self.closed_count = 0
         """Connections closed because all together held too much."""
         self._grown_bytes = 0
@@ -220,7 +233,7 @@ class ClientMemory:
         """What ended connections take until their commands are cancelled, and their producers and
         consumers freed. It is of nobody who could be slowed."""
         self._working_bytes = 0
-        """What commands take while they are carried out in slices."""
+        """What commands take now while they are carried out in slices."""
         self.is_crowded = False
         """:attr:`is_over`, as of the last change. Deliveries look at it for each entry."""
         self._undelivered: dict[DeliveryPort, None] = {}
@@ -266,28 +279,33 @@ class ClientMemory:
 
     # -- commands and answers --------------------------------------------------------------
 
-    def while_held(self, slices: Iterator[int], command_bytes: int) -> Iterator[int]:
+    def while_held(
+        self, worker: Worker, slices: Iterator[int], command_bytes: int
+    ) -> Iterator[int]:
         """``slices`` of a command of so many bytes, which is charged until they end or are dropped:
         in memory its ids take many times as much."""
         if command_bytes <= SMALL_COMMAND_BYTES:
             return slices
-        held = self._held(slices, PARSED_FACTOR * command_bytes)
+        held = self._held(worker, slices, PARSED_FACTOR * command_bytes)
         next(held)
         return held
 
-    def _held(self, slices: Iterator[int], size_bytes: int) -> Iterator[int]:
-        with self.working(size_bytes):
+    def _held(self, worker: Worker, slices: Iterator[int], size_bytes: int) -> Iterator[int]:
+        with self.working(worker, size_bytes):
             yield 0
             yield from slices
 
     @contextmanager
-    def working(self, size_bytes: int) -> Iterator[None]:
-        """What is made for a command takes so much until it is done."""
+    def working(self, worker: Worker, size_bytes: int) -> Iterator[None]:
+        """What is made for a command takes so much until it is done. Its connection holds that: a
+        command whose peer reads nothing may never be done."""
+        worker.working_bytes += size_bytes
         self._working_bytes += size_bytes
         self.is_crowded = self.is_over
         try:
             yield
         finally:
+            worker.working_bytes -= size_bytes
             self._working_bytes -= size_bytes
             self.is_crowded = self.is_over
 
@@ -324,12 +342,16 @@ class ClientMemory:
         self._undelivered.pop(port, None)
 
     def _deliver_again(self) -> Steps:
-        if self.is_over or not self._undelivered:
-            return
-        waiting, self._undelivered = self._undelivered, {}
-        for port in waiting:
-            port.deliver_again()
-            yield CONNECTION_RESUMED
+        """Tell the connections that there is room, or, while there is none, those of roles that are
+        not among the largest any more."""
+        for number, port in enumerate(list(self._undelivered), 1):
+            is_open = port in self._undelivered
+            if is_open and self.may_deliver(port, port.identity):
+                del self._undelivered[port]
+                port.deliver_again()
+                yield CONNECTION_RESUMED
+            elif number % SLOWED_PER_STEP == 0:
+                yield STEP_UNITS
 
     # -- newcomers and growth --------------------------------------------------------------
 
@@ -446,7 +468,8 @@ class ClientMemory:
             found.add_closing(holder)
             if number % SLOWED_PER_STEP == 0:
                 yield STEP_UNITS
-        held = self.held = found.held()
+        held = found.held()
+        self.held = held._replace(commands=held.commands - found.working_bytes)
         self._is_measuring, self._shares = False, found.shares
         # What grew meanwhile may have been measured before it did.
         self.charge(-grown_before)
@@ -460,7 +483,7 @@ class ClientMemory:
         yield STEP_UNITS
         self._warn(most_first)
         if held.total > self.bytes_max:
-            yield from self._slow_most(found, most_first)
+            yield from self._slow_most(held.total, most_first, found)
             yield from self._close_most(held.total, most_first, list(closing), found)
 
     def _warn(self, most_first: list[_Holding]) -> None:
@@ -497,10 +520,10 @@ class ClientMemory:
             elif held_bytes > slowed.held_bytes:
                 self._slowed[holder] = slowed._replace(held_bytes=held_bytes)
 
-    def _slow_most(self, found: _Measurement, most_first: list[_Holding]) -> Steps:
+    def _slow_most(self, total: int, most_first: list[_Holding], found: _Measurement) -> Steps:
         """Read no more those that hold most, until the others together have room. One whose
         acknowledgements would free most is read on."""
-        rest = self.held.total - found.unsent_of_closing
+        rest = total - found.unsent_of_closing
         for number, holder in enumerate(list(self._slowed), 1):
             if number % SLOWED_PER_STEP == 0:
                 yield STEP_UNITS
@@ -535,9 +558,13 @@ class ClientMemory:
                 break
             rest -= one.held.total
             slowed = self._slowed.get(one.holder)
-            if slowed is None or not one.holder.is_open:
+            if not one.holder.is_open:
                 continue
-            if self._now_ns() - slowed.since_ns >= grace_ns:
+            if slowed is None:
+                # Those that are slowed leave room for it, and yet all hold too much.
+                self._slow(one.holder, one.beyond_idle, is_paused=not one.held.is_mostly_pending)
+                yield CONNECTION_SLOWED
+            elif self._now_ns() - slowed.since_ns >= grace_ns:
                 is_logged = self.closed_count < closed_before + LINES_MAX
                 self._close(one, total, is_logged=is_logged)
                 yield CONNECTION_ENDED

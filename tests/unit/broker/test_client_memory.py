@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from functools import partial
 
 import pytest
 
@@ -17,11 +15,8 @@ from headgate.broker.client_memory import (
     GRACE_FAR_NS,
     GRACE_NS,
     HURRY_PERIOD_S,
-    PARSED_FACTOR,
     PERIOD_S,
     SLOWED_PER_STEP,
-    SMALL_ANSWER_BYTES,
-    SMALL_COMMAND_BYTES,
     SMALL_HOLDER_BYTES,
     STEP_UNITS,
     ClientMemory,
@@ -34,98 +29,14 @@ from headgate.broker.held_memory import (
     HeldMemory,
 )
 from headgate.engine.errors import NotAllowedError
-from headgate.metadata.errors import RefusalError
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.client import SimClient
 from headgate.testing.errors import RefusedError
 from headgate.testing.producer import SimProducer
 from headgate.wire import client as frames
 from headgate.wire.codes import ServerError, SubscriptionType
+from tests.unit.broker.memory_rig import MAX, Clock, Peer, Rig, held, measure
 from tests.unit.broker.playing import TOPIC, played
-
-MAX = 100 * MIB
-
-
-class Clock:
-    """Stands where it is put."""
-
-    now_ns = 0
-
-    def __call__(self) -> int:
-        return self.now_ns
-
-
-class Peer:
-    """A connection that notes what is done to it."""
-
-    objects_count = 0
-
-    def __init__(self, address: str, role: str = "") -> None:
-        self.address = address
-        self.identity = Identity(role)
-        self.is_open = True
-        self.held = HeldMemory()
-        self.is_scarce = False
-        self.done: list[str] = []
-
-    def held_memory(self, *, is_scarce: bool) -> HeldMemory:
-        self.is_scarce = is_scarce
-        return self.held
-
-    def unsent_bytes(self) -> int:
-        return self.held.unsent
-
-    def pause_for_memory(self) -> None:
-        self.done.append("pause")
-
-    def resume_for_memory(self) -> None:
-        self.done.append("resume")
-
-    def close_for_memory(self, reason: str) -> None:
-        self.is_open = False
-        self.done.append(reason)
-
-    def abort(self) -> None:
-        self.done.append("abort")
-
-
-class Port:
-    """The consumers of a connection."""
-
-    def __init__(self, deliver_again: Callable[[], None]) -> None:
-        self.deliver_again = deliver_again
-
-
-def held(unsent: int = 0, descriptions: int = 0, pending: int = 0) -> HeldMemory:
-    return HeldMemory(CONNECTION_BYTES, 0, unsent, descriptions, 0, pending)
-
-
-class Rig:
-    """Three connections under a bound of :data:`MAX`."""
-
-    def __init__(self) -> None:
-        self.clock = Clock()
-        self.memory = ClientMemory(MAX, self.clock)
-        self.peers = [Peer(f"/{name}:1") for name in "abc"]
-        self.closing: list[Peer] = []
-
-    def measure(self, *unsent_mb: float, at_s: float = 0.0) -> list[list[str]]:
-        """What was done to each connection when they leave that much unread."""
-        for mb, peer in zip(unsent_mb, self.peers, strict=True):
-            peer.held = held(int(mb * MIB))
-        return self.measure_again(at_s)
-
-    def measure_again(self, at_s: float = 0.0) -> list[list[str]]:
-        self.clock.now_ns = int(at_s * NS_PER_S)
-        for peer in self.peers:
-            peer.done.clear()
-        measure(self.memory, self.peers, self.closing)
-        return [list(peer.done) for peer in self.peers]
-
-
-def measure(memory: ClientMemory, peers: list[Peer], closing: list[Peer] | None = None) -> None:
-    for _ in memory.measure(peers, closing or []):
-        pass
 
 
 def test_below_the_bound_nobody_is_slowed(caplog: pytest.LogCaptureFixture) -> None:
@@ -856,44 +767,3 @@ async def test_the_ledger_is_exact_and_ends_at_nothing(world: World) -> None:
     assert memory.held == HeldMemory()
     assert not broker.connections.closing
     assert memory.figures()[1] == 0
-
-
-def test_a_command_in_slices_counts_until_it_ends_or_is_dropped() -> None:
-    memory = ClientMemory(MAX, Clock())
-    steps = memory.while_held(iter((1, 2)), 100 * KIB)
-    assert memory.by_kind()["commands"] == PARSED_FACTOR * 100 * KIB
-    assert list(steps) == [1, 2]
-    assert memory.by_kind()["commands"] == 0
-    steps = memory.while_held(iter((1, 2)), MAX)
-    assert next(steps) == 1
-    assert memory.is_far_over
-    del steps  # its connection has ended
-    assert not memory.is_over
-    small = iter((1,))
-    assert memory.while_held(small, SMALL_COMMAND_BYTES) is small
-
-
-def test_large_answers_are_for_those_that_hold_little_when_all_hold_much() -> None:
-    memory = ClientMemory(MAX, Clock())
-    peers = large, small = [Peer("/a:1", "large"), Peer("/b:1", "small")]
-    large.held = held(unsent=MAX)
-    measure(memory, peers)
-    for peer in (large, small):
-        memory.check_answer(peer.identity, SMALL_ANSWER_BYTES)
-    memory.check_answer(small.identity, MIB)
-    assert not memory.has_room_for(small.identity, 10 * MIB)
-    told: list[str] = []
-    ports = [Port(partial(told.append, name)) for name in "ab"]
-    assert not memory.may_deliver(ports[0], large.identity)
-    assert not memory.may_deliver(ports[1], large.identity)
-    assert memory.may_deliver(ports[1], small.identity)
-    memory.deliver_no_more(ports[1])
-    measure(memory, peers)
-    assert not told
-    with pytest.raises(RefusalError, match="try again later") as refused:
-        memory.check_answer(large.identity, MIB)
-    assert refused.value.status == 429
-    large.held = held()
-    measure(memory, peers)
-    memory.check_answer(large.identity, 10 * MIB)
-    assert told == ["a"]

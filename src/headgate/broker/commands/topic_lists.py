@@ -126,7 +126,7 @@ class TopicListCommands:
                 parts.append(part)
                 units = max(TURN_UNITS, len(part) // NAME_BYTES_PER_UNIT)
                 if pattern is not None or len(names) == step:  # more may follow
-                    held.enter_context(memory.working(len(part)))
+                    held.enter_context(memory.working(connection, len(part)))
                     yield units
             if size_bytes > bytes_max:
                 connection.refuse(command, too_many(namespace, bytes_max))

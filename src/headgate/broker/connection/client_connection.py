@@ -54,6 +54,9 @@ class ClientConnection(Protocol):
     """Memory of its producers, consumers and watchers, by kind and id. Those of closed ones may
     remain for a while."""
 
+    working_bytes: int
+    """Memory of commands that are carried out in slices."""
+
     @property
     def objects_count(self) -> int:
         """Its producers, consumers and watchers, also those that are being created."""

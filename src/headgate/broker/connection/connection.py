@@ -108,6 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self.described_bytes: dict[tuple[str, int], int] = {}
         self.memory_units = 1
         """How much an idle connection like this takes, in CONNECTION_BYTES."""
+        self.working_bytes = 0
         self.is_open = self.socket_paused = False
         self._commands_paused = False
         """Whether received commands wait. The socket is then paused as well, and stays so until the
@@ -388,7 +389,8 @@ class Connection(asyncio.BufferedProtocol):
         return self._decoder.is_partial
 
     def run_in_slices(self, slices: Iterator[int]) -> None:
-        self._unfinished = self._connections.memory.while_held(slices, self._decoder.command_size)
+        memory, size_bytes = self._connections.memory, self._decoder.command_size
+        self._unfinished = memory.while_held(self, slices, size_bytes)
 
     def run_waiting(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         self._waiting_commands.add(coroutine, command)
@@ -554,7 +556,7 @@ class Connection(asyncio.BufferedProtocol):
             self._decoder.buffer_bytes - BUFFER_BYTES_START,
             self.unsent_bytes(),
             sum(described.values()) + self.producer_port.closed_bytes,
-            self._waiting_commands.taken_bytes,
+            self._waiting_commands.taken_bytes + self.working_bytes,
             self.consumer_port.held_bytes() if self.consumers else 0,
         )
 
