@@ -68,10 +68,6 @@ tenants: about a millisecond. A single one is cheaper without turns, by 1.5 us."
 
 CONSUMERS_PER_UNIT_BITS = CONSUMERS_PER_UNIT.bit_length() - 1
 
-ENTRY_BYTES_PER_UNIT_BITS = 14
-"""Entries of 16 KiB that are sent count as a unit more: over TLS they are encrypted, a megabyte in
-a millisecond. The usual small ones cost nothing."""
-
 
 class _Unloaded(NamedTuple):
     """What is kept of an unloaded topic: its budgets and publish rate, and how many durable
@@ -209,9 +205,7 @@ class Engine:
                 continue  # its budgets may serve a successor already
             if subscription.topic.fenced and subscription.consumers:
                 continue  # they are disconnected: what one gives back is not for the next one
-            sent_bytes = subscription.bytes_sent
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
-            budget -= subscription.bytes_sent - sent_bytes >> ENTRY_BYTES_PER_UNIT_BITS
             budget -= len(subscription.consumers) >> CONSUMERS_PER_UNIT_BITS
         if self._serve_waiting(budget) >= budget or dirty or crowd or self._waking:
             return True

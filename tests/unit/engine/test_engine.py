@@ -8,11 +8,8 @@ from headgate.base.ack_set import AckSet
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.consumer import Consumer
-from headgate.engine.engine import (
-    ENTRY_BYTES_PER_UNIT_BITS,
-    FLUSH_ENTRIES_MAX,
-    PUMP_ENTRIES_MAX,
-)
+from headgate.engine.dispatcher import ENTRY_BYTES_PER_UNIT_BITS
+from headgate.engine.engine import FLUSH_ENTRIES_MAX, PUMP_ENTRIES_MAX
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -35,6 +32,19 @@ class PartlyLimited(Rig):
         now_ms = START_MS + after_ms
         self.engine.begin_turn(START_NS + after_ms * NS_PER_MS, now_ms, now_ms)
         self.engine.flush()
+
+
+LARGE_IN_A_FLUSH = FLUSH_ENTRIES_MAX // (MIB >> ENTRY_BYTES_PER_UNIT_BITS)
+"""Entries of :func:`publish_large`, at most."""
+
+
+def publish_large(rig: Rig, count: int = 1) -> None:
+    """Store entries of a mebibyte each."""
+    first = rig.log.end
+    for _ in range(count):
+        rig.send(body=bytes(MIB))
+    rig.log.end = rig.log.staged_end
+    rig.topic.publishing.entries_durable(first)
 
 
 def test_work_is_announced_once_per_turn() -> None:
@@ -381,11 +391,35 @@ def test_large_entries_count_in_a_flush() -> None:
     bytes, held the loop for 2.6 s."""
     rig = Rig()
     ports = [rig.consumer(rig.subscribe(f"s{n}"), permits=1)[1] for n in range(20)]
-    rig.send(body=bytes(MIB))
-    rig.log.end = rig.log.staged_end
-    rig.topic.publishing.entries_durable(0)
-    in_a_flush = FLUSH_ENTRIES_MAX // (MIB >> ENTRY_BYTES_PER_UNIT_BITS)
+    publish_large(rig)
     assert rig.engine.flush()
-    assert 1 <= sum(len(port.entries) for port in ports) <= in_a_flush
+    assert 1 <= sum(len(port.entries) for port in ports) <= LARGE_IN_A_FLUSH
     rig.flush()
     assert [len(port.entries) for port in ports] == [1] * 20
+
+
+def test_large_entries_of_one_subscription_count_in_a_flush() -> None:
+    """64 of them went out in one, whatever their bytes."""
+    rig = Rig()
+    shared = rig.subscribe()
+    ports = [rig.consumer(shared, SubscriptionType.SHARED, permits=1)[1] for _ in range(40)]
+    publish_large(rig, 40)
+    assert rig.engine.flush()
+    assert 1 <= sum(len(port.entries) for port in ports) <= LARGE_IN_A_FLUSH
+    rig.flush()
+    assert [len(port.entries) for port in ports] == [1] * 40
+
+
+def test_large_entries_that_waited_for_a_limit_count_in_a_flush() -> None:
+    """128 subscriptions and more got one each in one flush, when their limits had room again."""
+    rig = PartlyLimited(subscription_limit=RateLimit(1, None, PERIOD_NS))
+    ports = [rig.consumer(rig.subscribe(f"limited-{n}"), permits=9)[1] for n in range(40)]
+    rig.publish(1)
+    rig.flush()
+    publish_large(rig)
+    rig.flush_once(after_ms=0)
+    assert [len(port.entries) for port in ports] == [1] * 40
+    rig.flush_once(after_ms=1_000)
+    assert 41 <= sum(len(port.entries) for port in ports) <= 40 + LARGE_IN_A_FLUSH + 1
+    rig.flush()
+    assert [len(port.entries) for port in ports] == [2] * 40
