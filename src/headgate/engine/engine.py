@@ -58,6 +58,10 @@ PUMP_ENTRIES_MAX = 64
 WAITING_ENTRIES_MIN = FLUSH_ENTRIES_MAX // 2
 """How many of a flush's entries are reserved for waiters whose budgets have room again."""
 
+TOUCHED_UNITS_MIN = FLUSH_ENTRIES_MAX // 4
+"""What is left of a flush for subscriptions that events touched: one large entry of a waiter may
+use up a whole one."""
+
 WOKEN_UNITS_MAX = FLUSH_ENTRIES_MAX // 4
 """What a flush does of :meth:`Engine.wake_subscriptions`: it dispatches to fewer in its time."""
 
@@ -188,6 +192,7 @@ class Engine:
         budget -= self._serve_waiting(WAITING_ENTRIES_MIN)
         if self._waking:
             budget -= self._waking.wake_some(WOKEN_UNITS_MAX)
+        budget = max(budget, TOUCHED_UNITS_MIN)
         dirty, crowd = self._dirty, self._crowd
         if crowd or len(dirty) > FEW_DIRTY:
             for _ in range(min(len(dirty), CROWDED_MAX)):

@@ -38,11 +38,11 @@ LARGE_IN_A_FLUSH = FLUSH_ENTRIES_MAX // (MIB >> ENTRY_BYTES_PER_UNIT_BITS)
 """Entries of :func:`publish_large`, at most."""
 
 
-def publish_large(rig: Rig, count: int = 1) -> None:
-    """Store entries of a mebibyte each."""
+def publish_large(rig: Rig, count: int = 1, size_bytes: int = MIB) -> None:
+    """Store large entries."""
     first = rig.log.end
     for _ in range(count):
-        rig.send(body=bytes(MIB))
+        rig.send(body=bytes(size_bytes))
     rig.log.end = rig.log.staged_end
     rig.topic.publishing.entries_durable(first)
 
@@ -384,6 +384,24 @@ def test_a_look_at_a_subscription_with_very_many_consumers_counts_them() -> None
     rig.topic.publishing.entries_durable(0)
     assert rig.engine.flush(), "work is left over"
     assert sum(not subscription.dirty for subscription in found) == 4
+
+
+def test_large_entries_that_waited_do_not_hold_up_the_others() -> None:
+    """One used up a whole flush: 200 kept messages of others back for 0.9 s."""
+    rig = PartlyLimited(subscription_limit=RateLimit(1, None, PERIOD_NS))
+    for number in range(40):
+        rig.consumer(rig.subscribe(f"limited-{number}"), permits=9)
+    rig.publish(1)
+    rig.flush()
+    publish_large(rig, size_bytes=5 * MIB)
+    rig.flush_once(after_ms=0)
+    free = rig.subscribe("free")
+    _, port = rig.consumer(free)
+    rig.engine.begin_turn(START_NS + 1_000 * NS_PER_MS, START_MS + 1_000, START_MS + 1_000)
+    free.flow(next(iter(free.consumers)), 1_000)
+    rig.engine.flush()
+    assert len(port.entries) >= 1
+    rig.flush()
 
 
 def test_large_entries_count_in_a_flush() -> None:
