@@ -495,10 +495,10 @@ class Connection(asyncio.BufferedProtocol):
         host = self._host
         if not host.publish_buffer_full():
             self.throttle.set_buffer_full(False)
-        if self.throttle.pauses_commands:
+        if self.throttle.pauses_commands or not self._waiting_commands.has_room:
             return
-        if not self._waiting_commands.has_room or self._frames.has_much_unread:
-            return
+        if self._unfinished is None and self._frames.has_much_unread:
+            return  # a command that has begun is in memory until it is done
         if not self.is_open or host.publish_buffer_full():
             return
         self._commands_paused = False
