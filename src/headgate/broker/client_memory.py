@@ -22,6 +22,7 @@ from headgate.base.work_units import (
     CONNECTION_RESUMED,
     CONNECTION_SLOWED,
     OBJECTS_PER_MEASURED,
+    WOKEN_PER_UNIT,
 )
 from headgate.broker.held_memory import (
     CONNECTION_BYTES,
@@ -147,8 +148,8 @@ class DeliveryPort(Protocol):
     def identity(self) -> Identity:
         """Who their client is."""
 
-    def deliver_again(self) -> None:
-        """There is room for messages."""
+    def deliver_again(self) -> int:
+        """There is room for messages; returns how many consumers were told."""
 
 
 class _Slowed(NamedTuple):
@@ -348,8 +349,7 @@ class ClientMemory:
             is_open = port in self._undelivered
             if is_open and self.may_deliver(port, port.identity):
                 del self._undelivered[port]
-                port.deliver_again()
-                yield CONNECTION_RESUMED
+                yield CONNECTION_RESUMED + port.deliver_again() // WOKEN_PER_UNIT
             elif number % SLOWED_PER_STEP == 0:
                 yield STEP_UNITS
 

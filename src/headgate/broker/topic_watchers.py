@@ -25,7 +25,13 @@ from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
 from headgate.broker.authorization import Authorizer
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.name_differences import Names, add_difference, only_in_first, parts_of
+from headgate.broker.name_differences import (
+    PART_BYTES_MAX,
+    Names,
+    add_difference,
+    only_in_first,
+    parts_of,
+)
 from headgate.broker.namespace_changes import TopicChange
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.topic_pattern import (
@@ -333,8 +339,9 @@ class TopicWatchers:
             yield from self._tell(watcher, deleted, created)
 
     def _tell(self, watcher: TopicWatcher, deleted: Names, created: Names) -> Steps:
-        """Tell a watcher changes, and what it missed; or remember them if its peer does not read.
-        One whose client may not list the topics any more ends."""
+        """Tell a watcher changes, and what it missed; or remember them if its peer does not read,
+        or clients hold too much: thousands may watch. One whose client may not list the topics any
+        more ends."""
         connection, view = watcher.connection, watcher.view
         if not watcher.is_open:
             return
@@ -342,9 +349,12 @@ class TopicWatchers:
             connection.watchers.pop(watcher.watcher_id, None)
             watcher.end()
             return
-        if watcher.deleted or watcher.created or connection.peer_blocked:
+        memory = self._broker.client_memory
+        has_room = memory.has_room_for(connection.identity, PART_BYTES_MAX)
+        must_wait = connection.peer_blocked or not has_room
+        if watcher.deleted or watcher.created or must_wait:
             watcher.note(deleted, created)
-            if connection.peer_blocked:
+            if must_wait:
                 view.lagging[watcher] = None
                 yield 1
                 return

@@ -59,9 +59,14 @@ class Peer:
 class Port:
     """The consumers of a connection."""
 
-    def __init__(self, deliver_again: Callable[[], None], role: str) -> None:
-        self.deliver_again = deliver_again
+    def __init__(self, told: Callable[[], None], role: str, consumers_count: int = 1) -> None:
+        self._told = told
+        self._consumers_count = consumers_count
         self.identity = Identity(role)
+
+    def deliver_again(self) -> int:
+        self._told()
+        return self._consumers_count
 
 
 def held(unsent: int = 0, descriptions: int = 0, pending: int = 0) -> HeldMemory:

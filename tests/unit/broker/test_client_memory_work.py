@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.base.work_units import WOKEN_PER_UNIT
 from headgate.broker.client_memory import (
     GRACE_NS,
     PARSED_FACTOR,
@@ -105,3 +106,17 @@ def test_the_largest_is_closed_although_others_were_slowed_before_it() -> None:
     assert rig.memory.is_over
     rig.measure(51, 30, 21, at_s=GRACE_NS / NS_PER_S)
     assert [peer.is_open for peer in rig.peers] == [False, True, True]
+
+
+def test_connections_with_very_many_consumers_count_as_work_when_there_is_room_again() -> None:
+    memory, told = ClientMemory(MAX, Clock()), list[str]()
+    large = Peer("/a:1", "large")
+    large.held = held(unsent=2 * MAX)
+    measure(memory, [large])
+    for number in range(3):
+        port = Port(partial(told.append, str(number)), "large", 10_000)
+        assert not memory.may_deliver(port, port.identity)
+    large.held = held()
+    steps = list(memory.measure([large], []))
+    assert told == ["0", "1", "2"]
+    assert sum(units > 10_000 // WOKEN_PER_UNIT for units in steps) == 3

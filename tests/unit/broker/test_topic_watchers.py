@@ -306,6 +306,25 @@ async def test_long_lists_wait_while_clients_hold_too_much(world: World) -> None
 
 
 @at_rest
+async def test_changes_wait_while_clients_hold_too_much(world: World) -> None:
+    """2 MB of names were written to each of 1,000 watchers."""
+    memory, peers = world.broker.client_memory, [Peer() for _ in range(3)]
+    for peer in peers:
+        watch(world, peer, 1, ".*")
+    await asyncio.sleep(1)
+    bytes_max, memory.bytes_max = memory.bytes_max, 1
+    for number in range(3):
+        create(world, f"{BASE}/{number}")
+        await asyncio.sleep(5)
+    assert not any(peer.updates() for peer in peers)
+    memory.bytes_max = bytes_max
+    await asyncio.sleep(5)
+    for peer in peers:
+        (update,) = peer.updates()
+        assert len(update.new_topics) == 3
+
+
+@at_rest
 async def test_a_client_that_may_no_longer_list_topics_learns_no_more(world: World) -> None:
     peer = Peer()
     watch(world, peer, 1, ".*")

@@ -62,10 +62,12 @@ class ConnectionConsumers:
     def writable(self, is_writable: bool) -> None:
         self._writable = is_writable
 
-    def deliver_again(self) -> None:
-        """There is room for messages."""
-        if self._writable and not self._frames.peer_blocked:
-            self.resume()
+    def deliver_again(self) -> int:
+        """There is room for messages; returns how many consumers were told."""
+        if not self._writable or self._frames.peer_blocked:
+            return 0
+        self.resume()
+        return len(self.by_id)
 
     def flow(self, command: BaseCommand) -> None:
         """Carry out a FLOW: grant a consumer permits for more messages.
