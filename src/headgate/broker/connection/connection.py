@@ -555,7 +555,7 @@ class Connection(asyncio.BufferedProtocol):
             CONNECTION_BYTES * self.memory_units,
             self._decoder.buffer_bytes - BUFFER_BYTES_START,
             self.unsent_bytes(),
-            sum(described.values()) + self.producer_port.closed_bytes,
+            sum(described.values()) + self.producer_port.held_bytes,
             self._waiting_commands.taken_bytes + self.working_bytes,
             self.consumer_port.held_bytes() if self.consumers else 0,
         )

@@ -19,6 +19,10 @@ WAITING_MAX: Final = 10_000
 """How many refusals of one connection may wait. Beyond that a SEND gets no refusal and ends by its
 client's send timeout, so that a client which keeps sending takes no more memory."""
 
+REFUSAL_BYTES: Final = 320
+DEFERRED_BYTES: Final = 900
+"""What a refusal that waits takes, and a producer that has some: they are charged to the client."""
+
 
 class _DeferredRefusals:
     """Refusals for one producer that wait for the answers to its earlier SENDs."""
@@ -44,6 +48,11 @@ class OrderedRefusals:
     def forget_connection(self) -> None:
         """Refer to the connection no more, which has ended."""
         self._connection = ENDED
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory of the refusals that wait: for minutes, where a limit keeps the SENDs before."""
+        return REFUSAL_BYTES * self._waiting_count + DEFERRED_BYTES * len(self.by_producer)
 
     def refuse(self, producer: Producer, sequence_id: int, code: ServerError, text: str) -> None:
         """Refuse a SEND after the answers to its producer's earlier SENDs, and before those to its

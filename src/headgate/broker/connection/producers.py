@@ -286,6 +286,11 @@ class ConnectionProducers:
             closed.clear()
         return CLOSED_BYTES * len(closed)
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory beside the producers."""
+        return self.closed_bytes + self.refusals.held_bytes
+
     def forget(self, producer_id: int) -> bool:
         """Remove a producer, whose receipts no longer count; False if there is none."""
         connected = self.by_id.pop(producer_id, None)

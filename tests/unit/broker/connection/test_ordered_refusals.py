@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
+from headgate.broker.connection.ordered_refusals import DEFERRED_BYTES, REFUSAL_BYTES
 from headgate.testing import RefusedError, SimProducer, World
 from headgate.wire.codes import ServerError
 from headgate.wire.entry import build_entry
@@ -27,6 +28,25 @@ def entry(producer: SimProducer, size: int, *, encrypted: bool) -> bytes:
     if encrypted:
         metadata.encryption_keys.add(key="k", value=b"v")
     return build_entry(metadata, b"x" * size)
+
+
+@played()
+async def test_refusals_that_wait_are_charged(world: World) -> None:
+    """10,000 of each connection waited for as long as a limit kept one SEND before them."""
+    producer = await (await world.connect()).producer(TOPIC)
+    (server,) = world.broker.connections
+    (waiting, _) = server.producers[producer.producer_id]
+    waiting.pending_count += 1
+    before = server.held_memory(is_scarce=False).descriptions
+    for sequence_id in range(3):
+        server.producer_port.refusals.refuse(
+            waiting, sequence_id, ServerError.NOT_ALLOWED_ERROR, "too late"
+        )
+    taken = server.held_memory(is_scarce=False).descriptions - before
+    assert taken == 3 * REFUSAL_BYTES + DEFERRED_BYTES
+    server.producer_port.refusals.send_answered(producer.producer_id)
+    assert server.held_memory(is_scarce=False).descriptions == before
+    waiting.pending_count -= 1
 
 
 @played()
