@@ -46,8 +46,9 @@ CLIENT_SHARE: Final = 4
 GRACE_NS: Final = 5 * NS_PER_S
 """How long a slowed connection may hold what it holds while all hold too much."""
 GRACE_FAR_NS: Final = NS_PER_S
-"""The same while all hold far too much. A burst of large messages is over before: as those that
-hold most are not read, the others finish their frames."""
+"""The same while all hold far too much, or newcomers of roles that hold little are refused. A
+burst of large messages is over before: as those that hold most are not read, the others finish
+their frames."""
 
 CONNECTIONS_SHARE: Final = 0.75
 RESUME_SHARE: Final = 0.75
@@ -240,6 +241,8 @@ class ClientMemory:
         self._undelivered: dict[DeliveryPort, None] = {}
         """Connections that get no messages until there is room."""
         self._is_measuring = False
+        self._others_refused = False
+        """Whether a newcomer of a role that holds little was refused since there was no room."""
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
         self._shares = OwnerShares()
@@ -369,9 +372,11 @@ class ClientMemory:
         held = self._held_now
         is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
         share = 1 if is_small else WARN_SHARE
-        if not self._makes_room(identity):
+        is_other = not self._makes_room(identity)
+        if is_other:
             share = OTHERS_SHARE
         if held + takes > share * self.bytes_max:
+            self._others_refused |= is_other
             raise NotAllowedError(
                 f"Clients hold {held:,} of {self.bytes_max:,} bytes (headgateClientMemoryMB): "
                 "the rest is not for new producers and consumers"
@@ -470,6 +475,7 @@ class ClientMemory:
                 yield STEP_UNITS
         held = found.held()
         self.held = held._replace(commands=held.commands - found.working_bytes)
+        self._others_refused &= held.total > self.bytes_max
         self._is_measuring, self._shares = False, found.shares
         # What grew meanwhile may have been measured before it did.
         self.charge(-grown_before)
@@ -548,7 +554,8 @@ class ClientMemory:
         """End those that are closing; then close those that hold most and have been slowed for
         long, until the rest is within the bound. One that holds most and was slowed later is closed
         later: nobody is closed in its stead."""
-        grace_ns = GRACE_FAR_NS if total > FAR_SHARE * self.bytes_max else GRACE_NS
+        is_urgent = self._others_refused or total > FAR_SHARE * self.bytes_max
+        grace_ns = GRACE_FAR_NS if is_urgent else GRACE_NS
         for holder in closing:
             holder.abort()
             yield CONNECTION_SLOWED

@@ -9,12 +9,15 @@ import pytest
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.base.work_units import WOKEN_PER_UNIT
 from headgate.broker.client_memory import (
+    GRACE_FAR_NS,
     GRACE_NS,
+    OTHERS_SHARE,
     PARSED_FACTOR,
     SMALL_ANSWER_BYTES,
     SMALL_COMMAND_BYTES,
     ClientMemory,
 )
+from headgate.engine.errors import NotAllowedError
 from headgate.metadata.errors import RefusalError
 from tests.unit.broker.memory_rig import MAX, Clock, Peer, Port, Rig, held, measure
 
@@ -106,6 +109,26 @@ def test_the_largest_is_closed_although_others_were_slowed_before_it() -> None:
     assert rig.memory.is_over
     rig.measure(51, 30, 21, at_s=GRACE_NS / NS_PER_S)
     assert [peer.is_open for peer in rig.peers] == [False, True, True]
+
+
+def test_nobody_keeps_newcomers_of_small_roles_out_for_long() -> None:
+    """A role that held 5 % too much, closed after 5 s, came back at once."""
+    clock = Clock()
+    memory = ClientMemory(MAX, clock)
+    peers = large, small = [Peer("/a:1", "large"), Peer("/b:1", "small")]
+    large.held = held(unsent=int((OTHERS_SHARE + 0.01) * MAX))
+    measure(memory, peers)
+    with pytest.raises(NotAllowedError):
+        memory.admit(large.identity, KIB, 0)
+    clock.now_ns = GRACE_FAR_NS
+    measure(memory, peers)
+    assert large.is_open
+    with pytest.raises(NotAllowedError):
+        memory.admit(small.identity, KIB, 0)
+    measure(memory, peers)
+    assert not large.is_open
+    measure(memory, [small])
+    assert memory.admit(small.identity, KIB, 0)
 
 
 def test_connections_with_very_many_consumers_count_as_work_when_there_is_room_again() -> None:
