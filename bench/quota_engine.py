@@ -54,8 +54,9 @@ class _Port(UnboundedPort):
         _body: bytes,
         _left: tuple[int, ...],
         /,
-    ) -> None:
+    ) -> bool:
         """Taken."""
+        return False
 
     def end_reached(self, _id: int, /) -> None:
         """Taken."""

@@ -26,9 +26,10 @@ class ConsumerPort(Protocol):
         body: bytes,
         left: tuple[int, ...],
         /,
-    ) -> None:
-        """Hand one entry to the connection. ``left`` says which messages of a partly acknowledged
-        batch are left (:mod:`headgate.base.ack_words`); empty if all are."""
+    ) -> bool:
+        """Hand one entry to the connection; returns whether :attr:`writable` is false now. ``left``
+        says which messages of a partly acknowledged batch are left
+        (:mod:`headgate.base.ack_words`); empty if all are."""
 
     def close_consumer(self, consumer_id: int, /) -> None:
         """The broker ends this consumer; the client may create it again."""

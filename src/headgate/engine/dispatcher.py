@@ -337,16 +337,18 @@ class Dispatcher(ABC):
         left: tuple[int, ...] = ()
         if subscription.acks.partials is not None:
             stop, acked, left = self._up_to_partial(first, stop)
-        port, position, counts = consumer.port, log.position, self.redelivery_counts
-        send_entry = port.send_entry
+        position, counts, send_entry = (
+            log.position,
+            self.redelivery_counts,
+            consumer.port.send_entry,
+        )
         for ordinal in range(first, stop):
             body = cache.get(ordinal)
             if body is None:
                 stop = ordinal
                 break
             count = counts.get(ordinal, 0) if counts else 0
-            send_entry(consumer, position(ordinal), partition, count, body, left)
-            if not port.writable:
+            if send_entry(consumer, position(ordinal), partition, count, body, left):
                 stop = ordinal + 1
                 break
         entries = stop - first

@@ -89,9 +89,9 @@ class WatchedConsumers(ConnectionConsumers):
         redelivery_count: int,
         body: bytes,
         left: tuple[int, ...],
-    ) -> None:
+    ) -> bool:
         self.world.handed_over(self.by_id[consumer.consumer_id][1], position, len(body), left)
-        super().send_entry(consumer, position, partition, redelivery_count, body, left)
+        return super().send_entry(consumer, position, partition, redelivery_count, body, left)
 
 
 class WatchedConnection(Connection):
@@ -100,7 +100,7 @@ class WatchedConnection(Connection):
     def __init__(self, world: WatchedWorld, handlers: CommandHandlers) -> None:
         broker = world.broker
         super().__init__(broker, broker.connections, broker.engine, broker.settings, handlers)
-        self.consumer_port = WatchedConsumers(self, self._frames)
+        self.consumer_port = WatchedConsumers(self, self._frames, broker.client_memory)
         self.producer_port = WatchedProducers(
             self,
             self._frames,

@@ -117,8 +117,9 @@ class Client:
         count: int,
         body: bytes,
         left: tuple[int, ...],
-    ) -> None:
+    ) -> bool:
         self.waiting.append(position.entry_id)
+        return False
 
     def close_consumer(self, consumer_id: int) -> None: ...
 

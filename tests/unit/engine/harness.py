@@ -126,12 +126,13 @@ class FakePort(UnboundedPort):
         count: int,
         body: bytes,
         left: tuple[int, ...],
-    ) -> None:
+    ) -> bool:
         self.entries.append((position.entry_id, count, body))
         if left:
             self.left[position.entry_id] = left
         if self.engine is not None:
             self.times_ns.append(self.engine.now_ns)
+        return not self.writable
 
     def send_receipt(self, producer_id: int, sequence: int, high: int, position: Position) -> None:
         self.receipts.append((sequence, position))

@@ -32,10 +32,11 @@ class FullAfter(FakePort):
         count: int,
         body: bytes,
         left: tuple[int, ...],
-    ) -> None:
+    ) -> bool:
         super().send_entry(consumer, position, partition, count, body, left)
         self._left -= 1
         self.writable = self._left > 0
+        return not self.writable
 
 
 def per_second(port: FakePort, start_ns: int, seconds: int) -> list[int]:

@@ -120,13 +120,13 @@ class ConnectionConsumers:
         redelivery_count: int,
         body: bytes,
         left: tuple[int, ...],
-    ) -> None:
+    ) -> bool:
         if self.is_old:
             if not self._takes(body):
                 # Its connection ends; another consumer, or a newer client, gets the entry.
                 self.writable = False
                 self._connection.close_at_client(encode.close_consumer(consumer.consumer_id))
-                return
+                return True
             body = strip_checksum(body)
         ledger_id, entry_id = position
         head = encode.message_frame_head(
@@ -139,8 +139,10 @@ class ConnectionConsumers:
             consumer.epoch,
             len(body),
         )
-        if not self._frames.write_entry(head, body):
-            self.writable = False
+        if self._frames.write_entry(head, body):
+            return self._memory.is_crowded and not self.writable
+        self._writable = False
+        return True
 
     def _takes(self, body: bytes) -> bool:
         """Whether the client knows entries like this one."""

@@ -48,7 +48,8 @@ class Idle:
     async def is_alive(self) -> bool:
         return True
 
-    def send_entry(self, *_: object) -> None: ...
+    def send_entry(self, *_: object) -> bool:
+        return False
 
     def close_consumer(self, consumer_id: int) -> None: ...
 
