@@ -111,8 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         self.working_bytes = 0
         self.is_open = self.socket_paused = False
         self._commands_paused = False
-        """Whether received commands wait. The socket is then paused as well, and stays so until the
-        waiting commands are carried out."""
+        """Whether received commands wait. The socket is paused until they are carried out."""
         self._budget = host.command_budget
         self._is_in_line = False
         """Whether the commands that arrived wait until other connections have had their turn."""
@@ -124,9 +123,8 @@ class Connection(asyncio.BufferedProtocol):
         counts, memory = connections.counts, connections.memory
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
-        self._waiting_commands = WaitingCommands(
-            self, host.loop, connections.memory, connections.left_acknowledgements
-        )
+        left = connections.left_acknowledgements
+        self._waiting_commands = WaitingCommands(self, host.loop, memory, left)
         self._frames = FrameWriter(
             host.at_end_of_turn,
             lambda: self.consumer_port.flushed(),
