@@ -419,7 +419,7 @@ def source_page() -> str:
         f"{ENTRIES_BEFORE_MAX:,}; after {SEARCHED_MAX:,} entries in all such searches of a task,\n"
         f"the first ones alone, and for at most {ENTRIES_BEFORE_FIRST:,} missing chunks. A task\n"
         f"searches for {SEARCHES_MAX:,} messages. Of two messages with the same id it takes the\n"
-        "last one.\n"
+        "last one. Chunks that a producer sends again behind the message are no second row.\n"
         "`failOnDataLoss` decides about a message of which a chunk is lost, or is further away.\n"
         + "\n## Encrypted messages\n\n"
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"

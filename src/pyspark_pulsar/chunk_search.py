@@ -88,9 +88,10 @@ class ChunkSearch:
         self._left = SEARCHED_MAX
         self._searches_left = SEARCHES_MAX
 
-    def __call__(self, parts: ChunkParts, message: Headless) -> Joined | None:
+    def __call__(self, parts: ChunkParts, message: Headless) -> Joined | Headless | None:
         """The message; None if its first chunks are not there, or are too far away, or other
-        messages have taken the bounds of all searches.
+        messages have taken the bounds of all searches. ``message`` itself if it was complete
+        before: a producer that lost its connection sends chunks again.
 
         Raises :class:`ReadTimeoutError` if entries that are there do not arrive.
         """
@@ -107,16 +108,23 @@ class ChunkSearch:
             if held == searched or held > max(self._left, 2 * ENTRIES_BEFORE_FIRST):
                 return None
             searched = held
-            head = self._head(begin, message)
-            if head is not None:
+            head, is_complete = self._head(begin, message)
+            if is_complete:
+                return message
+            if head:
                 return parts.complete(message.uuid, [part for _, part in head], head[0][0])
         return None
 
-    def _head(self, begin: EntryId, message: Headless) -> list[tuple[EntryId, ChunkPart]] | None:
-        """The first chunks, in order, among the entries behind ``begin``: the last ones, because a
-        producer that begins again with its name may use the id of a message again."""
+    def _head(
+        self, begin: EntryId, message: Headless
+    ) -> tuple[list[tuple[EntryId, ChunkPart]], bool]:
+        """The first chunks, in order, among the entries behind ``begin``, and whether the message
+        was complete there. Nothing if not all of them are there.
+
+        The last ones: a producer that begins again with its name may use an id again.
+        """
         head: list[tuple[EntryId, ChunkPart]] = []
-        size_bytes = 0
+        size_bytes, is_complete = 0, False
         position = Position(*begin, self._partition, WHOLE_ENTRY)
         with closing(self._open_stream(position)) as stream:
             while True:
@@ -135,12 +143,13 @@ class ChunkSearch:
                 if entry.kind is not Kind.CHUNK or part is None or part.uuid != message.uuid:
                     continue
                 if part.index == 0:
-                    head, size_bytes = [], 0
+                    head, size_bytes, is_complete = [], 0, False
                 elif part.index != len(head) or part.index >= message.indexes:
+                    is_complete |= len(head) == message.indexes and part.index + 1 == part.count
                     continue
                 size_bytes += part.size_bytes
                 if size_bytes > self._message_bytes_max:
                     head = []
                     continue
                 head.append(((stored.ledger_id, stored.entry_id), part))
-        return head if len(head) == message.indexes else None
+        return (head if len(head) == message.indexes else []), is_complete

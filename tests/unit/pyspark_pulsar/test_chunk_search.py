@@ -54,8 +54,8 @@ def last_chunk(place: EntryId) -> tuple[ChunkParts, Headless]:
     return parts, found
 
 
-def joined(found: Joined | None) -> tuple[EntryId, list[bytes | None]]:
-    assert found is not None
+def joined(found: Joined | Headless | None) -> tuple[EntryId, list[bytes | None]]:
+    assert isinstance(found, Joined)
     (messages,) = found.entry.portions(10)
     return found.first, messages.values
 
@@ -139,6 +139,15 @@ def test_the_last_of_two_messages_with_an_id_is_found() -> None:
     assert joined(found) == ((3, 3), [b"abc"])
     del stored[3, 4]
     assert search(stored, (LedgerSpan(3, 6, 9),), [])(*last_chunk((3, 5))) is None
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [0, 1, 0, 1, 2, 1]])
+def test_chunks_that_are_sent_again_behind_a_message_are_no_message(order: list[int]) -> None:
+    stored = {(3, at): chunk("u", index, PARTS) for at, index in enumerate(order)}
+    parts, asked = last_chunk((3, 8))
+    assert search(stored, (LedgerSpan(3, 9, 9),), [])(parts, asked) is asked
+    stored[3, 7] = chunk("u", 0, PARTS)  # another message
+    assert search(stored, (LedgerSpan(3, 9, 9),), [])(parts, asked) is None
 
 
 def test_entries_that_do_not_arrive_are_no_lost_chunks() -> None:
