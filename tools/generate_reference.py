@@ -34,6 +34,7 @@ from pyspark_pulsar.chunk_search import (
     ENTRIES_BEFORE_FIRST,
     ENTRIES_BEFORE_MAX,
     SEARCHED_MAX,
+    SEARCHES_MAX,
 )
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
@@ -416,7 +417,9 @@ def source_page() -> str:
         "task reads entries before it once more, and takes the chunks of that message alone: at\n"
         f"first {ENTRIES_BEFORE_FIRST:,} entries and one for each missing chunk, then\n"
         f"{ENTRIES_BEFORE_MAX:,}; after {SEARCHED_MAX:,} entries in all such searches of a task,\n"
-        "the first ones alone.\n"
+        f"the first ones alone, and for at most {ENTRIES_BEFORE_FIRST:,} missing chunks. A task\n"
+        f"searches for {SEARCHES_MAX:,} messages. Of two messages with the same id it takes the\n"
+        "last one. Chunks that a producer sends again behind the message are no second row.\n"
         "`failOnDataLoss` decides about a message of which a chunk is lost, or is further away.\n"
         + "\n## Encrypted messages\n\n"
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"

@@ -17,6 +17,9 @@ from pyspark_pulsar.entries import ChunkPart, Entry, EntryId, Kind, assembled
 OPEN_MESSAGES_MAX = 10_000
 """Messages of which only the first chunks came: a producer that ends leaves one behind."""
 
+CHUNKS_MAX = 1_000_000
+"""Chunks of such messages: one of a byte takes 300 bytes of memory."""
+
 
 @dataclass(slots=True)
 class _Open:
@@ -63,7 +66,7 @@ class ChunkParts:
     def __init__(self, message_bytes_max: int) -> None:
         self._message_bytes_max = message_bytes_max
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._size_bytes = 0
+        self._size_bytes = self._chunks = 0
 
     def add(self, place: EntryId, part: ChunkPart) -> Joined | Headless | None:
         """Take a chunk; returns the message if it is the last one, or that earlier ones are
@@ -76,7 +79,8 @@ class ChunkParts:
             return None
         found.parts.append(part)
         found.size_bytes += part.size_bytes
-        self._size_bytes += part.size_bytes
+        self._size_bytes += part.size_bytes + len(part.uuid)  # a text of any length
+        self._chunks += 1
         is_last = part.index + 1 == part.count
         if max(found.size_bytes, part.total_bytes) > self._message_bytes_max:
             self.forget(part.uuid)
@@ -102,7 +106,8 @@ class ChunkParts:
         """Drop the chunks of a message."""
         found = self._open.pop(uuid, None)
         if found is not None:
-            self._size_bytes -= found.size_bytes
+            self._size_bytes -= found.size_bytes + len(uuid) * len(found.parts)
+            self._chunks -= len(found.parts)
 
     def _joined(self, found: _Open) -> Entry:
         if found.size_bytes > self._message_bytes_max:
@@ -115,7 +120,11 @@ class ChunkParts:
         return Entry(Kind.MALFORMED, 1, 0, why=why)
 
     def _make_room(self, newest: str) -> None:
-        while self._size_bytes > self._message_bytes_max or len(self._open) > OPEN_MESSAGES_MAX:
+        while (
+            self._size_bytes > self._message_bytes_max
+            or self._chunks > CHUNKS_MAX
+            or len(self._open) > OPEN_MESSAGES_MAX
+        ):
             oldest = next(iter(self._open))
             self.forget(oldest)
             if oldest == newest:

@@ -13,6 +13,8 @@ from typing import Protocol
 from pyspark_pulsar.chunk_parts import ChunkParts, Headless, Joined
 from pyspark_pulsar.commands import StoredEntry
 from pyspark_pulsar.entries import ChunkPart, EntryId, Kind, parse_entry
+from pyspark_pulsar.errors import ReadTimeoutError
+from pyspark_pulsar.losses import entry_text
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position
 from pyspark_pulsar.ranges import LedgerSpan
 
@@ -25,8 +27,12 @@ ENTRIES_BEFORE_FIRST = 256
 """How many are searched at first, and for each chunk that is missing one more."""
 
 SEARCHED_MAX = 131_072
-"""How many entries the searches of a task read: beyond it each reads the first ones alone.
-Producers may send last chunks of messages that never began."""
+"""How many entries the searches of a task read: beyond it each reads the first ones alone, if few
+chunks are missing. Producers may send last chunks of messages that never began, with any index."""
+
+SEARCHES_MAX = 1_000
+"""How many searches a task makes; each takes a connection. Those that it needs come at the begin of
+its range, within :data:`ENTRIES_BEFORE_FIRST` entries or a few more."""
 
 
 class ClosingStream(Protocol):
@@ -34,6 +40,7 @@ class ClosingStream(Protocol):
 
     def next_entry(self, timeout_s: float) -> StoredEntry | None: ...
     def taken(self, messages: int) -> None: ...
+    def has_more(self) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -79,9 +86,18 @@ class ChunkSearch:
         self._message_bytes_max = message_bytes_max
         self._poll_timeout_s = poll_timeout_s
         self._left = SEARCHED_MAX
+        self._searches_left = SEARCHES_MAX
 
-    def __call__(self, parts: ChunkParts, message: Headless) -> Joined | None:
-        """The message; None if its first chunks are not there, or are too far away."""
+    def __call__(self, parts: ChunkParts, message: Headless) -> Joined | Headless | None:
+        """The message; None if its first chunks are not there, or are too far away, or other
+        messages have taken the bounds of all searches. ``message`` itself if it was complete
+        before: a producer that lost its connection sends chunks again.
+
+        Raises :class:`ReadTimeoutError` if entries that are there do not arrive.
+        """
+        if not self._searches_left:
+            return None
+        self._searches_left -= 1
         if self._ledgers is None:
             self._ledgers = self._ask_ledgers()
         searched = 0
@@ -89,22 +105,35 @@ class ChunkSearch:
             if searched and self._left <= 0:
                 return None
             begin, held = position_before(self._ledgers, message.before, count)
-            if held == searched:
+            if held == searched or held > max(self._left, 2 * ENTRIES_BEFORE_FIRST):
                 return None
             searched = held
-            head = self._head(begin, message)
-            if head is not None:
+            head, is_complete = self._head(begin, message)
+            if is_complete:
+                return message
+            if head:
                 return parts.complete(message.uuid, [part for _, part in head], head[0][0])
         return None
 
-    def _head(self, begin: EntryId, message: Headless) -> list[tuple[EntryId, ChunkPart]] | None:
-        """The first chunks, in order, among the entries behind ``begin``."""
+    def _head(
+        self, begin: EntryId, message: Headless
+    ) -> tuple[list[tuple[EntryId, ChunkPart]], bool]:
+        """The first chunks, in order, among the entries behind ``begin``, and whether the message
+        was complete there. Nothing if not all of them are there.
+
+        The last ones: a producer that begins again with its name may use an id again.
+        """
         head: list[tuple[EntryId, ChunkPart]] = []
-        size_bytes = 0
+        size_bytes, is_complete = 0, False
         position = Position(*begin, self._partition, WHOLE_ENTRY)
         with closing(self._open_stream(position)) as stream:
             while True:
                 stored = stream.next_entry(self._poll_timeout_s)
+                if stored is None and stream.has_more():
+                    raise ReadTimeoutError(
+                        f"the entries before {entry_text(message.before)} did not arrive within "
+                        f"{self._poll_timeout_s:g} s (pollTimeoutMs)"
+                    )
                 if stored is None or (stored.ledger_id, stored.entry_id) >= message.before:
                     break
                 self._left -= 1
@@ -114,13 +143,13 @@ class ChunkSearch:
                 if entry.kind is not Kind.CHUNK or part is None or part.uuid != message.uuid:
                     continue
                 if part.index == 0:
-                    head, size_bytes = [], 0
-                elif part.index != len(head):
+                    head, size_bytes, is_complete = [], 0, False
+                elif part.index != len(head) or part.index >= message.indexes:
+                    is_complete |= len(head) == message.indexes and part.index + 1 == part.count
                     continue
                 size_bytes += part.size_bytes
                 if size_bytes > self._message_bytes_max:
-                    return None
+                    head = []
+                    continue
                 head.append(((stored.ledger_id, stored.entry_id), part))
-                if len(head) == message.indexes:
-                    return head
-        return None
+        return (head if len(head) == message.indexes else []), is_complete

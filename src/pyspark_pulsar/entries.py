@@ -29,6 +29,7 @@ from pyspark_pulsar.metadata import (
     PartError,
     check_required,
     entry_metadata,
+    messages_claimed,
     usual_entry,
 )
 
@@ -126,7 +127,7 @@ def parse_entry(body: bytes | memoryview, message_bytes_max: int) -> Entry:
     """
     if type(body) is not bytes:
         body = bytes(body)
-    published = 0
+    published, metadata = 0, b""
     try:
         metadata, body, at = _parts(body)
         usual = usual_entry(metadata)
@@ -134,7 +135,7 @@ def parse_entry(body: bytes | memoryview, message_bytes_max: int) -> Entry:
         if usual.WhichOneof("rest"):
             return _any_entry(metadata, body, at, message_bytes_max)
     except PartError as error:
-        return Entry(Kind.MALFORMED, 1, published, why=str(error))
+        return Entry(Kind.MALFORMED, messages_claimed(metadata), published, why=str(error))
     ready = Messages([body[at:]], [None], [None], [NO_PROPERTIES], [-1])
     return Entry(_MESSAGES, 1, published, 0, None, "", ready)
 

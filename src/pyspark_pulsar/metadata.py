@@ -38,6 +38,7 @@ _INCOMPLETE: Final = "the metadata lacks a required field"
 
 _PACKAGE: Final = "pyspark_pulsar"
 _REST: Final = "rest"
+_COUNT: Final = "num_messages_in_batch"
 _OPTIONAL, _REQUIRED, _REPEATED = 1, 2, 3
 _UINT64, _INT32, _BOOL, _MESSAGE, _BYTES, _UINT32 = 4, 5, 8, 11, 12, 13
 """Labels and types of ``FieldDescriptorProto``."""
@@ -195,11 +196,12 @@ def _parsers(*messages: DescriptorProto) -> list[Any]:
 
 _parse_usual_entry: Callable[[bytes], UsualEntry]
 parse_usual_single: Callable[[bytes], UsualSingle]
-_parse_usual_entry, parse_usual_single, _parse_entry, _parse_single = _parsers(
+_parse_usual_entry, parse_usual_single, _parse_entry, _parse_single, _parse_count = _parsers(
     _usual("UsualEntry", _ENTRY),
     _usual("UsualSingle", _SINGLE),
     _full("EntryMetadata", _ENTRY),
     _full("SingleMetadata", _SINGLE),
+    _full("EntryCount", [field for field in _ENTRY if field[1] == _COUNT]),
 )
 """``parse_usual_single`` raises ``DecodeError``, and requires no field."""
 
@@ -218,6 +220,15 @@ def usual_entry(data: bytes) -> UsualEntry:
             if not fields.HasField(name):
                 raise PartError(_INCOMPLETE)
     return fields
+
+
+def messages_claimed(data: bytes) -> int:
+    """How many messages the metadata of an entry states, at least 1. Brokers take a permit for each
+    also where the rest of the metadata is wrong, of which they look at little."""
+    try:
+        return max(1, _parse_count(data).num_messages_in_batch)
+    except DecodeError:
+        return 1
 
 
 def entry_metadata(data: bytes) -> EntryMetadata:

@@ -51,8 +51,9 @@ class Stream(Protocol):
     def last_failure(self) -> str: ...
 
 
-FindHead = Callable[[ChunkParts, Headless], Joined | None]
-"""Finds the chunks of a message that are before those that came; None if they are not there."""
+FindHead = Callable[[ChunkParts, Headless], Joined | Headless | None]
+"""Finds the chunks of a message that are before those that came; None if they are not there. What
+was asked for itself if the message was complete before: its producer sent its last chunks again."""
 
 
 class RangeReader:
@@ -186,13 +187,14 @@ class RangeReader:
         if isinstance(found, Headless):
             headless = found
             found = self._find_head(self._chunks, headless)
-            if found is None:
+            if not isinstance(found, Joined):
                 self._chunks.forget(headless.uuid)
+            if found is None:
                 self._report(
                     f"the message that ends in {entry_text(place)} cannot be read: not all of its "
                     "chunks are stored, or too many other entries are between two of them"
                 )
-        if found is None:
+        if not isinstance(found, Joined):
             return
         if found.entry.kind is Kind.MALFORMED:
             text = f"the message that ends in {entry_text(place)} is malformed ({found.entry.why})"

@@ -73,6 +73,29 @@ def test_very_many_first_chunks_have_a_bound(monkeypatch: pytest.MonkeyPatch) ->
     assert parts.add((3, 3), part(1, "a", [b"a", b"b"])) == Headless("a", (3, 3), 1)
 
 
+def test_very_many_chunks_of_a_byte_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes ten times its bytes of memory."""
+    monkeypatch.setattr(chunk_parts, "CHUNKS_MAX", 4)
+    parts = ChunkParts(1_000)
+    many = [b"x"] * 6
+    for index in range(3):
+        assert parts.add((3, index), part(index, "old", many)) is None
+    for index in range(2):
+        assert parts.add((4, index), part(index, "new", many)) is None
+    assert parts.add((5, 0), part(5, "old", many)) == Headless("old", (5, 0), 5)
+
+
+def test_ids_of_messages_take_room() -> None:
+    """An id may be as long as the metadata."""
+    parts = ChunkParts(1_000)
+    old, new = "o" * 200, "n" * 200
+    assert parts.add((3, 0), part(0, old)) is None
+    assert parts.add((3, 1), part(0, new)) is None
+    assert parts.add((3, 2), part(1, new)) is None
+    assert parts.add((3, 3), part(1, old)) is None
+    assert parts.add((3, 4), part(2, old)) == Headless(old, (3, 3), 1)
+
+
 @pytest.mark.parametrize("sizes", [(800, 800), (1, 2_000), (2_000, 1)])
 def test_one_that_is_too_large_is_malformed_without_a_search(sizes: tuple[int, int]) -> None:
     parts = ChunkParts(1_000)

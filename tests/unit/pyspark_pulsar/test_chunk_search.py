@@ -8,6 +8,7 @@ from pyspark_pulsar import chunk_search
 from pyspark_pulsar.chunk_parts import ChunkParts, Headless, Joined
 from pyspark_pulsar.chunk_search import ChunkSearch, position_before
 from pyspark_pulsar.entries import EntryId, parse_entry
+from pyspark_pulsar.errors import ReadTimeoutError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.ranges import LedgerSpan
 from tests.unit.pyspark_pulsar.fakes import FakeStream, body, chunk, entries
@@ -53,8 +54,8 @@ def last_chunk(place: EntryId) -> tuple[ChunkParts, Headless]:
     return parts, found
 
 
-def joined(found: Joined | None) -> tuple[EntryId, list[bytes | None]]:
-    assert found is not None
+def joined(found: Joined | Headless | None) -> tuple[EntryId, list[bytes | None]]:
+    assert isinstance(found, Joined)
     (messages,) = found.entry.portions(10)
     return found.first, messages.values
 
@@ -106,6 +107,60 @@ def test_very_many_messages_that_never_began_have_a_bound(
     for _ in range(20):
         assert find(*last_chunk((3, 99))) is None
     assert sum(len(each.given) for each in streams) < 100 + 50 + 20 * 6
+
+
+def test_a_search_over_very_many_entries_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A last chunk of a byte may have any index."""
+    monkeypatch.setattr(chunk_search, "ENTRIES_BEFORE_FIRST", 2)
+    monkeypatch.setattr(chunk_search, "ENTRIES_BEFORE_MAX", 50)
+    monkeypatch.setattr(chunk_search, "SEARCHED_MAX", 100)
+    streams: list[FakeStream] = []
+    find = search(entries(3, *[0] * 999), (LedgerSpan(3, 1_000, 9),), streams)
+    for indexes in (98, 98, 998, 20, 20, 3):
+        assert find(ChunkParts(1_000), Headless("u", (3, 999), indexes)) is None
+    assert sum(len(each.given) for each in streams) < 100 + 50
+
+
+def test_a_task_searches_a_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunk_search, "SEARCHES_MAX", 3)
+    streams: list[FakeStream] = []
+    find = search(entries(3, *[0] * 9), (LedgerSpan(3, 10, 9),), streams)
+    for _ in range(20):
+        assert find(*last_chunk((3, 9))) is None
+    assert len(streams) == 3
+
+
+def test_the_last_of_two_messages_with_an_id_is_found() -> None:
+    """A producer that begins again with its name may use the ids of its messages again."""
+    old = [b"A", b"A", b"A"]
+    stored = {(3, at): chunk("u", at, old) for at in range(3)}
+    stored |= {(3, 3 + at): chunk("u", at, PARTS) for at in range(2)}
+    found = search(stored, (LedgerSpan(3, 6, 9),), [])(*last_chunk((3, 5)))
+    assert joined(found) == ((3, 3), [b"abc"])
+    del stored[3, 4]
+    assert search(stored, (LedgerSpan(3, 6, 9),), [])(*last_chunk((3, 5))) is None
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [0, 1, 0, 1, 2, 1]])
+def test_chunks_that_are_sent_again_behind_a_message_are_no_message(order: list[int]) -> None:
+    stored = {(3, at): chunk("u", index, PARTS) for at, index in enumerate(order)}
+    parts, asked = last_chunk((3, 8))
+    assert search(stored, (LedgerSpan(3, 9, 9),), [])(parts, asked) is asked
+    stored[3, 7] = chunk("u", 0, PARTS)  # another message
+    assert search(stored, (LedgerSpan(3, 9, 9),), [])(parts, asked) is None
+
+
+def test_entries_that_do_not_arrive_are_no_lost_chunks() -> None:
+    stored = entries(3, *[0] * 8) | {(3, 1): chunk("u", 0, PARTS), (3, 4): chunk("u", 1, PARTS)}
+    find = ChunkSearch(
+        lambda begin: FakeStream(stored, begin, silent=1),
+        lambda: (LedgerSpan(3, 9, 9),),
+        -1,
+        1_000,
+        5.0,
+    )
+    with pytest.raises(ReadTimeoutError, match=r"before 3:8 did not arrive within 5 s"):
+        find(*last_chunk((3, 8)))
 
 
 def test_chunks_that_are_too_large_together_are_not_kept() -> None:

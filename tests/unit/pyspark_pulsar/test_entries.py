@@ -206,6 +206,18 @@ def test_markers_and_encrypted_entries() -> None:
         assert list(entry.portions(1)) == []
 
 
+@pytest.mark.parametrize(
+    "more",
+    [field(4, b"\xff"), field(6, b'"' * 16_385) + b"\x10\0" * 100_001],
+    ids=["a property that is none", "very many fields"],
+)
+def test_brokers_count_the_messages_of_metadata_that_is_wrong_elsewhere(more: bytes) -> None:
+    entry = parsed(body(metadata(num_messages_in_batch=40, compression=3) + more, b"?"))
+    assert (entry.kind, entry.messages_claimed) == (Kind.MALFORMED, 40)
+    entry = parsed(body(field(11, 40) + field(8, 3), b"?"))
+    assert (entry.kind, entry.messages_claimed) == (Kind.MALFORMED, 40)
+
+
 @pytest.mark.parametrize("claimed", [0, -5, 2, 4, (1 << 31) - 1, -(1 << 31)])
 def test_another_number_of_messages_than_claimed(claimed: int) -> None:
     entry = parsed(batch([part(b"value")] * 3, claimed))

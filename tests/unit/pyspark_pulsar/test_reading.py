@@ -87,6 +87,21 @@ def test_a_range_without_gaps_asks_nothing() -> None:
     assert [each.begin for each in made] == [earliest(T)]
 
 
+@pytest.mark.parametrize("cut", range(5))
+def test_chunks_that_are_sent_again_are_no_second_row(cut: int) -> None:
+    """A producer that lost its connection sends those again of which it does not know."""
+    stored = {
+        (3, at): chunk("p-1", index, [b"a", b"b", b"c"]) for at, index in enumerate([0, 1, 2, 1, 2])
+    } | {(3, 5): body(b"end")}
+    spans = (LedgerSpan(3, 6, 6),)
+    found: list[bytes] = []
+    for start, end in ((earliest(T), Position(3, cut)), (Position(3, cut), Position(3, 5))):
+        asked = work(start, end, (3, 6))
+        read = read_range(asked, settings(), SCHEMA, FakeStored(spans), opened(stored))
+        found += values(read)
+    assert found == [b"abc", b"end"]
+
+
 FIRST, SECOND = 2, 5
 """The ledgers of a model's topic."""
 
