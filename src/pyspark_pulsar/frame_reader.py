@@ -26,7 +26,7 @@ _WAIT_S_MIN: Final = 0.001
 
 _unpack: Final = struct.Struct(">II").unpack_from
 _HEAD_BYTES: Final = 8
-_NO_PREFIX: Final = b"\xff"
+_NO_PREFIX: Final = b"\xff" * 4
 """No command has so many bytes."""
 _ENTRY_ID_BYTES_MAX: Final = 10
 

@@ -171,3 +171,13 @@ def test_silence_is_counted_by_waits() -> None:
     assert frames.silent_s == pytest.approx(15.0)
     assert frames.next_frame(150.0) is not None
     assert frames.silent_s == 0.0
+
+
+def test_the_begin_of_a_frame_may_be_the_end_of_the_buffer() -> None:
+    """Its fifth byte was taken for the begin of a command like the last one."""
+    longer = replies.success(1_000)
+    count, rest_bytes = divmod(BUFFER_BYTES - len(longer), len(SUCCESS))
+    assert 4 < rest_bytes < 8
+    begun = (4).to_bytes(4) + b"\xff" * (rest_bytes - 4)
+    frames, _ = reader(longer + SUCCESS * count + begun)
+    assert all_frames(frames) == [CommandType.SUCCESS] * (count + 1)
