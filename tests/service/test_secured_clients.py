@@ -1,4 +1,4 @@
-"""Commands and Spark's client before a broker that asks for credentials in TLS: real sockets.
+"""Commands and the Spark source before a broker that asks for credentials in TLS: real sockets.
 
 A proxy stands before both ports of the broker, asks for tokens and speaks TLS.
 """
@@ -8,22 +8,25 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
 
+import pulsar
 import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli.group import main
-from pyspark_pulsar import client
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.admin import http_transport
+from pyspark_pulsar.entry_stream import EntryStream
 from pyspark_pulsar.oauth2 import OAuth2
+from pyspark_pulsar.offsets import earliest
 from pyspark_pulsar.options import Connection
+from pyspark_pulsar.read_settings import ReadSettings
 from tests.service.process import BrokerProcess
-from tests.spark.front import Certificates, front_of, make_certificates
+from tests.spark.front import Certificates, Front, front_of, make_certificates
 
 GOOD = "good.token.0123456789"
 VARIABLES = ("PULSAR_CLIENT_CONF", "HEADGATE_PROFILE", "HEADGATE_TOKEN")
@@ -175,23 +178,27 @@ def test_tokens_of_an_issuer(broker: BrokerProcess, tmp_path: Path) -> None:
             assert secret not in found.stderr
         access = Access(flow=OAuth2(issuer_url, str(key), audience="urn:broker"))
         assert http_transport(access)(f"{front.admin_url}/admin/v2/tenants", 5).status == 200
-        publish(front.service_url, front.admin_url, access)
+        read(broker, front, access)
         assert set(front.shown) == {GOOD}
 
 
 def test_a_user_and_a_password_in_connect(broker: BrokerProcess) -> None:
-    """The C++ client sends what the check of credentials sends."""
+    """The Spark source sends it with each connection."""
     with front_of(broker.service_url, broker.admin_url, tokens={"u:p:x"}) as front:
-        publish(front.service_url, front.admin_url, Access(password="u:p:x"))
+        read(broker, front, Access(password="u:p:x"))
         assert set(front.shown) == {"u:p:x"}
         assert len(front.shown) > 1
 
 
-def publish(service_url: str, admin_url: str, access: Access) -> None:
-    connection = Connection(service_url, admin_url, 5_000, 5_000, access)
-    native = client.shared_client(connection)
+def read(broker: BrokerProcess, front: Front, access: Access) -> None:
+    """Read a message through ``front``, as a task of Spark does."""
+    native = pulsar.Client(broker.service_url)
     try:
-        producer = native.create_producer("public/default/secured")
-        producer.send(b"m")
+        native.create_producer("public/default/secured").send(b"m")
     finally:
         native.close()
+    connection = Connection(front.service_url, front.admin_url, 5_000, 5_000, access)
+    settings = ReadSettings(connection, None, None, True, None, 5_000)
+    topic = "persistent://public/default/secured"
+    with closing(EntryStream(topic, earliest(topic), settings)) as stream:
+        assert stream.next_entry(5.0) is not None
