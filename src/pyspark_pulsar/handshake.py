@@ -1,8 +1,7 @@
 """A connection to a broker that only checks whether it accepts the credentials.
 
-The client treats a refusal like a lost connection: it retries until its time-out, and then reports
-the time-out. So before a client is created, and after each failure to open a reader, this module
-opens a connection without the client, sends CONNECT and reads the first answer.
+A command looks at what a query needs before it starts Spark. It opens a connection, sends CONNECT
+and reads the first answer.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from urllib.parse import urlsplit
 
 from pyspark_pulsar.access import Access, tls_refusal
 from pyspark_pulsar.commands import CLIENT_VERSION, PROTOCOL_VERSION
 from pyspark_pulsar.errors import AccessError
+from pyspark_pulsar.offsets import varint, varint_bytes
 from pyspark_pulsar.options import Connection
 
 _PORT, _TLS_PORT = 6_650, 6_651
@@ -26,18 +25,10 @@ _SUPPORTS_AUTH_REFRESH = 1
 """A field of FeatureFlags."""
 _REFUSED = {3: "AuthenticationError", 4: "AuthorizationError"}
 _FRAME_BYTES_MAX = 1 << 20
+_NO_COMMAND = "this is no command"
 
 Field = tuple[int, int | bytes]
 """A protobuf field: its number, and its value as a varint or as bytes."""
-
-
-def check_credentials(connection: Connection, timeout_s: float) -> None:
-    """As :func:`probe`, but ignores every other failure: the client knows more hosts and retries.
-
-    Raises :class:`AccessError` as :func:`probe` does.
-    """
-    with suppress(OSError, EOFError, ValueError):
-        probe(connection, timeout_s)
 
 
 def probe(connection: Connection, timeout_s: float) -> None:
@@ -96,7 +87,7 @@ def refusal(command: bytes) -> str | None:
     """
     fields = dict(_decoded(command))
     if 1 not in fields:
-        raise ValueError("this is no command")
+        raise ValueError(_NO_COMMAND)
     body = fields.get(_ERROR)
     if fields.get(1) != _ERROR or not isinstance(body, bytes):
         return None
@@ -152,47 +143,32 @@ def _encoded(fields: list[Field]) -> bytes:
     out = bytearray()
     for number, value in fields:
         if isinstance(value, int):
-            out += _varint(number << 3) + _varint(value)
+            out += varint_bytes(number << 3) + varint_bytes(value)
         else:
-            out += _varint(number << 3 | 2) + _varint(len(value)) + value
-    return bytes(out)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
+            out += varint_bytes(number << 3 | 2) + varint_bytes(len(value)) + value
     return bytes(out)
 
 
 def _decoded(data: bytes) -> Iterator[Field]:
     """The varint and bytes fields of a message. Raises :class:`ValueError` for any other field."""
     at = 0
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            if at >= len(data) or shift > 63:
-                raise ValueError("this is no command")
-            byte = data[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
     while at < len(data):
-        tag = varint()
+        tag, at = _number(data, at)
         if tag & 7 == 0:
-            yield tag >> 3, varint()
+            value, at = _number(data, at)
+            yield tag >> 3, value
         elif tag & 7 == 2:
-            size = varint()
+            size, at = _number(data, at)
             if at + size > len(data):
-                raise ValueError("this is no command")
+                raise ValueError(_NO_COMMAND)
             yield tag >> 3, data[at : at + size]
             at += size
         else:
-            raise ValueError("this is no command")
+            raise ValueError(_NO_COMMAND)
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    try:
+        return varint(data, at)
+    except ValueError as error:
+        raise ValueError(_NO_COMMAND) from error

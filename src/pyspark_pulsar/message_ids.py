@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark_pulsar.entries import EntryId
+from pyspark_pulsar.offsets import varint_bytes
 
 _LEDGER, _ENTRY, _PARTITION, _BATCH_INDEX, _BATCH_SIZE = (
     bytes((number << 3,)) for number in (1, 2, 3, 4, 6)
@@ -48,14 +49,3 @@ class MessageIds:
             self._ledger_id = ledger_id
             self._ledger = _LEDGER + varint_bytes(ledger_id) + _ENTRY
         return self._ledger + varint_bytes(entry_id) + self._partition
-
-
-def varint_bytes(value: int) -> bytes:
-    """A number of at least 0 as a protobuf varint."""
-    if value < 0x80:
-        return bytes((value,))
-    if value < 0x4000:
-        return bytes((value & 0x7F | 0x80, value >> 7))
-    if value < 0x200000:
-        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
-    return bytes((value & 0x7F | 0x80,)) + varint_bytes(value >> 7)

@@ -51,8 +51,7 @@ def without_trimmed(ask: GoneQuery, missing: Sequence[MissingRange]) -> list[Mis
     low, high = 0, begins[-1]
     probe = low
     while low < high:
-        part = bisect_right(begins, probe) - 1
-        entry = (missing[part].ledger_id, missing[part].first_entry + probe - begins[part])
+        entry = _entry_at(missing, begins, probe)
         if ask([entry])[entry]:
             low = probe + 1
         else:
@@ -71,18 +70,15 @@ def gone_of(ask: GoneQuery, missing: Sequence[MissingRange]) -> tuple[list[Entry
     begins = list(accumulate((part.entries for part in missing), initial=0))
     step = max(1, -(-begins[-1] // SAMPLE_ENTRIES))
     gone: list[EntryId] = []
-    rest = _numbered(missing, begins, step)
+    # Those between are not gone through: only the cluster says how many there are.
+    rest = (_entry_at(missing, begins, number) for number in range(0, begins[-1], step))
     while portion := list(islice(rest, PORTION_ENTRIES)):
         answers = ask(portion)
         gone += [entry for entry in portion if answers[entry]]
     return gone, step > 1
 
 
-def _numbered(
-    missing: Sequence[MissingRange], begins: Sequence[int], step: int
-) -> Iterator[EntryId]:
-    """Each ``step``-th entry. Those between are not gone through: only the cluster says how many
-    there are."""
-    for number in range(0, begins[-1], step):
-        part = bisect_right(begins, number) - 1
-        yield missing[part].ledger_id, missing[part].first_entry + number - begins[part]
+def _entry_at(missing: Sequence[MissingRange], begins: Sequence[int], number: int) -> EntryId:
+    """The entry before which there are ``number`` others; ``begins`` are the first numbers."""
+    part = bisect_right(begins, number) - 1
+    return missing[part].ledger_id, missing[part].first_entry + number - begins[part]

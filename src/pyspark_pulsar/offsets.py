@@ -146,3 +146,14 @@ def varint(data: bytes, place: int) -> tuple[int, int]:
             return value, place
         shift += 7
     raise ValueError("a truncated varint")
+
+
+def varint_bytes(value: int) -> bytes:
+    """A number of at least 0 as a protobuf varint."""
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x200000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
+    return bytes((value & 0x7F | 0x80,)) + varint_bytes(value >> 7)

@@ -155,7 +155,7 @@ StartOrEnd = str | Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The addresses and credentials of a cluster. Equal values share one client in a worker."""
+    """The addresses and credentials of a cluster."""
 
     service_url: str
     admin_url: str

@@ -10,7 +10,7 @@ Pure: no I/O, no Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position, earliest
@@ -67,18 +67,6 @@ class ReadRange:
     start: Position
     end: Position
     due: tuple[DueEntries, ...]
-
-    def after(self, reached: Position) -> ReadRange:
-        """The rest of the range, after a message or entry of it."""
-        first = reached.entry_id + (1 if reached.batch_index == WHOLE_ENTRY else 0)
-        due = [
-            replace(part, first_entry=max(part.first_entry, first))
-            if part.ledger_id == reached.ledger_id
-            else part
-            for part in self.due
-            if (part.ledger_id, part.last_entry) >= (reached.ledger_id, first)
-        ]
-        return replace(self, start=reached, due=tuple(due))
 
 
 @dataclass(frozen=True, slots=True)

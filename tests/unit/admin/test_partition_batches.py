@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
@@ -73,21 +74,30 @@ def test_a_harmless_failure_counts_if_all_failed_with_it(broker: FakeFacade) -> 
     assert failure_of(PARTS, Worker().work) == "None"
 
 
-def test_of_very_many_failures_those_of_one_batch_are_there(broker: FakeFacade) -> None:
-    """512 requests about a subscription that none of 990 partitions has, 180 KB, took 670 MB, and
-    a collection of all that held the loop for two seconds."""
-    raised: list[weakref.ref[RefusalError]] = []
-    most = 0
+def refusing(raised: list[weakref.ref[RefusalError]]) -> Callable[[TopicName], Awaitable[None]]:
+    """Work that is refused for each partition; ``raised`` gets the errors."""
 
     async def refuse(part: TopicName) -> None:
-        nonlocal most
-        most = max(most, sum(each() is not None for each in raised))
         error = RefusalError(404, part.full)
         raised.append(weakref.ref(error))
         try:
             raise error
         finally:
             del error
+
+    return refuse
+
+
+def test_of_very_many_failures_those_of_one_batch_are_there(broker: FakeFacade) -> None:
+    """512 requests about a subscription that none of 990 partitions has, 180 KB, took 670 MB, and
+    a collection of all that held the loop for two seconds."""
+    raised: list[weakref.ref[RefusalError]] = []
+    refuse_one, most = refusing(raised), 0
+
+    async def refuse(part: TopicName) -> None:
+        nonlocal most
+        most = max(most, sum(each() is not None for each in raised))
+        await refuse_one(part)
 
     call = call_with(broker)
     for work in (results_of(call, PARTS, refuse), _on_all(call, PARTS, refuse, harmless=404)):
@@ -109,15 +119,7 @@ def test_a_failure_is_freed_without_a_collection(broker: FakeFacade) -> None:
 
     async def play() -> None:
         gone: list[weakref.ref[RefusalError]] = []
-
-        async def refuse(part: TopicName) -> None:
-            error = RefusalError(404, part.full)
-            gone.append(weakref.ref(error))
-            try:
-                raise error
-            finally:
-                del error
-
+        refuse = refusing(gone)
         call = call_with(broker)
         for work in (results_of(call, PARTS, refuse), _on_all(call, PARTS, refuse, harmless=404)):
             with suppress(RefusalError):

@@ -96,19 +96,6 @@ class TestDue:
         due = due_entries(snapshot((3, 2), (5, 2)), START, Position(5, -1))
         assert entries_of(due) == [(3, 0), (3, 1)]
 
-    def test_the_rest_of_a_range(self) -> None:
-        end = Position(5, 1)
-        whole = ReadRange(T, START, end, due_entries(snapshot((3, 3), (5, 2)), START, end))
-        for reached, left in (
-            (Position(3, 0), [(3, 1), (3, 2), (5, 0), (5, 1)]),
-            (Position(3, 1, -1, 0), [(3, 1), (3, 2), (5, 0), (5, 1)]),
-            (Position(3, 2), [(5, 0), (5, 1)]),
-            (Position(4, -1), [(5, 0), (5, 1)]),
-            (Position(5, 1), []),
-        ):
-            rest = whole.after(reached)
-            assert (rest.start, rest.end, entries_of(rest.due)) == (reached, end, left)
-
 
 class TestLoss:
     def test_nothing_is_lost_while_the_starts_ledger_is_retained(self) -> None:
