@@ -27,7 +27,7 @@ from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
-from headgate.base.identity import Identity, identity_of, why_lapsed
+from headgate.base.identity import Identity, client_host, identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
 from headgate.base.work_owner import NO_TENANT, WORK_OWNER
 from headgate.facade.protocol import Facade
@@ -169,7 +169,7 @@ class AdminApp:
         )
         is_read = request.method in READS
         # The turn of the tenant comes first: changes that wait for it hold no turn of their role.
-        address = str((request.scope.get("client") or ("",))[0])
+        address = client_host(request.scope)
         to_change = nullcontext() if is_read else self._turn_of(asked, identity, address)
         async with to_change, self._facade.turn_to_ask(identity, address, is_read=is_read):
             await self._turn_for_names(asked.resource)

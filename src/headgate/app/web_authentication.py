@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.admin.app import CREDENTIALS_REFUSED
 from headgate.admin.auditing import READS
 from headgate.base.errors import HeadgateError, InvariantError
-from headgate.base.identity import LAPSE_KEY, SCOPE_KEY
+from headgate.base.identity import LAPSE_KEY, SCOPE_KEY, client_host
 from headgate.broker.authentication import (
     NO_CREDENTIALS,
     Authentication,
@@ -132,11 +132,6 @@ class WebAuthentication:
 
 def _challenge(scheme: str) -> tuple[bytes, bytes]:
     return b"www-authenticate", f'{scheme} realm="headgate"'.encode()
-
-
-def client_host(scope: Scope) -> str:
-    """The address from which a request came; empty if it is unknown."""
-    return str((scope.get("client") or ("",))[0])
 
 
 def presented(scope: Scope) -> ClientCredentials:

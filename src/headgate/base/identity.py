@@ -41,6 +41,11 @@ def identity_of(scope: Mapping[str, Any]) -> Identity:
     return found
 
 
+def client_host(scope: Mapping[str, Any]) -> str:
+    """The address from which an HTTP request came; empty if it is unknown."""
+    return str((scope.get("client") or ("",))[0])
+
+
 def why_lapsed(scope: Mapping[str, Any]) -> str:
     """Why the credentials of a request, which were good when its head came, do not count any more:
     they have expired, or were revoked. Empty if they do, or none were asked for."""

@@ -25,7 +25,7 @@ from headgate.app.sign_in.issuer_client import IssuerClient, SignedIn, Unavailab
 from headgate.base.audit_entry import AuditEntry, result_of
 from headgate.base.clock import Clock
 from headgate.base.errors import InvariantError
-from headgate.base.identity import NOBODY, Identity
+from headgate.base.identity import NOBODY, Identity, client_host
 from headgate.base.units import NS_PER_S
 from headgate.page.app import PREFIX
 from headgate.security.code_flow import (
@@ -132,7 +132,7 @@ class SignInApp:
         endpoints = await self._client.endpoints()
         browser = self._sign_ins.secret(self._browser(scope))
         now_ns = self._clock.monotonic_ns()
-        sign_in = self._sign_ins.begin(browser, _host(scope), now_ns)
+        sign_in = self._sign_ins.begin(browser, client_host(scope), now_ns)
         url = authorization_url(
             self._client.client, endpoints,
             state=sign_in.state, nonce=sign_in.nonce, verifier=sign_in.verifier,
@@ -189,7 +189,7 @@ class SignInApp:
         Raises:
             TooManyFailuresError: too many of its codes were wrong in the last minute.
         """
-        if not self._failures.passwords_left(_host(scope), self._now_s()):
+        if not self._failures.passwords_left(client_host(scope), self._now_s()):
             raise TooManyFailuresError(
                 "Too many sign-ins failed at your address: try again in a minute"
             )
@@ -200,7 +200,7 @@ class SignInApp:
         except UnavailableIssuerError:
             raise
         except SignInError:
-            self._failures.password_failed(_host(scope), self._now_s())
+            self._failures.password_failed(client_host(scope), self._now_s())
             raise
 
     def _now_s(self) -> float:
@@ -231,10 +231,6 @@ class SignInApp:
             if key == self._cookie
         ]
         return found[0] if len(found) == 1 and is_secret(found[0]) else None
-
-
-def _host(scope: Scope) -> str:
-    return str((scope.get("client") or ("",))[0])
 
 
 def _header(scope: Scope, name: bytes) -> str:
