@@ -13,7 +13,7 @@ import sys
 import time
 from collections import deque
 
-from headgate.app.system_memory import ProcSelfMemory, process_memory
+from headgate.app.system_memory import ProcSelfMemory, throttling_memory
 from headgate.base.clock import SystemClock
 from headgate.base.units import GIB, MIB
 from headgate.engine.parked_send import ParkedSend
@@ -43,7 +43,7 @@ def spike(body_bytes: int) -> dict[str, float]:
     """The signal's shares of the limit, and the seconds until it was below the low watermark."""
     settings = Settings(headgateMemoryLimitMB=LIMIT_MB)
     system = ProcSelfMemory()
-    memory = process_memory(settings, system, lambda: 0, SystemClock())
+    memory = throttling_memory(settings, system, lambda: 0, SystemClock())
     low = settings.adaptivePublisherThrottlingMemoryLowWatermarkPct * memory.limit_bytes
     before_bytes = memory.used_bytes()
     queues, stays = receive(body_bytes)

@@ -27,7 +27,7 @@ from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
 from headgate.app.http_rate import HttpRate
 from headgate.app.listeners import check_address
-from headgate.app.machine import boot_id, physical_memory_bytes, read_text
+from headgate.app.machine import boot_id
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
@@ -39,7 +39,12 @@ from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.sign_in.issuer_client import IssuerClient
 from headgate.app.sign_in.opening import open_issuer_client
 from headgate.app.sign_in.routes import SignInApp
-from headgate.app.system_memory import ProcSelfMemory, process_memory
+from headgate.app.system_memory import (
+    ProcSelfMemory,
+    limit_bytes_of,
+    memory_with_caches,
+    throttling_memory,
+)
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.tls.current import CurrentTls
 from headgate.app.tls.entry import HandshakePace
@@ -51,13 +56,13 @@ from headgate.app.web_authentication import METRICS_PATH, WebAuthentication
 from headgate.app.web_guard import WebGuard, own_host_names
 from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
-from headgate.base.memory_limit import memory_limit_bytes
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.authentication import Authentication
 from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
 from headgate.broker.lanes import Lanes
+from headgate.broker.process_room import ProcessRoom
 from headgate.broker.service import Broker
 from headgate.broker.work.turn_meter import logger as turns_logger
 from headgate.facade.admin_facade import AdminFacade
@@ -274,12 +279,6 @@ _LANES = ("commit", "read", "metadata", "upkeep", "removal", "telemetry")
 """The threads of :class:`Lanes`, in its order."""
 
 
-def _client_memory_bytes(settings: Settings) -> int:
-    limit_mb = settings.headgateMemoryLimitMB
-    limit_bytes = memory_limit_bytes(limit_mb, physical_memory_bytes(), read_text)
-    return client_memory_bytes(settings.headgateClientMemoryMB, limit_bytes)
-
-
 def cached_bytes(broker: Broker) -> int:
     """Memory that the caches could give up at once."""
     logs = broker.logs.by_name().values()
@@ -331,11 +330,11 @@ async def _open_broker(
     )
     if telemetry_log is not None and lanes.telemetry is not None:
         _keep_log(stack, telemetry_log, lanes, lanes.telemetry)
+    system = ProcSelfMemory()
+    stack.callback(system.close)
     memory = None
     if settings.adaptivePublisherThrottlingEnabled:
-        system = ProcSelfMemory()
-        stack.callback(system.close)
-        memory = process_memory(settings, system, lambda: cached_bytes(broker), clock)
+        memory = throttling_memory(settings, system, lambda: cached_bytes(broker), clock)
     broker = Broker(
         settings=settings,
         clock=clock,
@@ -348,7 +347,10 @@ async def _open_broker(
         info=info,
         authentication=authentication,
         memory=memory,
-        client_memory_bytes_max=_client_memory_bytes(settings),
+        room=ProcessRoom(memory_with_caches(settings, system, clock)),
+        client_memory_bytes_max=client_memory_bytes(
+            settings.headgateClientMemoryMB, limit_bytes_of(settings)
+        ),
         boot_id=boot_id(),
     )
     broker.disk.reserve = reserve

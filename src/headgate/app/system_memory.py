@@ -12,6 +12,7 @@ from typing import Final
 from headgate.app.machine import physical_memory_bytes, read_text
 from headgate.base.clock import Clock
 from headgate.base.memory_limit import memory_limit_bytes
+from headgate.broker.process_room import CALM_SHARE
 from headgate.control.memory import ProcessMemory
 from headgate.policy.settings import Settings
 
@@ -84,7 +85,7 @@ class MemoryOfObjects:
         return self._system.allocated_bytes() - self._bounded_bytes()
 
 
-def process_memory(
+def throttling_memory(
     settings: Settings,
     system: ProcSelfMemory,
     cache_bytes: Callable[[], int],
@@ -100,12 +101,29 @@ def process_memory(
             STATM_PATH,
         )
     return ProcessMemory(
-        memory_limit_bytes(settings.headgateMemoryLimitMB, physical_memory_bytes(), read_text),
+        limit_bytes_of(settings),
         cache_bytes,
         system=system,
         low_share=lambda: settings.adaptivePublisherThrottlingMemoryLowWatermarkPct,
         now_ns=clock.monotonic_ns,
     )
+
+
+def memory_with_caches(settings: Settings, system: ProcSelfMemory, clock: Clock) -> ProcessMemory:
+    """The process's memory as the system sees it, for what is left to clients. Caches count: they
+    have bounds, and keep what they have."""
+    return ProcessMemory(
+        limit_bytes_of(settings),
+        lambda: 0,
+        system=system,
+        low_share=lambda: CALM_SHARE,
+        now_ns=clock.monotonic_ns,
+    )
+
+
+def limit_bytes_of(settings: Settings) -> int:
+    """The memory that the broker may use: by setting, control group or machine."""
+    return memory_limit_bytes(settings.headgateMemoryLimitMB, physical_memory_bytes(), read_text)
 
 
 class _Mallinfo2(ctypes.Structure):

@@ -31,6 +31,7 @@ from headgate.broker.held_memory import (
     HeldMemory,
     share_text,
 )
+from headgate.broker.process_room import ProcessRoom
 from headgate.broker.work.scheduler import Steps
 from headgate.engine.errors import NotAllowedError
 from headgate.metadata.errors import RefusalError
@@ -219,10 +220,13 @@ class ClientMemory:
         bytes_max: int,
         now_ns: Callable[[], int],
         bounded_elsewhere: Callable[[], Mapping[str, int]] = dict,
+        room: ProcessRoom | None = None,
     ) -> None:
         """``bounded_elsewhere`` gives the bytes of clients, by kind, that have bounds of their
-        own."""
+        own. ``room`` is what the process leaves of ``bytes_max``."""
+        self._room, self.bytes_max_set = room or ProcessRoom(), bytes_max
         self.bytes_max = bytes_max
+        """The bound in force: less than the one that is set while the process nears its limit."""
         self._now_ns = now_ns
         self._bounded_elsewhere = bounded_elsewhere
         self.held = HeldMemory()
@@ -255,16 +259,15 @@ class ClientMemory:
 
     @property
     def _is_scarce(self) -> bool:
-        return self._held_now > SCARCE_SHARE * self.bytes_max
+        return self._room.is_short or self._held_now > SCARCE_SHARE * self.bytes_max
 
     def has_room_to_spare(self) -> bool:
         """Whether buffers may grow only to be faster."""
         return not self._is_scarce
 
-    @property
     def connections_max(self) -> int:
-        """As many idle connections fit into their share of the bound."""
-        return int(CONNECTIONS_SHARE * self.bytes_max) // CONNECTION_BYTES
+        """As many idle connections fit into their share of what the process leaves of the bound."""
+        return int(CONNECTIONS_SHARE * self._room.of(self.bytes_max_set)) // CONNECTION_BYTES
 
     def figures(self) -> tuple[int, int, int]:
         """The bound in bytes, connections that are slowed, and connections closed so far."""
@@ -459,6 +462,7 @@ class ClientMemory:
     def measure(self, holders: Collection[Holder], closing: Collection[Holder]) -> Steps:
         """Measure all connections once, and act on it: slow, close and release. ``closing`` have
         ended, but their sockets still hold what the peers have not read."""
+        self._room.measure()
         found, units, is_scarce = _Measurement(self._rank), 0, self._is_scarce
         grown_before = self._grown_bytes
         self._is_measuring = True
@@ -475,6 +479,7 @@ class ClientMemory:
                 yield STEP_UNITS
         held = found.held()
         self.held = held._replace(commands=held.commands - found.working_bytes)
+        self.bytes_max = self._room.of(self.bytes_max_set, held.connections)
         self._others_refused &= held.total > self.bytes_max
         self._is_measuring, self._shares = False, found.shares
         # What grew meanwhile may have been measured before it did.

@@ -23,6 +23,7 @@ from headgate.broker.connection.address_counts import (
     CountBounds,
     peer_network_of,
 )
+from headgate.broker.process_room import ProcessRoom
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 
@@ -97,10 +98,12 @@ class HttpMemory:
         """Requests refused because there were too many, or no memory for their answers."""
 
     @classmethod
-    def of(cls, settings: Settings) -> HttpMemory:
-        """With the bounds of these settings, which may change."""
+    def of(cls, settings: Settings, room: ProcessRoom) -> HttpMemory:
+        """With the bounds of these settings, which may change, and what the process leaves of
+        them."""
         return cls(
-            lambda: settings.headgateHttpMemoryMB * MIB, lambda: settings.maxConcurrentHttpRequests
+            lambda: room.of(settings.headgateHttpMemoryMB * MIB),
+            lambda: settings.maxConcurrentHttpRequests,
         )
 
     # -- requests ----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from headgate.base.work_units import PRODUCER_RESOLVED
 from headgate.broker.audit import AuditLog
 from headgate.broker.authentication import Authentication
 from headgate.broker.authorization import Authorizer, authorizer_of
-from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
+from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.command_budget import CommandBudget
 from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection.open_connections import OpenConnections
@@ -36,6 +36,7 @@ from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.lanes import Lanes
 from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
+from headgate.broker.process_room import ProcessRoom
 from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.revoked_clients import RevokedClients, principals_by_role
@@ -117,15 +118,15 @@ class Broker:
         authorizer: Authorizer | None = None,
         authentication: Authentication | None = None,
         memory: MemorySource | None = None,
-        client_memory_bytes_max: int = CLIENT_MEMORY_BYTES_MIN,
+        room: ProcessRoom,
+        client_memory_bytes_max: int,
         boot_id: str = "",
     ) -> None:
         """``authentication`` is None if every client is taken as it comes, ``memory`` is for the
         adaptive controller, ``boot_id`` for the time of the log."""
         self.settings = settings
         self.clock, self.loop = clock, loop
-        self.catalog = catalog
-        self.log = log
+        self.catalog, self.log = catalog, log
         turns = self.turns = TurnMeter(clock)
         self.lane_watch = LaneWatch(clock, turns.ended)
         self.lanes = lanes = lanes.watched(self.lane_watch)
@@ -150,8 +151,8 @@ class Broker:
         self.begin_turn()
         self.started_ms = self.engine.now_ms
         self.connection_admission = ConnectionAdmission(self.engine)
-        self.client_memory = self._make_client_memory(client_memory_bytes_max)
-        self.http_memory, self.tls = HttpMemory.of(settings), TlsStatus()
+        self.client_memory = self._make_client_memory(client_memory_bytes_max, room)
+        self.http_memory, self.tls = HttpMemory.of(settings, room), TlsStatus()
         self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine, logs[1:])
         self.publish_buffer = self._make_publish_buffer()
@@ -177,8 +178,8 @@ class Broker:
         by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))  # as in the metadata
         return IdentityWriter(self.catalog, by_name, self.lanes.metadata)
 
-    def _make_client_memory(self, bytes_max: int) -> ClientMemory:
-        return ClientMemory(bytes_max, lambda: self.engine.now_ns, self._bounded_elsewhere)
+    def _make_client_memory(self, bytes_max: int, room: ProcessRoom) -> ClientMemory:
+        return ClientMemory(bytes_max, lambda: self.engine.now_ns, self._bounded_elsewhere, room)
 
     def _make_current_dispatch_limits(self) -> CurrentDispatchLimits:
         return CurrentDispatchLimits(self.policies.dispatch_limits, self.engine)
@@ -556,8 +557,7 @@ class Broker:
     # -- for connections -------------------------------------------------------------------
 
     def _bounded_elsewhere(self) -> dict[str, int]:
-        """Bytes of clients that ``maxMessagePublishBufferSizeInMB`` or ``headgateHttpMemoryMB``
-        bounds, by kind."""
+        """Bytes of clients, by kind, that other settings bound."""
         return {
             "parked": self.engine.parked.bytes,
             "staged": self.log.unstored_bytes,

@@ -438,8 +438,9 @@ class Settings(SubscriptionSettings):
     )
     headgateMemoryLimitMB: int = setting(
         0,
-        "Megabytes of memory that the memory watermarks refer to; 0 is the limit of the control "
-        "group, or else the machine's memory.",
+        "Megabytes of memory that the broker may use: the memory watermarks refer to it, and above "
+        "80 % of it clients get less of headgateClientMemoryMB and headgateHttpMemoryMB. 0 is the "
+        "limit of the control group, or else the machine's memory.",
     )
     exposeTopicLevelMetricsInPrometheus: bool = setting(
         True,

@@ -21,6 +21,7 @@ from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
 from headgate.broker.lanes import Lanes
+from headgate.broker.process_room import ProcessRoom
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker
 from headgate.control.memory import MemorySource
@@ -74,6 +75,7 @@ class World:
         network: NetworkProfile | None = None,
         capacity_bytes: int | None = None,
         memory: MemorySource | None = None,
+        process: MemorySource | None = None,
         providers: Sequence[Provider] = (),
         telemetry_log: bool = False,
     ) -> None:
@@ -90,6 +92,8 @@ class World:
         self.has_telemetry_log = telemetry_log
         self.memory = memory
         """Where the broker's adaptive controller reads memory figures."""
+        self.process = process
+        """Where the bounds on what clients hold read what the process takes."""
         self.providers = providers
         """What authenticates clients, with the setting ``authenticationEnabled``."""
         self.clients: list[SimClient] = []
@@ -217,6 +221,7 @@ class World:
             ),
             authentication=self._authentication(settings),
             memory=self.memory,
+            room=ProcessRoom(self.process),
             client_memory_bytes_max=client_memory_bytes(settings.headgateClientMemoryMB, 0),
             boot_id=f"boot {self.power_cuts_count}",
         )

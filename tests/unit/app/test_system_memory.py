@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.app.system_memory import MemoryOfObjects, ProcSelfMemory, process_memory
+from headgate.app.system_memory import MemoryOfObjects, ProcSelfMemory, throttling_memory
 from headgate.base.units import MIB
 from headgate.policy.settings import Settings
 from headgate.testing import ManualClock
@@ -84,7 +84,7 @@ def test_without_a_readable_system_the_signal_is_absent(
 ) -> None:
     settings = Settings(headgateMemoryLimitMB=100)
     with caplog.at_level(logging.WARNING):
-        memory = process_memory(settings, ProcSelfMemory(MISSING), lambda: 1, ManualClock())
+        memory = throttling_memory(settings, ProcSelfMemory(MISSING), lambda: 1, ManualClock())
     assert memory.limit_bytes == 100 * MIB
     assert memory.used_bytes() == 0
     assert [record.message for record in caplog.records] == [
@@ -96,7 +96,7 @@ def test_without_a_readable_system_the_signal_is_absent(
 def test_the_low_watermark_is_the_setting_of_the_moment() -> None:
     system = CountingMemory()
     settings = Settings()
-    memory = process_memory(settings, system, lambda: 0, ManualClock())
+    memory = throttling_memory(settings, system, lambda: 0, ManualClock())
     memory.used_bytes()
     assert system.asked_count == 0
     settings.adaptivePublisherThrottlingMemoryLowWatermarkPct = 1e-9

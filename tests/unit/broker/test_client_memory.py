@@ -270,7 +270,7 @@ def test_connections_that_are_closing_count_and_end_first() -> None:
 
 
 def test_connections_alone_take_three_quarters() -> None:
-    assert ClientMemory(128 * MIB, Clock()).connections_max == 4_096
+    assert ClientMemory(128 * MIB, Clock()).connections_max() == 4_096
 
 
 def test_connections_whose_address_is_not_known_may_hold_the_same() -> None:
@@ -291,7 +291,7 @@ def test_ten_thousand_are_measured_in_short_steps() -> None:
     assert max(units) <= 64
     assert sum(units) >= 10_000
     assert memory.figures()[1] == 1_000, "the others follow"
-    memory.bytes_max = 10_000 * MIB
+    memory.bytes_max_set = 10_000 * MIB
     assert max(memory.measure(peers, [])) <= 64
     assert memory.figures()[1] == 0
     assert {tuple(peer.done) for peer in peers} == {(), ("pause", "resume")}
@@ -725,7 +725,7 @@ async def test_what_a_reader_acknowledges_out_of_order_is_charged(world: World) 
 @played(settings={"headgateClientMemoryMB": "1"})
 async def test_idle_connections_leave_a_quarter_to_their_holdings(world: World) -> None:
     memory = world.broker.client_memory
-    clients = [await world.connect() for _ in range(memory.connections_max)]
+    clients = [await world.connect() for _ in range(memory.connections_max())]
     with pytest.raises(RefusedError, match="Reached the maximum number of connections"):
         await world.connect()
     await clients[0].producer(TOPIC)

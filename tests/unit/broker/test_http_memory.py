@@ -11,6 +11,7 @@ import pytest
 
 from headgate.base.units import MIB
 from headgate.broker.http_memory import ANSWER_WAIT_S, ENDED_LINES_MAX, HttpMemory
+from headgate.broker.process_room import ProcessRoom
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.testing.clock import ManualClock
@@ -57,7 +58,7 @@ def test_an_address_that_holds_more_than_many_tiny_ones_pays_for_no_crowd_of_ano
 
 def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
     settings, one = Settings(), Connection()
-    memory = HttpMemory.of(settings)
+    memory = HttpMemory.of(settings, ProcessRoom())
     memory.hold(one, 64 * MIB, "/10.0.0.1:5000")
     settings.set("headgateHttpMemoryMB", "8")
     settings.set("maxConcurrentHttpRequests", "1")

@@ -33,9 +33,12 @@ class ConnectionLimits:
     """
 
     def __init__(
-        self, settings: Settings, now_ns: Callable[[], int], memory_max: int = INT32_MAX
+        self,
+        settings: Settings,
+        now_ns: Callable[[], int],
+        memory_max: Callable[[], int] = lambda: INT32_MAX,
     ) -> None:
-        """``memory_max`` plain connections fit into the memory of clients."""
+        """``memory_max`` tells how many plain connections fit into the memory of clients now."""
         self._memory_max = memory_max
         self._settings = settings
         self._now_ns = now_ns
@@ -63,8 +66,9 @@ class ConnectionLimits:
         if 0 < settings.brokerMaxConnections <= self._all.total:
             limit = f"brokerMaxConnections={settings.brokerMaxConnections}"
             return self._refused(_REFUSED, limit, address)
-        if self._memory_max <= self._memory_units:
-            limit = f"{self._memory_max} connections fit into the memory of clients"
+        memory_max = self._memory_max()
+        if memory_max <= self._memory_units:
+            limit = f"{memory_max} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
         if address and 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
             text = f"{_REFUSED} on address{address}"

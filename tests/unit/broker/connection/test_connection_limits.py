@@ -137,7 +137,7 @@ async def test_a_connect_frees_the_place_of_a_stranger(world: World) -> None:
 
 
 def test_a_connection_over_tls_takes_the_memory_of_four() -> None:
-    limits = ConnectionLimits(Settings(), Clock(), memory_max=8)
+    limits = ConnectionLimits(Settings(), Clock(), memory_max=lambda: 8)
     for port in range(2):
         assert limits.refusal(f"/a:{port}") == ""
         limits.added(f"/a:{port}", TLS_UNITS)

@@ -30,7 +30,8 @@ CLIENT_MEMORY_SERIES: Final = (
         "client_memory_limit_bytes",
         "gauge",
         "bytes",
-        "The bound on that memory: `headgateClientMemoryMB`.",
+        "The bound on that memory: `headgateClientMemoryMB`, or less while the process nears its "
+        "limit.",
     ),
     own_broker_series(
         "client_memory_slowed_connections",
