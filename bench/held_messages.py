@@ -11,12 +11,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_pulsar.batches import NO_PROPERTIES, Messages
 from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
-from pyspark_pulsar.entries import Entry, Kind
 from pyspark_pulsar.message_ids import MessageIds
 from pyspark_pulsar.options import COLUMNS
-from pyspark_pulsar.range_reader import BATCH_ROWS_MAX
 
 TOPIC = "persistent://public/default/held"
 PARTS = 2
@@ -70,10 +67,9 @@ def batches(schema: pa.Schema, held: list[HeldMessage]) -> Iterator[pa.RecordBat
     rows = Rows(schema, TOPIC)
     for each in held:
         place = LEDGER, each.number
-        entry = Entry(Kind.MESSAGES, 1, each.publish_time_ms)
-        rows.add(place, place, entry, Messages([each.value], [None], [None], [NO_PROPERTIES], [-1]))
-        if rows.count >= BATCH_ROWS_MAX:
+        if not rows.add_usual(place, each.value, each.publish_time_ms):
             yield rows.batch()
+            rows.add_usual(place, each.value, each.publish_time_ms)
     if rows.count:
         yield rows.batch()
 

@@ -6,7 +6,7 @@ Arrow without copying rows. Tuples would cost three times as much.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_pulsar.batches import Messages
+from pyspark_pulsar.batches import NO_PROPERTIES, Messages
 from pyspark_pulsar.entries import Entry, EntryId
 from pyspark_pulsar.errors import OptionsError
 from pyspark_pulsar.message_ids import MessageIds
@@ -82,11 +82,23 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
+BATCH_ROWS_MAX = 10_000
+BATCH_BYTES_MAX = 1024 * 1024
+"""A record batch ends at either limit; a larger message is a batch alone."""
+
+
 class Rows:
     """The pending rows of one partition, collected by column until they make a batch."""
 
-    def __init__(self, schema: pa.Schema, topic: str) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        topic: str,
+        rows_max: int = BATCH_ROWS_MAX,
+        bytes_max: int = BATCH_BYTES_MAX,
+    ) -> None:
         """``schema`` is one of :func:`arrow_schema`, ``topic`` the partition's name."""
+        self.rows_max, self._bytes_max = rows_max, bytes_max
         self._schema = schema
         self._topic = topic
         self._ids = MessageIds(partition_index(topic))
@@ -96,14 +108,18 @@ class Rows:
     def clear(self) -> None:
         """Discard all rows."""
         self._cells: dict[str, list[Any]] = {name: [] for name in self._columns}
+        self._run_places: list[EntryId] = []
+        self._run_payloads: list[bytes] = []
+        self._run_times_ms: list[int] = []
+        """Of the usual messages that are the last rows, with their publish times."""
         self.count = 0
         self.size_bytes = 0
         """Bytes of the payloads, also if ``value`` is not selected, and of keys and properties."""
 
-    def fitting(self, values: Sequence[bytes | None], rows_max: int, bytes_max: int) -> int:
+    def fitting(self, values: Sequence[bytes | None]) -> int:
         """How many of these values fit within both limits; at least one if there is no row yet."""
-        count = min(len(values), rows_max - self.count)
-        left_bytes = bytes_max - self.size_bytes
+        count = min(len(values), self.rows_max - self.count)
+        left_bytes = self._bytes_max - self.size_bytes
         if count == 1:
             fits = values[0] is None or len(values[0]) <= left_bytes
             return 1 if fits or not self.count else 0
@@ -113,9 +129,42 @@ class Rows:
             count = min(count, next(i for i, total in enumerate(sums) if total > left_bytes))
         return max(count, 0 if self.count else 1)
 
+    def add_usual(self, place: EntryId, payload: bytes, publish_time_ms: int) -> bool:
+        """Add the message of an entry that is :attr:`Entry.usual`; returns whether it fits within
+        both limits. It costs a fifth of :meth:`add`, which goes through each column."""
+        size_bytes = self.size_bytes + len(payload)
+        if self.count >= self.rows_max or size_bytes > self._bytes_max:
+            return False
+        self._run_places.append(place)
+        self._run_payloads.append(payload)
+        self._run_times_ms.append(publish_time_ms)
+        self.count += 1
+        self.size_bytes = size_bytes
+        return True
+
+    def _end_run(self) -> None:
+        """Move the usual messages into the columns."""
+        places = self._run_places
+        if not places:
+            return
+        nones: list[None] = [None] * len(places)
+        found: dict[str, Callable[[], list[Any]]] = {
+            "value": lambda: self._run_payloads,
+            "__key": lambda: nones,
+            "__messageId": lambda: self._ids.of_entries(places),
+            "__publishTime": lambda: self._run_times_ms,
+            "__eventTime": lambda: nones,
+            "__messageProperties": lambda: [NO_PROPERTIES] * len(places),
+        }
+        for name, column in self._cells.items():
+            column += found[name]()
+        for run in (places, self._run_payloads, self._run_times_ms):
+            run.clear()
+
     def add(self, place: EntryId, first: EntryId, entry: Entry, messages: Messages) -> None:
         """Add ``messages`` of an entry. ``first`` is the entry of the first chunk of a message in
         chunks, else ``place``."""
+        self._end_run()
         count = len(messages.values)
         cells = self._cells
         if (column := cells.get("value")) is not None:
@@ -139,6 +188,7 @@ class Rows:
 
     def batch(self) -> pa.RecordBatch:
         """All rows since the last call, as one record batch."""
+        self._end_run()
         arrays = [
             pa.repeat(pa.scalar(self._topic, field.type), self.count)
             if field.name == "__topic"

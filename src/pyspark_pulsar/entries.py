@@ -100,6 +100,9 @@ class Entry:
     """The chunk that the entry is, for :attr:`Kind.CHUNK`."""
     why: str = ""
     """What is wrong, for :attr:`Kind.MALFORMED`. It has no text of the producer's."""
+    usual: bytes | None = None
+    """The payload of a message outside a batch that has neither key, event time nor properties, as
+    most have; None for any other entry."""
     _ready: Messages | None = None
     _batch: bytes = b""
     _batch_at: int = 0
@@ -108,7 +111,9 @@ class Entry:
         """All messages of :attr:`Kind.MESSAGES`, in order, in pieces of 1 to ``rows_max``; nothing
         for other kinds. Messages that are compacted out are left out."""
         ready = self._ready
-        if ready is None:
+        if self.usual is not None:
+            yield Messages([self.usual], [None], [None], [NO_PROPERTIES], [-1])
+        elif ready is None:
             if self._batch:
                 found = portions(self._batch, self._batch_at, self.batch_size, rows_max)
                 yield from filter(len, found)
@@ -136,8 +141,7 @@ def parse_entry(body: bytes | memoryview, message_bytes_max: int) -> Entry:
             return _any_entry(metadata, body, at, message_bytes_max)
     except PartError as error:
         return Entry(Kind.MALFORMED, messages_claimed(metadata), published, why=str(error))
-    ready = Messages([body[at:]], [None], [None], [NO_PROPERTIES], [-1])
-    return Entry(_MESSAGES, 1, published, 0, None, "", ready)
+    return Entry(_MESSAGES, 1, published, 0, None, "", body[at:])
 
 
 def assembled(first: ChunkPart, payload: bytes, message_bytes_max: int) -> Entry:

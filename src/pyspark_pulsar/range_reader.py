@@ -28,10 +28,6 @@ from pyspark_pulsar.offsets import order_key
 from pyspark_pulsar.ranges import ReadRange
 from pyspark_pulsar.read_settings import ReadSettings
 
-BATCH_ROWS_MAX = 10_000
-BATCH_BYTES_MAX = 1024 * 1024
-"""A record batch ends at either limit; a larger message is a batch alone."""
-
 POLL_SLICE_S = 1.0
 """How long a task waits before it asks whether entries can still arrive."""
 
@@ -78,6 +74,7 @@ class RangeReader:
         self._monotonic = monotonic
         self._chunks = ChunkParts(settings.message_bytes_max)
         self._end_key = work.end.order_key
+        self._ends = work.start[:2], self._end_key[:2]
         self._slice_s = min(POLL_SLICE_S, settings.poll_timeout_ms / 1_000)
         self._is_timed = (settings.starting_time_ms, settings.ending_time_ms) != (None, None)
         self._due = iter(work.due)
@@ -110,7 +107,8 @@ class RangeReader:
             entry = parse_entry(stored[2], bytes_max)
             self._stream.taken(entry.messages_claimed)
             self._arrived(place)
-            yield from self._taken(place, entry)
+            if not self._add_usual(place, entry):
+                yield from self._taken(place, entry)
         while self._ledger is not None:
             self._close_ledger()
         if self._rows.count:
@@ -164,6 +162,13 @@ class RangeReader:
 
     # -- what an entry gives -------------------------------------------------------------------
 
+    def _add_usual(self, place: EntryId, entry: Entry) -> bool:
+        """Add an entry that is usual in every way: within the range, of any time, and with room."""
+        payload = entry.usual
+        if payload is None or self._is_timed or place in self._ends:
+            return False
+        return self._rows.add_usual(place, payload, entry.publish_time_ms)
+
     def _taken(self, place: EntryId, entry: Entry) -> Iterator[pa.RecordBatch]:
         match entry.kind:
             case Kind.MESSAGES:
@@ -206,11 +211,11 @@ class RangeReader:
         """Add the messages of an entry. ``first`` is where they begin."""
         if self._is_timed and not self._is_in_time(entry.publish_time_ms):
             return
-        is_at_end = place == self._work.start[:2] or place == self._end_key[:2]
-        for messages in entry.portions(BATCH_ROWS_MAX):
+        is_at_end = place in self._ends
+        for messages in entry.portions(self._rows.rows_max):
             rest = self._within(place, messages) if is_at_end else messages
             while rest.values:
-                fit = self._rows.fitting(rest.values, BATCH_ROWS_MAX, BATCH_BYTES_MAX)
+                fit = self._rows.fitting(rest.values)
                 if fit == len(rest.values):
                     self._rows.add(place, first, entry, rest)
                     break

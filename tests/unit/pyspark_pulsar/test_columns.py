@@ -57,16 +57,44 @@ def test_one_batch_has_all_columns() -> None:
 
 
 def test_the_number_of_fitting_values_is_found() -> None:
-    rows = Rows(arrow_schema(spark_schema(["__topic"])), "t")
-    assert rows.fitting([b"12", b"34", b"5"], 10, 4) == 2
-    assert rows.fitting([b"12", b"34", b"5"], 2, 100) == 2
-    assert rows.fitting([b"12345"], 10, 4) == 1, "one message is always let in"
+    schema = arrow_schema(spark_schema(["__topic"]))
+    rows = Rows(schema, "t", rows_max=4, bytes_max=9)
+    assert rows.fitting([b"1234", b"5678", b"90"]) == 2
+    assert rows.fitting([b"1", b"2", b"3", b"4", b"5"]) == 4
+    assert rows.fitting([b"1234567890"]) == 1, "one message is always let in"
     add(rows, 4, row(b"12345"))
     assert rows.size_bytes == 5
-    assert rows.fitting([b"12345"], 10, 9) == 0
-    assert rows.fitting([b"1234", None, b"5"], 10, 9) == 2
-    assert rows.fitting([b"1"], 1, 9) == 0
-    assert rows.batch().to_pydict() == {"__topic": ["t"]}
+    assert rows.fitting([b"12345"]) == 0
+    assert rows.fitting([b"1234", None, b"5"]) == 2
+    for entry_id in (5, 6, 7):
+        add(rows, entry_id, row())
+    assert rows.fitting([b"1"]) == 0
+    assert rows.batch().to_pydict() == {"__topic": ["t"] * 4}
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, ("value",), ("__topic",), ("__messageId", "__key")])
+def test_usual_messages_are_rows_like_others_in_order(columns: tuple[str, ...]) -> None:
+    schema = arrow_schema(spark_schema(columns))
+    rows, expected = Rows(schema, "t-partition-3"), Rows(schema, "t-partition-3")
+    for entry_id in range(9):
+        value, publish_ms = bytes(entry_id), 1_000 + entry_id
+        add(expected, entry_id, row(value), publish_ms)
+        if entry_id in (2, 3, 7):
+            add(rows, entry_id, row(value), publish_ms)
+        else:
+            assert rows.add_usual((8, entry_id), value, publish_ms)
+    assert (rows.count, rows.size_bytes) == (expected.count, expected.size_bytes) == (9, 36)
+    assert rows.batch().equals(expected.batch())
+    assert rows.add_usual((9, 0), b"later", 5)
+    assert rows.batch().num_rows == 1
+
+
+def test_usual_messages_that_do_not_fit_are_not_taken() -> None:
+    rows = Rows(arrow_schema(spark_schema(["value"])), "t", rows_max=3, bytes_max=9)
+    assert not rows.add_usual((8, 0), bytes(10), 5), "it would be a batch alone"
+    assert [rows.add_usual((8, 1), bytes(size), 5) for size in (5, 5, 4)] == [True, False, True]
+    assert [rows.add_usual((8, 2), b"", 5) for _ in range(2)] == [True, False]
+    assert [len(value) for value in rows.batch().to_pydict()["value"]] == [5, 4, 0]
 
 
 @pytest.mark.parametrize(
@@ -74,11 +102,11 @@ def test_the_number_of_fitting_values_is_found() -> None:
 )
 def test_keys_and_properties_take_room_as_values_do(column: str, size: int) -> None:
     """A batch of a few kilobytes may have 60 MB of them."""
-    rows = Rows(arrow_schema(spark_schema([column])), "t")
+    rows = Rows(arrow_schema(spark_schema([column])), "t", bytes_max=4)
     add(rows, 4, row(b"", b"k" * 5, properties=[("abc", "defg")]))
     add(rows, 5, row())
     assert rows.size_bytes == size
-    assert rows.fitting([b"", b""], 10, 4) == (0 if size else 2)
+    assert rows.fitting([b"", b""]) == (0 if size else 2)
 
 
 def test_times_are_microseconds_in_utc() -> None:

@@ -25,3 +25,11 @@ def test_a_message_in_chunks_names_the_first_one() -> None:
     (found,) = MessageIds(-1).of((5, 9), [-1], 0, (4, 2))
     assert found.hex() == "08051009" + "3a04" + "08041002"
     assert pulsar.MessageId.deserialize(found).serialize() == found
+
+
+@pytest.mark.parametrize("partition", [-1, 300])
+def test_ids_of_many_entries_are_those_of_the_client(partition: int) -> None:
+    entry_ids = [0, 1, 127, 128, 129, 255, 256, 16_383, 16_384, 16_511, 16_512, 1 << 40, 3]
+    places = [(ledger_id, entry_id) for ledger_id in (5, 300, 5) for entry_id in entry_ids]
+    found = MessageIds(partition).of_entries(places)
+    assert found == [pulsar.MessageId(partition, *place, -1).serialize() for place in places]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_pulsar import range_reader
-from pyspark_pulsar.columns import arrow_schema, spark_schema
+from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
 from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import DataLossError, EncryptedError, ReadTimeoutError
 from pyspark_pulsar.missing import MissingRange
@@ -191,17 +191,16 @@ def test_clocks_beyond_the_searched_skew_are_logged(
     assert all("up to 100 ms before others" in text for text in caplog.messages)
 
 
-def test_batches_end_at_a_number_of_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(range_reader, "BATCH_ROWS_MAX", 3)
-    monkeypatch.setattr(range_reader, "BATCH_BYTES_MAX", 10)
+def test_batches_end_at_a_number_of_rows_or_bytes() -> None:
     sizes = [1, 1, 1, 1, 9, 1, 2, 30, 1]
     asked = work(earliest(T), Position(3, 8), (3, 9))
     for stored in (
         {(3, n): body(bytes(size)) for n, size in enumerate(sizes)},
+        {(3, n): body(bytes(size), event_time=7) for n, size in enumerate(sizes)},
         {(3, 8): batch([bytes(size) for size in sizes])},
     ):
-        stream = FakeStream(stored)
-        reader = RangeReader(stream, asked, settings(), rows_of(SCHEMA), lambda *_: None)
+        stream, rows = FakeStream(stored), Rows(SCHEMA, T, rows_max=3, bytes_max=10)
+        reader = RangeReader(stream, asked, settings(), rows, lambda *_: None)
         assert [each.num_rows for each in reader.batches()] == [3, 2, 2, 1, 1]
 
 
