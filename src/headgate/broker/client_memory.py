@@ -255,7 +255,7 @@ class ClientMemory:
     @property
     def period_s(self) -> float:
         """Seconds until the next measurement."""
-        return HURRY_PERIOD_S if self._is_scarce else PERIOD_S
+        return HURRY_PERIOD_S if self._is_scarce or self._room.is_near else PERIOD_S
 
     @property
     def _is_scarce(self) -> bool:

@@ -27,6 +27,9 @@ PART_MIN: Final = 1 / 16
 """The least part. With none the broker would serve nobody where something else than clients takes
 the memory, such as very many topics; and nobody could drain or delete these."""
 
+NEAR_SHARE: Final = 0.6
+"""From this share on the process is measured more often: clients can fill the rest in a second."""
+
 CALM_SHARE: Final = 0.75
 """Below this share of the limit the next shortage is logged again."""
 
@@ -46,6 +49,8 @@ class ProcessRoom:
         self._memory = memory
         self.part = 1.0
         """The part of their bounds that clients have, as of the last measurement."""
+        self.is_near = False
+        """Whether the process takes :data:`NEAR_SHARE` of its limit."""
         self._has_warned = False
 
     @property
@@ -64,6 +69,7 @@ class ProcessRoom:
             return
         used_bytes, limit_bytes = self._memory.used_bytes(), self._memory.limit_bytes
         self.part = room_part(used_bytes, limit_bytes)
+        self.is_near = used_bytes >= NEAR_SHARE * limit_bytes
         if self.part < 1 and not self._has_warned:
             self._has_warned = True
             logger.warning(

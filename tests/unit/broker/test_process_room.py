@@ -117,10 +117,12 @@ def test_whatever_takes_the_memory_small_clients_stay() -> None:
 
 def test_near_the_limit_it_is_measured_more_often_and_no_buffer_grows_for_speed() -> None:
     scene = Scene(1)
-    scene.measure(700, 0)
+    scene.measure(590, 0)
     period_s = scene.memory.period_s
+    scene.measure(600, 1)
+    assert scene.memory.period_s < period_s
     assert scene.memory.has_room_to_spare()
-    scene.measure(810, 1)
+    scene.measure(810, 2)
     assert scene.memory.period_s < period_s
     assert not scene.memory.has_room_to_spare()
 
