@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import count
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -45,9 +46,9 @@ class LazyMinHeap(Generic[T]):
         self._valid.pop(item, None)
 
     def _build(self) -> None:
-        for item in self._valid:
-            self._number += 1
-            self._valid[item] = self._number
+        # A new table: one from which most items were removed stays as large as it was.
+        self._valid = dict(zip(self._valid, count(self._number + 1)))
+        self._number += len(self._valid)
         self._heap = [(self._figure(item), number, item) for item, number in self._valid.items()]
         heapify(self._heap)
 

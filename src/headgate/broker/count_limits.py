@@ -7,6 +7,7 @@ are connected stay when a limit is lowered below their number.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from headgate.base.names import TopicName
 from headgate.broker.connection.address_counts import host_of
@@ -15,6 +16,10 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.policy.count_table import CountTable
+
+CONSUMERS_OF_SUBSCRIPTION_MAX: Final = 50_000
+"""Consumers of one subscription, whatever policies and settings say. A dispatch that finds none of
+them ready looks at each, 0.26 us, and so does an acknowledgement of what none of them holds."""
 
 
 class CountLimits:
@@ -75,6 +80,18 @@ class CountLimits:
         count_max = self._table.of_topic(topic.name, "max_consumers_per_subscription")
         if 0 < count_max <= len(subscription.consumers):
             raise ConsumerBusyError("Subscription reached max consumers limit")
+
+    def check_crowd(self, subscription: Subscription) -> None:
+        """Check that a subscription has less than :data:`CONSUMERS_OF_SUBSCRIPTION_MAX` consumers.
+
+        Raises:
+            ConsumerBusyError: it may not have one more.
+        """
+        if len(subscription.consumers) >= CONSUMERS_OF_SUBSCRIPTION_MAX:
+            raise ConsumerBusyError(
+                f"Subscription {subscription.name} has {CONSUMERS_OF_SUBSCRIPTION_MAX} consumers: "
+                "no more are allowed"
+            )
 
     def check_subscription(self, topic: Topic, creating: int, of_tenant: int) -> None:
         """Check that a topic may have one more durable subscription; ``creating`` are those of it

@@ -14,7 +14,8 @@ from headgate.base.positions import Position
 from headgate.broker.shared_result import SharedResult
 from headgate.engine.topic import Topic
 from headgate.ledger import ReadPlan
-from headgate.storage.lanes import Lane, run_on
+from headgate.storage.fair_lane import FairLane
+from headgate.storage.lanes import Lane
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import (
@@ -84,9 +85,10 @@ class SingleEntryReader:
     """Reads single entries of the topics of one broker."""
 
     def __init__(self, logs: ManagedLogs, lane: Lane, begin_turn: Callable[[], None]) -> None:
-        """``lane`` runs the reads from disk."""
+        """``lane`` runs the reads from disk, of tenants in turn: a client may ask for the last
+        messages of thousands of topics at once, of megabytes each."""
         self._logs = logs
-        self._lane = lane
+        self._lane = FairLane(lane)
         self._begin_turn = begin_turn
         self._batch_sizes: WeakKeyDictionary[Topic, tuple[int, int | None]] = WeakKeyDictionary()
         """Of topics whose last message was asked for: the entry, and what ``batch_size`` says."""
@@ -118,7 +120,7 @@ class SingleEntryReader:
         while True:
             plan = await managed.index.look_up(locate)
             try:
-                found = await run_on(self._lane, partial(log.read, plan))
+                found = await self._lane.run(topic.name.tenant, partial(log.read, plan))
             except (StorageError, CorruptionError):
                 # The segment may have been rewritten or removed during the read, and its file be
                 # that of another segment by now.

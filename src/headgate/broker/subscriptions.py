@@ -8,7 +8,8 @@ would complete it later.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
@@ -66,7 +67,7 @@ class Subscriptions:
         self._mutex = KeyedMutex()
         self._readers = ExpectedReaders(engine)
         self._creating: SparseCounter[int] = SparseCounter()
-        """Subscriptions that are being stored, by topic number."""
+        """Subscriptions that are being created, by topic number."""
         self._creating_of_tenant: SparseCounter[str] = SparseCounter()
         self._creating_bytes: SparseCounter[str] = SparseCounter()
         """What their properties take, by tenant."""
@@ -121,32 +122,21 @@ class Subscriptions:
                 return known
             check()
             check_new_subscription(name)
-            self._check_properties(topic, properties, replaced_bytes=0)
-            await self._note_use(topic.name, name)
-            log, managed = topic.log, self._logs.of(topic)
-            held = await managed.index.load(log, (at_ordinal,))
-            self._begin_turn()
-            _check_usable(topic)
-            tenant = topic.name.tenant
-            of_tenant = self._engine.durable_by_tenant[tenant] + self._creating_of_tenant[tenant]
-            self._count_limits.check_subscription(topic, self._creating[log.number], of_tenant)
-            self._check_properties(topic, properties, replaced_bytes=0)  # others may have come
-            properties_taken = properties_bytes(properties)
-            acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
-            cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
-            self._creating[log.number] += 1
-            self._creating_of_tenant[tenant] += 1
-            self._creating_bytes[tenant] += properties_taken
-            try:
-                await managed.committer.when_durable()
-            except StorageError:
-                managed.log.delete_cursor(cursor_id)
-                raise
-            finally:
+            with self._room_for(topic, properties):
+                await self._note_use(topic.name, name)
+                log, managed = topic.log, self._logs.of(topic)
+                held = await managed.index.load(log, (at_ordinal,))
                 self._begin_turn()
-                self._creating_of_tenant[tenant] -= 1
-                self._creating_bytes[tenant] -= properties_taken
-                self._creating[log.number] -= 1
+                _check_usable(topic)
+                acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
+                cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
+                try:
+                    await managed.committer.when_durable()
+                except StorageError:
+                    managed.log.delete_cursor(cursor_id)
+                    raise
+                finally:
+                    self._begin_turn()
             topic.check_loaded()
             # Also on a fenced topic: the cursor is stored, and the fence may be lifted again.
             made = topic.add_subscription(
@@ -157,6 +147,30 @@ class Subscriptions:
             return made
 
         return await self._alone(topic, name, work)
+
+    @contextmanager
+    def _room_for(self, topic: Topic, properties: Mapping[str, str]) -> Iterator[None]:
+        """Count a subscription with these properties while it is being created: also while its
+        index is read, which its client need not await.
+
+        Raises:
+            TooManySubscriptionsError: the topic, or its tenant, has as many as it may.
+            InputError: the properties are too long to be stored.
+        """
+        number, tenant = topic.log.number, topic.name.tenant
+        of_tenant = self._engine.durable_by_tenant[tenant] + self._creating_of_tenant[tenant]
+        self._check_properties(topic, properties, replaced_bytes=0)
+        self._count_limits.check_subscription(topic, self._creating[number], of_tenant)
+        properties_taken = properties_bytes(properties)
+        self._creating[number] += 1
+        self._creating_of_tenant[tenant] += 1
+        self._creating_bytes[tenant] += properties_taken
+        try:
+            yield
+        finally:
+            self._creating_of_tenant[tenant] -= 1
+            self._creating_bytes[tenant] -= properties_taken
+            self._creating[number] -= 1
 
     async def add_reader(self, topic: Topic, name: str, at_ordinal: int) -> Subscription:
         """Return the non-durable subscription of that name; add it at ``at_ordinal`` if needed.
@@ -186,7 +200,8 @@ class Subscriptions:
             return made
 
         try:
-            return await self._alone(topic, name, work)
+            key = topic.log.number, name
+            return await self._mutex.run_alone(key, work, ends_with_caller=True)
         except asyncio.CancelledError:  # the reader's connection has ended
             is_wanted = False
             made = topic.subscriptions.get(name)

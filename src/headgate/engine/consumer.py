@@ -6,6 +6,7 @@ from typing import Protocol
 
 from headgate.base.positions import Position
 from headgate.engine.rate_meter import RateMeter
+from headgate.engine.types import NotReady
 
 
 class ConsumerPort(Protocol):
@@ -73,6 +74,7 @@ class Consumer:
         "messages_sent",
         "metadata",
         "name",
+        "not_ready",
         "permits",
         "port",
         "priority_level",
@@ -124,6 +126,9 @@ class Consumer:
         that are not queued for redelivery yet."""
         self.blocked_on_unacked = False
         self.in_ready = False
+        self.not_ready: NotReady | None = None
+        """Of a shared subscription: why it was not ready when it was looked at; None while it may
+        be."""
         self.told_active: bool | None = None
         """The last notice on whether it is the active consumer; None before the first."""
         self.told_end = False

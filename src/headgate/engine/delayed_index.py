@@ -18,6 +18,14 @@ from headgate.flow.quota.backlog import Amounts
 CHUNK_ENTRIES = 128
 """Entries of a chunk at most; a fuller one is split."""
 
+JOINED_MAX = CHUNK_ENTRIES // 4
+"""A chunk with no more entries is joined with one beside it if both have :data:`FEW_ENTRIES` at
+most: of very many chunks one entry each may stay, which would take thirty times what it counts."""
+FEW_ENTRIES = CHUNK_ENTRIES * 3 // 4
+
+_COPIED_AT = CHUNK_ENTRIES // 2, CHUNK_ENTRIES // 4
+"""When so many entries are left of a chunk, its arrays are copied."""
+
 CHUNK_BYTES = 760
 """About what a chunk takes beside its entries: the object, three arrays, its place in the heap."""
 
@@ -74,7 +82,16 @@ class _Chunk:
         size_bytes = self.sizes.pop(place)
         self.more_messages -= messages - 1
         self.size_bytes -= size_bytes
-        return TimedEntry(self.ordinals.pop(place), self.times.pop(place), messages, size_bytes)
+        popped = TimedEntry(self.ordinals.pop(place), self.times.pop(place), messages, size_bytes)
+        if len(self.ordinals) in _COPIED_AT:
+            self._copy()
+        return popped
+
+    def _copy(self) -> None:
+        """Give memory back: an array from which entries are removed one by one stays as large."""
+        self.ordinals, self.times, self.sizes = self.ordinals[:], self.times[:], self.sizes[:]
+        if self.messages is not None:
+            self.messages = self.messages[:]
 
     def amounts(self, first: int, stop: int) -> Amounts:
         """What the entries from place ``first`` to before ``stop`` hold."""
@@ -104,6 +121,21 @@ class _Chunk:
         upper.more_messages, upper.size_bytes = moved.messages - moved.entries, moved.bytes
         self.earliest_ms, upper.earliest_ms = min(self.times), min(upper.times)
         return upper
+
+    def extend(self, upper: _Chunk) -> None:
+        """Take the entries of a chunk that is behind this one; that one is empty then."""
+        if self.messages is not None or upper.messages is not None:
+            self.messages = self._each_messages() + upper._each_messages()
+        self.ordinals += upper.ordinals
+        self.times += upper.times
+        self.sizes += upper.sizes
+        self.more_messages += upper.more_messages
+        self.size_bytes += upper.size_bytes
+        self.earliest_ms = min(self.earliest_ms, upper.earliest_ms)
+        upper.delete(0, len(upper.ordinals))  # the heap may refer to it for a while
+
+    def _each_messages(self) -> array[int]:
+        return array("I", [1]) * len(self.ordinals) if self.messages is None else self.messages
 
 
 def _earliest_of(chunk: _Chunk) -> int:
@@ -213,6 +245,7 @@ class DelayedIndex:
             self._firsts[number] = chunk.ordinals[0]
             if entry.time_ms == chunk.earliest_ms:
                 chunk.earliest_ms = min(chunk.times)
+            self._join_few(number)
         return entry
 
     def _count_out(self, amounts: Amounts) -> None:
@@ -223,6 +256,21 @@ class DelayedIndex:
     def _drop(self, number: int) -> None:
         self._heap.discard(self._chunks[number])
         del self._chunks[number], self._firsts[number]
+
+    def _join_few(self, number: int) -> None:
+        """Join a chunk that has few entries left with the one behind or before it."""
+        chunks = self._chunks
+        count = len(chunks[number].ordinals)
+        if count > JOINED_MAX:
+            return
+        for lower in (number, number - 1):
+            if 0 <= lower < len(chunks) - 1:
+                beside = chunks[lower + (lower == number)]
+                if count + len(beside.ordinals) <= FEW_ENTRIES:
+                    chunks[lower].extend(chunks[lower + 1])
+                    self._drop(lower + 1)
+                    self._heap.changed(chunks[lower])
+                    return
 
     def take_until(self, time_ms: int) -> list[TimedEntry]:
         """Remove the entries of one chunk whose time is at most ``time_ms``, and return them by
@@ -241,6 +289,7 @@ class DelayedIndex:
         else:
             chunk.earliest_ms = min(chunk.times)
             self._firsts[number] = chunk.ordinals[0]
+            self._join_few(number)
         return taken
 
     def remove_below(self, ordinal: int) -> Iterator[int]:
@@ -254,6 +303,7 @@ class DelayedIndex:
             else:
                 chunk.earliest_ms = min(chunk.times)
                 self._firsts[0] = chunk.ordinals[0]
+                self._join_few(0)
             yield count
 
     def run_stop(self, ordinal: int, stop: int) -> int:

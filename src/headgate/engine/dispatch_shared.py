@@ -9,7 +9,12 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 
-from headgate.base.work_units import BECAME_DUE, JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
+from headgate.base.work_units import (
+    BECAME_DUE,
+    CONSUMERS_PER_UNIT,
+    JOB_STEP_UNITS_MAX,
+    MOVED_PER_UNIT,
+)
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_chunks import ROUND_ENTRIES, ChunkingDispatcher
 from headgate.engine.dispatcher import DispatchedSubscription
@@ -47,6 +52,7 @@ class SharedDispatcher(ChunkingDispatcher):
         "_held_index",
         "_levels",
         "_moved",
+        "_not_ready_counts",
         "_ready",
         "_returned",
         "_returned_messages",
@@ -73,6 +79,9 @@ class SharedDispatcher(ChunkingDispatcher):
         are some: consumers that are not ready may have thousands of levels."""
         self._levels: list[int] = []
         """The same levels, the best first."""
+        self._not_ready_counts = dict.fromkeys(NotReady, 0)
+        """The other consumers, by why they were not ready then: each event that changes that has
+        them looked at again. If they are many, nobody asks all of them."""
         self._turn_entries = 0
         self._awaits_index = False
         """Whether the index of the next entry that a consumer gave back is being read."""
@@ -127,13 +136,20 @@ class SharedDispatcher(ChunkingDispatcher):
                         return consumer
                     del ready[consumer]
                     consumer.in_ready = False
+                    why = consumer.not_ready = _not_ready_why(consumer)
+                    self._not_ready_counts[why] += 1
                 del self._ready[self._levels.pop(0)]
         consumers = self.subscription.consumers
         if not consumers:
             return NotReady.NO_CONSUMER
         if self.blocked_on_unacked:
             return NotReady.UNACKED_LIMIT
-        return max((_not_ready_why(c) for c in consumers), key=lambda why: why.value)
+        if len(consumers) <= CONSUMERS_PER_UNIT:
+            return max((_not_ready_why(c) for c in consumers), key=lambda why: why.value)
+        for why in (NotReady.SOCKET_FULL, NotReady.NO_PERMITS):
+            if self._not_ready_counts[why]:
+                return why
+        return NotReady.UNACKED_LIMIT
 
     def permits(self) -> int:
         consumers = self.subscription.consumers
@@ -213,6 +229,8 @@ class SharedDispatcher(ChunkingDispatcher):
             consumer.in_ready = False
             if not self._ready[level]:
                 del self._ready[level], self._levels[bisect_left(self._levels, level)]
+        elif consumer.not_ready is not None:
+            self._not_ready_counts[consumer.not_ready] -= 1
         if self._chunks.aside_count:
             self._requeue_chunks(consumer)
         self._chunks.left(consumer)
@@ -227,6 +245,9 @@ class SharedDispatcher(ChunkingDispatcher):
             self._requeue_chunks(consumer)
         if not consumer.in_ready and consumer in self.subscription.consumers:
             consumer.in_ready = True
+            if consumer.not_ready is not None:
+                self._not_ready_counts[consumer.not_ready] -= 1
+                consumer.not_ready = None
             level = consumer.priority_level
             if level not in self._ready:
                 self._ready[level] = OrderedDict()

@@ -32,6 +32,10 @@ FAR_MS = 60 * MS_PER_S
 :data:`FAR_BUCKET_MS`: a quota of weeks needs no bucket for each quarter of a second."""
 FAR_BUCKET_MS = 30 * MS_PER_S
 
+FARTHEST_MS = 86_400 * MS_PER_S
+"""A topic that is due later than in a day is evaluated then: each time that nobody waits for any
+more keeps its bucket and timer, and quotas of years change as often as an administrator asks."""
+
 SAMPLES_MAX = 1_000
 """Topics whose fill rate is sampled in one round; with more topics, each is sampled less often."""
 
@@ -171,7 +175,7 @@ class QuotaScheduler:
         else:
             due_ms = log_ms + limit_ms
         if due_ms - log_ms > FAR_MS:
-            due_ms = due_ms // FAR_BUCKET_MS * FAR_BUCKET_MS
+            due_ms = min(due_ms, log_ms + FARTHEST_MS) // FAR_BUCKET_MS * FAR_BUCKET_MS
         number = -(-due_ms // BUCKET_MS)
         bucket = self._wheel.get(number)
         if bucket is None:

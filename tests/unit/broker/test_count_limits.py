@@ -11,6 +11,7 @@ import pytest
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.broker import count_limits
 from headgate.engine.errors import TooManySubscriptionsError
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
@@ -121,6 +122,27 @@ def test_a_subscription_has_its_own_limit(kind: SubscriptionType) -> None:
         await set_dynamic(world, "maxConsumersPerSubscription", "2")
         await client.subscribe(TOPIC, "s", kind=kind)
         assert await refusal(client.subscribe(TOPIC, "s", kind=kind)) == ON_SUBSCRIPTION
+
+    story()
+
+
+@pytest.mark.parametrize("kind", [SHARED, FAILOVER])
+def test_without_a_limit_a_crowd_of_one_subscription_has_a_bound(
+    kind: SubscriptionType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(count_limits, "CONSUMERS_OF_SUBSCRIPTION_MAX", 2)
+
+    @played()
+    async def story(world: World) -> None:
+        client, other = await world.connect(), await world.connect()
+        first = await client.subscribe(TOPIC, "s", kind=kind)
+        await client.subscribe(TOPIC, "s", kind=kind)
+        code, text = await refusal(other.subscribe(TOPIC, "s", kind=kind))
+        assert code is ServerError.CONSUMER_BUSY
+        assert text == "Subscription s has 2 consumers: no more are allowed"
+        await other.subscribe(TOPIC, "t", kind=kind)
+        await first.close()
+        await other.subscribe(TOPIC, "s", kind=kind)
 
     story()
 

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.instants import iso_time
-from headgate.base.names import parse_topic
+from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import KIB
 from headgate.broker import entries
@@ -19,6 +19,8 @@ from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.errors import RefusalError
+from headgate.metadata.rows import TenantRow
+from headgate.storage.fair_lane import IN_LANE_MAX
 from headgate.storage.index_loader import IndexLoader
 from headgate.testing import World
 from headgate.wire.entry import LENGTH, build_entry, payload_of
@@ -55,6 +57,36 @@ def test_an_entry_comes_from_disk_or_from_memory(world: World) -> None:
     assert payload_of(body) == b"b"
     topic.cache[1] = b"from memory"
     assert world.run(world.broker.entries.body(topic, 1)) == b"from memory"
+
+
+def test_the_last_messages_of_very_many_topics_of_one_tenant_hold_up_no_other_one(
+    world: World,
+) -> None:
+    catalog, commit = world.broker.catalog, world.broker.commit
+    row = TenantRow(admin_roles=(), allowed_clusters=("standalone",))
+
+    async def story() -> None:
+        await commit(catalog.plan_create_tenant("acme", row))
+        await commit(catalog.plan_create_namespace(NamespaceName("acme", "n")))
+        client = await world.connect()
+        names = [f"persistent://acme/n/{at}" for at in range(5 * IN_LANE_MAX)]
+        for name in (T, *names):
+            await (await client.producer(name)).send(b"a")
+        *topics, other = (world.broker.registry.get(parse_topic(name)) for name in (*names, T))
+        answered: list[str] = []
+
+        async def ask(topic: Topic | None) -> None:
+            assert topic is not None
+            await last(world, topic)
+            answered.append(topic.name.tenant)
+
+        crowd = [asyncio.ensure_future(ask(topic)) for topic in topics]
+        await asyncio.sleep(0)
+        await ask(other)
+        assert len(answered) <= IN_LANE_MAX + 2
+        await asyncio.gather(*crowd)
+
+    world.run(story())
 
 
 def test_a_topic_without_messages(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -20,6 +21,7 @@ from headgate.engine.errors import (
     DamagedError,
     NotAllowedError,
     SubscriptionBusyError,
+    TooManySubscriptionsError,
     TopicFencedError,
 )
 from headgate.engine.subscription import Subscription
@@ -510,6 +512,34 @@ async def test_a_reader_that_leaves_before_it_is_connected_leaves_no_subscriptio
     reads.thaw()
     await asyncio.sleep(1)
     assert not topic.subscriptions
+
+
+@played(ledger=COLD_INDEX, settings={"maxSubscriptionsPerTopic": "2"})
+async def test_what_clients_that_left_began_to_create_has_the_bounds_of_what_is_there(
+    world: World,
+) -> None:
+    """Their subscriptions were counted when their index was there, and readers went on alone."""
+    topic = await cold_topic(world)
+    reads = world.lanes[1]
+    reads.freeze()
+    create = partial(world.broker.subscriptions.create, topic, at_ordinal=150, properties={})
+    refused = 0
+    for number in range(5):
+        client = await world.connect()
+        made = asyncio.ensure_future(create(f"s{number}"))
+        read = asyncio.ensure_future(client.reader(TOPIC, topic.log.position(150)))
+        await asyncio.sleep(0.1)
+        made.cancel()
+        client.abort()
+        ends = await asyncio.gather(made, read, return_exceptions=True)
+        refused += isinstance(ends[0], TooManySubscriptionsError)
+    assert refused == 3
+    await asyncio.sleep(0.1)
+    assert world.broker.subscriptions.running_count == 2
+    reads.thaw()
+    await asyncio.sleep(1)
+    assert list(topic.subscriptions) == ["s0", "s1"]
+    assert world.broker.subscriptions.running_count == 0
 
 
 @played()

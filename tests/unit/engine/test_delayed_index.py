@@ -118,6 +118,34 @@ def test_batches_take_about_as_much_memory_as_single_messages() -> None:
     assert held_bytes <= 1.3 * INDEXED_BYTES * count
 
 
+@pytest.mark.parametrize("how", ["acknowledged", "due"])
+@pytest.mark.parametrize("messages", [1, 3])
+def test_one_entry_that_stays_of_each_chunk_takes_about_as_much_as_it_counts(
+    how: str, messages: int
+) -> None:
+    count = 400 * CHUNK_ENTRIES
+    tracemalloc.start()
+    index = DelayedIndex()
+    before = tracemalloc.get_traced_memory()[0]
+    for ordinal in range(count):
+        stays = ordinal % CHUNK_ENTRIES == 5
+        index.add(ordinal, 1_000_000 if stays else 10, messages, 100)
+    if how == "due":
+        while index.take_until(10):
+            pass
+    else:
+        for ordinal in range(count):
+            if ordinal % CHUNK_ENTRIES != 5:
+                index.remove(ordinal)
+    taken_bytes = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert index.amounts == Amounts(400, 400 * messages, 400 * 100)
+    assert entries_of(index) == list(range(5, count, CHUNK_ENTRIES))
+    assert index.earliest_ms == 1_000_000
+    stale_bytes = 40_000  # what the heap has not forgotten yet, whatever the number of entries
+    assert taken_bytes < stale_bytes + 2 * INDEXED_BYTES * 400
+
+
 def test_a_limiter_that_asks_again_and_again_goes_through_no_entries() -> None:
     """Each FLOW of 12 bytes asks: 206,000 delayed batches took 10 ms each time."""
     index = DelayedIndex()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from functools import partial
 
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
@@ -10,7 +11,7 @@ from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES, SharedDispatcher
 from headgate.engine.engine import FLUSH_ENTRIES_MAX
 from headgate.engine.engine_limits import UnackedLimits
 from headgate.engine.subscription import Subscription
-from headgate.engine.types import SubscriptionType
+from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import Cell
 from tests.unit.engine.harness import START_MS, FakePort, Rig
 from tests.unit.work_meter import bytecodes
@@ -290,6 +291,63 @@ def test_levels_without_a_ready_consumer_cost_nothing() -> None:
         costs.append(bytecodes(partial(rig.publish, 50)))
         assert port.ordinals == list(range(100))
     assert costs[1] < 1.1 * costs[0]
+
+
+def test_a_crowd_of_which_none_is_ready_is_not_asked_for_each_message() -> None:
+    costs = []
+    for count in (100, 1_000):
+        rig = Rig()
+        subscription = rig.subscribe()
+        for number in range(count):
+            rig.consumer(subscription, SHARED, consumer_id=number)
+        rig.publish(1)
+        costs.append(bytecodes(partial(rig.publish, 5)))
+        assert subscription.account.cell is Cell.NO_PERMITS
+    assert costs[1] < 1.1 * costs[0]
+
+
+def test_a_crowd_of_which_none_is_ready_says_why_as_few_do() -> None:
+    """Each dispatch, compared with a look at all consumers."""
+    seen = set[NotReady]()
+    for seed in range(12):
+        chance = random.Random(seed)
+        permits, events = ((0, 6), (0, 4), (9, 2))[seed % 3]
+        rig = Rig()
+        subscription = rig.subscribe()
+        rig.topic.unacked_limits = UnackedLimits(3, 0)
+        found: list[tuple[Consumer, FakePort]] = []
+        for step in range(600):
+            if len(found) < 80 or chance.random() < 0.05:
+                found.append(rig.consumer(subscription, SHARED, consumer_id=step, permits=permits))
+            consumer, port = chance.choice(found)
+            match chance.randrange(events):
+                case 0:
+                    subscription.flow(consumer, chance.choice((1, 5)))
+                case 1 if len(found) > 70:
+                    found.remove((consumer, port))
+                    subscription.remove_consumer(consumer)
+                case 2:
+                    subscription.redeliver(consumer, None, -1)
+                case 3 if consumer.held:
+                    subscription.ack_entry(consumer, next(iter(consumer.held)))
+                case 4:
+                    port.writable = False
+                case 5:
+                    port.writable = True
+                    subscription.consumer_ready(consumer)
+            rig.publish(chance.choice((0, 1, 4)))
+            picked = subscription.dispatcher.pick()
+            if isinstance(picked, NotReady):
+                whys = [why_not_ready(one) for one, _ in found]
+                assert picked is max(whys, key=lambda why: why.value)
+                seen.add(picked)
+    assert seen == {NotReady.SOCKET_FULL, NotReady.NO_PERMITS, NotReady.UNACKED_LIMIT}
+
+
+def why_not_ready(consumer: Consumer) -> NotReady:
+    if consumer.blocked_on_unacked:
+        return NotReady.UNACKED_LIMIT
+    return NotReady.NO_PERMITS if consumer.permits <= 0 else NotReady.SOCKET_FULL
 
 
 def test_a_level_stays_while_somebody_has_it() -> None:

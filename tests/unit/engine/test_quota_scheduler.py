@@ -283,6 +283,23 @@ def test_a_quota_of_weeks_is_looked_at_a_few_times() -> None:
     assert len(instants) <= 3
 
 
+def test_quotas_of_years_that_change_all_the_time_leave_few_timers() -> None:
+    """Each left a bucket and a timer for as long as it lasted."""
+    rig = QuotaRig(time_quota(WEEK_MS))
+    rig.subscribe()
+    rig.publish(1)
+    for days in range(10, 500):
+        rig.set_quotas(time_quota(days * 86_400 * MS_PER_S))
+        rig.flush()
+    assert len(rig.engine._timers) <= 3
+    rig.set_quotas(time_quota(3 * 86_400 * MS_PER_S))
+    for _ in range(3):
+        rig.advance(86_400 * MS_PER_S - 1_000)
+    assert rig.told.turns == []
+    rig.advance(3_251)
+    assert rig.told.turns == [("time", True)]
+
+
 def test_a_topic_that_owes_nothing_needs_no_timer() -> None:
     """Rule 4.7: a hundred thousand idle topics cost nothing; the next append is looked at."""
     rig = QuotaRig(time_quota(5_000))

@@ -117,6 +117,7 @@ class ConsumerCommands:
                     _remove_unused(subscription)
                     return
                 check()  # its permissions may have changed meanwhile
+                self._count_limits.check_crowd(subscription)
                 self._count_limits.check_consumer(topic, subscription, kind)
                 self._count_limits.check_consumer_address(topic, connection.address)
                 consumer = self._make_consumer(connection, topic, request)

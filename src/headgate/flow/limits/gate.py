@@ -32,7 +32,7 @@ of its budgets applies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count, islice
 from typing import Final, Protocol
 
@@ -45,6 +45,9 @@ from headgate.flow.limits.waiter_gate import WaiterGate
 
 LOOKED_AT_MAX: Final = 1_000
 """Waiters among which the figures of a limit that is shared look for the largest."""
+
+TIMERS_MIN: Final = 256
+"""Timers that are kept in any case, beside two for each node that waits for one."""
 
 
 class Timed(Protocol):
@@ -60,7 +63,17 @@ class Timed(Protocol):
 class BrokerGate(GateNode):
     """The root: the broker's own limit, the topics' turns and all timers."""
 
-    __slots__ = ("_now_ns", "_timers", "demand", "ended", "epoch", "queue", "tickets", "topics")
+    __slots__ = (
+        "_now_ns",
+        "_timers",
+        "_timers_max",
+        "demand",
+        "ended",
+        "epoch",
+        "queue",
+        "tickets",
+        "topics",
+    )
 
     def __init__(self, owner: object = None) -> None:
         super().__init__(Level.BROKER, owner)
@@ -76,6 +89,8 @@ class BrokerGate(GateNode):
         self._timers: list[tuple[int, int, Timed]] = []
         """``(due at, number of the timer, node)``. A node that shares no limit is served when its
         timer is due: first come, first served."""
+        self._timers_max = TIMERS_MIN
+        """At so many of them those that no node waits for are removed."""
         self._now_ns = 0
 
     def topic(self, owner: object = None) -> TopicGate:
@@ -155,7 +170,13 @@ class BrokerGate(GateNode):
     def arm(self, node: Timed, at_ns: int) -> None:
         """Set the timer of ``node``, which replaces an earlier one."""
         node.alarm = alarm = next(self.tickets)
-        heappush(self._timers, (at_ns, alarm, node))
+        timers = self._timers
+        heappush(timers, (at_ns, alarm, node))
+        if len(timers) >= self._timers_max:
+            # A period may be years long, and waiters come and go: what they left would stay.
+            timers[:] = [timer for timer in timers if timer[2].alarm == timer[1]]
+            heapify(timers)
+            self._timers_max = max(2 * len(timers), TIMERS_MIN)
 
     def join(self, topic: TopicGate, now_ns: int) -> None:
         """Queue a topic by its share of the broker's limit.

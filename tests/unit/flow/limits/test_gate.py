@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
-from headgate.flow.limits.gate import LOOKED_AT_MAX, BrokerGate
+from headgate.flow.limits.gate import LOOKED_AT_MAX, TIMERS_MIN, BrokerGate
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit, Refusal
 from tests.unit.flow.driver import START_NS, Driver, Log, Sender, bytes_log, messages_log
 
@@ -190,6 +190,33 @@ def test_leaving_closing_and_exempting_leave_nothing_behind() -> None:
     assert gates[2].limited
     topic.close(NS_PER_S)
     assert not broker.topics
+
+
+@pytest.mark.parametrize("level", [Level.SUBSCRIPTION, Level.TOPIC])
+def test_who_comes_and_goes_leaves_no_timers_for_the_rest_of_a_long_period(level: Level) -> None:
+    """Each time left 150 bytes for as long as the period, behind a shorter one."""
+    year_ns = 365 * 86_400 * NS_PER_S
+    broker = BrokerGate()
+    first = broker.topic().waiter()
+    first.set_limit(RateLimit(1, None, year_ns), 0)
+    topic = broker.topic()
+    gate = topic.waiter()
+    (gate if level is Level.SUBSCRIPTION else topic).set_limit(RateLimit(1, None, 2 * year_ns), 0)
+    for each in (first, gate):
+        assert each.request(0) is None
+        each.charge(0, 1, 0)
+    assert first.request(0) is not None
+    for at_ns in range(5_000):
+        assert gate.request(at_ns) is not None
+        gate.leave(at_ns)
+        assert broker.next_wake_ns() == year_ns
+    assert gate.request(5_000) is not None
+    assert len(broker._timers) <= TIMERS_MIN
+    assert broker.pop_ready(year_ns) is first
+    first.charge(year_ns, 1, 0)
+    first.leave(year_ns)
+    assert broker.next_wake_ns() == 2 * year_ns
+    assert broker.pop_ready(2 * year_ns) is gate
 
 
 @pytest.mark.parametrize("level", list(Level))
