@@ -27,7 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_old import PlainAnswer
-from headgate.app.http_turns import HttpTurns, KeptBytes
+from headgate.app.http_turns import HttpTurns, KeptBytes, starts_of
 from headgate.app.served_requests import ServedRequests
 from headgate.base.web_hosts import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of, peer_network_of
@@ -399,11 +399,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: Any, app: ASGI3Application) -> None:
         """Begin a request in its turn, unless its client is gone by then."""
 
-        def begin() -> bool:
+        def begin() -> int:
             if cycle.disconnected or self.transport.is_closing():
-                return False
+                return 0
             super(BoundedHttpProtocol, self)._start_asgi_task(cycle, self._served.watched(app))
-            return True
+            return starts_of(cycle.scope)
 
         self._turns.start(begin, peer_network_of(self._address))
 

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from headgate.base.fair_queue import FairQueue
+from headgate.base.units import KIB
 
 TURN_S: Final = 0.008
 """Time for parsing in one turn of the loop; a slice of one connection may exceed it."""
 
 STARTS_MAX: Final = 16
 """Requests that begin in one turn: a short one is answered in half a millisecond."""
+
+HEAD_BYTES_PER_START: Final = 4 * KIB
+"""A request with a longer head counts as several: to read a query takes half a microsecond a byte.
+"""
 
 
 class Parses(Protocol):
@@ -69,6 +74,13 @@ class KeptBytes:
         self.held_bytes = 0
 
 
+def starts_of(scope: Mapping[str, Any]) -> int:
+    """How many of :data:`STARTS_MAX` a request takes, by the length of its head."""
+    head_bytes = len(scope["raw_path"]) + len(scope["query_string"])
+    head_bytes += sum(len(name) + len(value) for name, value in scope["headers"])
+    return 1 + head_bytes // HEAD_BYTES_PER_START
+
+
 class HttpTurns:
     """The turns of one loop."""
 
@@ -77,7 +89,7 @@ class HttpTurns:
         self._loop = loop
         self._now_s = now_s
         self._to_parse: OrderedDict[Parses, None] = OrderedDict()
-        self._to_start: FairQueue[Callable[[], bool]] = FairQueue()
+        self._to_start: FairQueue[Callable[[], int]] = FairQueue()
         self._used_s = 0.0
         self._started = 0
         self._is_armed = False
@@ -102,9 +114,10 @@ class HttpTurns:
         """It has ended."""
         self._to_parse.pop(connection, None)
 
-    def start(self, begin: Callable[[], bool], address: str = "") -> None:
-        """Begin a request now or in its turn. ``begin`` returns whether it still had to. Of those
-        that wait, ``address``es take turns: one may send hundreds at once."""
+    def start(self, begin: Callable[[], int], address: str = "") -> None:
+        """Begin a request now or in its turn. ``begin`` returns how many starts it took; 0 if it
+        had to begin no more. Of those that wait, ``address``es take turns: one may send hundreds at
+        once."""
         self._arm()
         if self._to_start or self._started >= STARTS_MAX:
             self._to_start.add(address, begin)

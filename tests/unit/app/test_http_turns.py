@@ -154,6 +154,36 @@ def test_the_many_of_one_address_let_those_of_others_begin() -> None:
     run(story)
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /?a=" + b"%" * 60_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nCookie: " + b";" * 60_000 + b"\r\n\r\n",
+    ],
+    ids=["query", "headers"],
+)
+def test_of_requests_with_long_heads_fewer_begin_in_one_turn(head: bytes) -> None:
+    """To read such a query takes 28 ms: sixteen of them held the loop for half a second."""
+    app = Counting()
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        turns = HttpTurns(protocol.loop, lambda: 0.0)
+        made = [connect(protocol.loop, app, turns=turns) for _ in range(20)]
+        for one, _ in made:
+            one.data_received(head)
+        most = before = 0
+        while app.begun < 20:
+            await asyncio.sleep(0)
+            most, before = max(most, app.begun - before), app.begun
+        assert most <= 2
+        await asyncio.sleep(0.1)
+        for one, one_wire in made:
+            assert one_wire.written.count(b"HTTP/1.1 200 ") == 1
+            one.connection_lost(None)
+
+    play(story)
+
+
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 def test_bytes_are_taken_in_their_order(size: int) -> None:
     kept = KeptBytes()
