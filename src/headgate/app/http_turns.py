@@ -88,31 +88,34 @@ class HttpTurns:
         """``now_s`` moves within a turn, other than the time of uvloop."""
         self._loop = loop
         self._now_s = now_s
-        self._to_parse: OrderedDict[Parses, None] = OrderedDict()
+        self._to_parse: OrderedDict[str, OrderedDict[Parses, None]] = OrderedDict()
+        """By address, which take turns: one slice of each may take as long as a whole turn."""
         self._to_start: FairQueue[Callable[[], int]] = FairQueue()
         self._used_s = 0.0
         self._started = 0
         self._is_armed = False
 
-    def parse(self, connection: Parses) -> None:
-        """Let a connection parse now, or in its turn if others wait or this turn is used up."""
+    def parse(self, connection: Parses, address: str = "") -> None:
+        """Let a connection from ``address`` parse now, or in its turn if others wait or this turn
+        is used up."""
         self._arm()
-        if self._to_parse:
-            self._to_parse[connection] = None
-            return
-        while self._has_time():
+        while not self._to_parse and self._has_time():
             if not self._parse_slice(connection):
                 return
-        self._to_parse[connection] = None
+        self._wait(connection, address)
 
-    def parse_later(self, connection: Parses) -> None:
+    def parse_later(self, connection: Parses, address: str = "") -> None:
         """Let it parse in its turn."""
         self._arm()
-        self._to_parse[connection] = None
+        self._wait(connection, address)
 
-    def leave(self, connection: Parses) -> None:
+    def leave(self, connection: Parses, address: str = "") -> None:
         """It has ended."""
-        self._to_parse.pop(connection, None)
+        line = self._to_parse.get(address)
+        if line is not None:
+            line.pop(connection, None)
+            if not line:
+                del self._to_parse[address]
 
     def start(self, begin: Callable[[], int], address: str = "") -> None:
         """Begin a request now or in its turn. ``begin`` returns how many starts it took; 0 if it
@@ -123,6 +126,12 @@ class HttpTurns:
             self._to_start.add(address, begin)
         else:
             self._started += begin()
+
+    def _wait(self, connection: Parses, address: str) -> None:
+        line = self._to_parse.get(address)
+        if line is None:
+            line = self._to_parse[address] = OrderedDict()
+        line[connection] = None
 
     def _has_time(self) -> bool:
         return self._used_s < TURN_S
@@ -148,6 +157,9 @@ class HttpTurns:
         while self._to_start and self._started < STARTS_MAX:
             self._started += self._to_start.take()()
         while self._to_parse and self._has_time():
-            connection, _ = self._to_parse.popitem(last=False)
+            address, line = self._to_parse.popitem(last=False)
+            connection, _ = line.popitem(last=False)
+            if line:
+                self._to_parse[address] = line
             if self._parse_slice(connection):
-                self._to_parse[connection] = None
+                self._wait(connection, address)

@@ -79,6 +79,25 @@ def test_others_have_their_turn_in_their_order() -> None:
     run(story)
 
 
+def test_the_many_of_one_address_let_those_of_others_parse() -> None:
+    """The end of a head may take 28 ms. Behind four hundred connections of one address, a request
+    of another one was parsed after three seconds."""
+
+    async def story(turns: HttpTurns) -> None:
+        log: list[str] = []
+        for _ in range(50):
+            turns.parse(Connection(log, "many", 2), "10.0.0.1")
+        turns.parse(Connection(log, "one", 2), "10.0.0.2")
+        gone = Connection(log, "gone", 1)
+        turns.parse(gone, "10.0.0.3")
+        turns.leave(gone, "10.0.0.3")
+        await asyncio.sleep(0.1)
+        assert log[:5] == ["many", "many", "one", "many", "one"]
+        assert len(log) == 102
+
+    run(story)
+
+
 def test_who_ended_has_no_turn() -> None:
     async def story(turns: HttpTurns) -> None:
         log: list[str] = []
