@@ -403,7 +403,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         def begin() -> int:
             if cycle.disconnected or self.transport.is_closing():
                 return 0
-            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, self._served.watched(app))
+            watched = self._served.watched(app, self._turns.further(self._network))
+            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, watched)
             return starts_of(cycle.scope)
 
         self._turns.start(begin, self._network)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
 from headgate.base.fair_queue import FairQueue
@@ -126,6 +127,22 @@ class HttpTurns:
             self._to_start.add(address, begin)
         else:
             self._started += begin()
+
+    def further(self, address: str) -> Callable[[], Awaitable[None]]:
+        """What a request of ``address`` awaits when its body is whole, before it goes on: another
+        start. Its client chooses when that is, and may do so for hundreds at one instant."""
+        return partial(self._further, address)
+
+    async def _further(self, address: str) -> None:
+        turn: asyncio.Future[None] = self._loop.create_future()
+
+        def go_on() -> int:
+            if not turn.done():
+                turn.set_result(None)
+            return 1
+
+        self.start(go_on, address)
+        await turn
 
     def _wait(self, connection: Parses, address: str) -> None:
         line = self._to_parse.get(address)

@@ -203,6 +203,40 @@ def test_of_requests_with_long_heads_fewer_begin_in_one_turn(head: bytes) -> Non
     play(story)
 
 
+def test_of_requests_whose_bodies_end_at_one_instant_a_few_go_on_in_a_turn() -> None:
+    """A client holds back the last bytes of hundreds: all of them went on in one iteration."""
+    ended = 0
+
+    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal ended
+        while (await receive()).get("more_body"):
+            pass
+        ended += 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        turns = HttpTurns(protocol.loop, lambda: 0.0)
+        made = [connect(protocol.loop, reads, turns=turns) for _ in range(100)]
+        for one, _ in made:
+            one.data_received(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{")
+        await asyncio.sleep(0.1)
+        assert ended == 0
+        for one, _ in made:
+            one.data_received(b"}")
+        before = 0
+        while ended < 100:
+            await asyncio.sleep(0)
+            assert ended - before <= 2 * STARTS_MAX
+            before = ended
+        await asyncio.sleep(0.1)
+        for one, one_wire in made:
+            assert one_wire.written.count(b"HTTP/1.1 200 ") == 1
+            one.connection_lost(None)
+
+    play(story)
+
+
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 def test_bytes_are_taken_in_their_order(size: int) -> None:
     kept = KeptBytes()
