@@ -29,6 +29,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.base.identity import Identity, client_host, identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
+from headgate.base.units import KIB
 from headgate.base.work_owner import NO_TENANT, WORK_OWNER
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError, UnauthorizedError
@@ -40,6 +41,12 @@ CREDENTIALS_REFUSED = "Authentication required or failed"
 
 QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
+
+QUERY_BYTES_MAX: Final = 16 * KIB
+"""Longest query. Names may have thousands of characters, of three bytes each as they are sent."""
+
+BODY_BYTES_AT_ONCE: Final = 8 * KIB
+"""Bytes of a body that are decoded in a quarter of a millisecond, whatever they are."""
 
 NAMES_AT_ONCE: Final = 128
 """Names of partitions that are made without a pause: a quarter of a millisecond."""
@@ -173,6 +180,9 @@ class AdminApp:
         to_change = nullcontext() if is_read else self._turn_of(asked, identity, address)
         async with to_change, self._facade.turn_to_ask(identity, address, is_read=is_read):
             await self._turn_for_names(asked.resource)
+            # Very many clients may send the last byte of a long body at one instant.
+            if pieces := len(asked.body) // BODY_BYTES_AT_ONCE:
+                await self._facade.give_way(pieces)
             check()  # a body may come slowly, and a turn, too
             asked.progress.is_begun = True
             return await route.handler(call)
@@ -255,8 +265,11 @@ def read_query(query: bytes) -> dict[str, str]:
     """Query parameters; the last one of a name counts.
 
     Raises:
-        RefusalError: 400 for more than ``QUERY_PARAMETERS_MAX``.
+        RefusalError: 400 for more than ``QUERY_PARAMETERS_MAX``, 414 for more than
+            ``QUERY_BYTES_MAX``.
     """
+    if len(query) > QUERY_BYTES_MAX:
+        raise RefusalError(414, f"The query is too long: {QUERY_BYTES_MAX} bytes are allowed")
     try:
         pairs = parse_qsl(
             query.decode("latin-1"), keep_blank_values=True, max_num_fields=QUERY_PARAMETERS_MAX

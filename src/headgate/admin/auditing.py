@@ -30,9 +30,11 @@ _SHOWN_BODIES: Final = frozenset(
         Operation.TOPIC_POLICY_WRITE,
         Operation.TENANT_CREATE,
         Operation.TENANT_UPDATE,
+        Operation.NAMESPACE_PERMISSIONS_WRITE,
+        Operation.TOPIC_PERMISSIONS_WRITE,
     }
 )
-"""Changes whose body the line shows. No secret can be in it."""
+"""Changes whose body the line shows, behind the role of a grant. No secret can be in it."""
 BODY_CHARACTERS_MAX: Final = 300
 """Of a longer body a line shows what is in force now. A client could write the value behind text
 that means nothing, where the line is cut."""
@@ -78,7 +80,8 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
     result = result_of(reply.status)
     if result is AuditResult.REFUSED and asked.is_partly_done:
         result = AuditResult.FAILED  # else who has one part refused would hide the others
-    is_shown = result is AuditResult.ALLOWED and route.operation in _SHOWN_BODIES
+    # What failed may be there, in part or whole.
+    is_shown = result is not AuditResult.REFUSED and route.operation in _SHOWN_BODIES
     values = value_changes(asked.changes)
     return AuditEntry(
         operation=route.operation,
@@ -90,14 +93,16 @@ def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEn
         status=reply.status,
         reason=reply.reason,
         request=f"{route.method} {route.path}",
-        change=_change(asked.body, values) if is_shown else "",
+        change=_change(asked, values) if is_shown else "",
         values=values,
     )
 
 
-def _change(body: bytes, values: tuple[ValueChange, ...]) -> str:
-    """What was set, as the client sent it, or as it is in force if that is long."""
-    text = body.decode("utf-8", "replace")
+def _change(asked: Asked, values: tuple[ValueChange, ...]) -> str:
+    """What was set, as the client sent it, or as it is in force if that is long; whose rights."""
+    text = asked.body.decode("utf-8", "replace")
+    if role := asked.params.get("role"):
+        return f"{role} {text}".rstrip()
     if len(text) <= BODY_CHARACTERS_MAX or not values:
         return text
     return ", ".join(

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_old import PlainAnswer
-from headgate.app.http_turns import HttpTurns, KeptBytes
+from headgate.app.http_turns import HttpTurns, KeptBytes, starts_of
 from headgate.app.served_requests import ServedRequests
 from headgate.base.web_hosts import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of, peer_network_of
@@ -160,7 +160,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """Bounds what all connections hold; a subclass has it."""
     others: HttpConnections | None = None
     """Bounds the number of connections; a subclass has it."""
-    _address = ""
+    _address = _network = ""
     _is_counted = False
     _peer_certificate: dict[str, Any] | None = None
     _limit_s = HEAD_TIMEOUT_S
@@ -194,6 +194,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         self._peer_certificate = transport.get_extra_info("peercert") or None
         self._address = address_of(transport.get_extra_info("peername"))
+        self._network = peer_network_of(self._address)
         if self.others is not None:
             if refusal := self.others.refusal(self._address):
                 self._refuse(503, refusal)
@@ -210,7 +211,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self._stop_write_timer()
-        self._turns.leave(self)
+        self._turns.leave(self, self._network)
         self._kept.clear()
         if self._is_counted and self.others is not None:
             self._is_counted = False
@@ -358,7 +359,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._kept.add(data)
         if self._may_parse():
-            self._turns.parse(self)
+            self._turns.parse(self, self._network)
         self._settle()
 
     def parse_some(self) -> bool:
@@ -392,20 +393,21 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _go_on(self) -> None:
         """What kept the connection from parsing may be over."""
         if self._may_parse():
-            self._turns.parse_later(self)
+            self._turns.parse_later(self, self._network)
         elif self._kept:
             self._settle()
 
     def _start_asgi_task(self, cycle: Any, app: ASGI3Application) -> None:
         """Begin a request in its turn, unless its client is gone by then."""
 
-        def begin() -> bool:
+        def begin() -> int:
             if cycle.disconnected or self.transport.is_closing():
-                return False
-            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, self._served.watched(app))
-            return True
+                return 0
+            watched = self._served.watched(app, self._turns.further(self._network))
+            super(BoundedHttpProtocol, self)._start_asgi_task(cycle, watched)
+            return starts_of(cycle.scope)
 
-        self._turns.start(begin, peer_network_of(self._address))
+        self._turns.start(begin, self._network)
 
     def _receive(self, data: bytes) -> None:
         self._just_begun = False

@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, Protocol
 
 from headgate.base.fair_queue import FairQueue
+from headgate.base.units import KIB
 
 TURN_S: Final = 0.008
 """Time for parsing in one turn of the loop; a slice of one connection may exceed it."""
 
 STARTS_MAX: Final = 16
 """Requests that begin in one turn: a short one is answered in half a millisecond."""
+
+HEAD_BYTES_PER_START: Final = 4 * KIB
+"""A request with a longer head counts as several: to read a query takes half a microsecond a byte.
+"""
 
 
 class Parses(Protocol):
@@ -69,6 +75,13 @@ class KeptBytes:
         self.held_bytes = 0
 
 
+def starts_of(scope: Mapping[str, Any]) -> int:
+    """How many of :data:`STARTS_MAX` a request takes, by the length of its head."""
+    head_bytes = len(scope["raw_path"]) + len(scope["query_string"])
+    head_bytes += sum(len(name) + len(value) for name, value in scope["headers"])
+    return 1 + head_bytes // HEAD_BYTES_PER_START
+
+
 class HttpTurns:
     """The turns of one loop."""
 
@@ -76,40 +89,66 @@ class HttpTurns:
         """``now_s`` moves within a turn, other than the time of uvloop."""
         self._loop = loop
         self._now_s = now_s
-        self._to_parse: OrderedDict[Parses, None] = OrderedDict()
-        self._to_start: FairQueue[Callable[[], bool]] = FairQueue()
+        self._to_parse: OrderedDict[str, OrderedDict[Parses, None]] = OrderedDict()
+        """By address, which take turns: one slice of each may take as long as a whole turn."""
+        self._to_start: FairQueue[Callable[[], int]] = FairQueue()
         self._used_s = 0.0
         self._started = 0
         self._is_armed = False
 
-    def parse(self, connection: Parses) -> None:
-        """Let a connection parse now, or in its turn if others wait or this turn is used up."""
+    def parse(self, connection: Parses, address: str = "") -> None:
+        """Let a connection from ``address`` parse now, or in its turn if others wait or this turn
+        is used up."""
         self._arm()
-        if self._to_parse:
-            self._to_parse[connection] = None
-            return
-        while self._has_time():
+        while not self._to_parse and self._has_time():
             if not self._parse_slice(connection):
                 return
-        self._to_parse[connection] = None
+        self._wait(connection, address)
 
-    def parse_later(self, connection: Parses) -> None:
+    def parse_later(self, connection: Parses, address: str = "") -> None:
         """Let it parse in its turn."""
         self._arm()
-        self._to_parse[connection] = None
+        self._wait(connection, address)
 
-    def leave(self, connection: Parses) -> None:
+    def leave(self, connection: Parses, address: str = "") -> None:
         """It has ended."""
-        self._to_parse.pop(connection, None)
+        line = self._to_parse.get(address)
+        if line is not None:
+            line.pop(connection, None)
+            if not line:
+                del self._to_parse[address]
 
-    def start(self, begin: Callable[[], bool], address: str = "") -> None:
-        """Begin a request now or in its turn. ``begin`` returns whether it still had to. Of those
-        that wait, ``address``es take turns: one may send hundreds at once."""
+    def start(self, begin: Callable[[], int], address: str = "") -> None:
+        """Begin a request now or in its turn. ``begin`` returns how many starts it took; 0 if it
+        had to begin no more. Of those that wait, ``address``es take turns: one may send hundreds at
+        once."""
         self._arm()
         if self._to_start or self._started >= STARTS_MAX:
             self._to_start.add(address, begin)
         else:
             self._started += begin()
+
+    def further(self, address: str) -> Callable[[], Awaitable[None]]:
+        """What a request of ``address`` awaits when its body is whole, before it goes on: another
+        start. Its client chooses when that is, and may do so for hundreds at one instant."""
+        return partial(self._further, address)
+
+    async def _further(self, address: str) -> None:
+        turn: asyncio.Future[None] = self._loop.create_future()
+
+        def go_on() -> int:
+            if not turn.done():
+                turn.set_result(None)
+            return 1
+
+        self.start(go_on, address)
+        await turn
+
+    def _wait(self, connection: Parses, address: str) -> None:
+        line = self._to_parse.get(address)
+        if line is None:
+            line = self._to_parse[address] = OrderedDict()
+        line[connection] = None
 
     def _has_time(self) -> bool:
         return self._used_s < TURN_S
@@ -135,6 +174,9 @@ class HttpTurns:
         while self._to_start and self._started < STARTS_MAX:
             self._started += self._to_start.take()()
         while self._to_parse and self._has_time():
-            connection, _ = self._to_parse.popitem(last=False)
+            address, line = self._to_parse.popitem(last=False)
+            connection, _ = line.popitem(last=False)
+            if line:
+                self._to_parse[address] = line
             if self._parse_slice(connection):
-                self._to_parse[connection] = None
+                self._wait(connection, address)

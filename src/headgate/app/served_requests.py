@@ -9,6 +9,7 @@ carried out at the same time as it likes.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from headgate.broker.http_memory import HttpMemory
@@ -31,15 +32,25 @@ class ServedRequests:
         """Where it counts when the client has left."""
         self._address = ""
 
-    def watched(self, app: ASGI3Application) -> ASGI3Application:
-        """The same application, which is known to be at work while it is."""
+    def watched(
+        self, app: ASGI3Application, further: Callable[[], Awaitable[None]] | None = None
+    ) -> ASGI3Application:
+        """The same application, which is known to be at work while it is. It gets the end of a body
+        when ``further`` has returned."""
 
         async def served(scope: Any, receive: Any, send: Any) -> None:
+            async def receive_in_turn() -> Any:
+                message = await receive()
+                is_end = message["type"] == "http.request" and not message.get("more_body", False)
+                if is_end and further is not None:
+                    await further()
+                return message
+
             task = asyncio.current_task()
             if task is not None:
                 self._tasks.add(task)
             try:
-                await app(scope, receive, send)
+                await app(scope, receive_in_turn, send)
             except asyncio.CancelledError as cancelled:
                 if cancelled.args != (_NO_MEMORY,):
                     raise  # nobody reads an answer, so nothing is to be said about the other one

@@ -173,8 +173,8 @@ class AdminFacade:
 
     # -- large answers -----------------------------------------------------------------------
 
-    async def give_way(self) -> None:
-        await self._turns.give_way(PIECE_UNITS)
+    async def give_way(self, pieces: int = 1) -> None:
+        await self._turns.give_way(pieces * PIECE_UNITS)
 
     def answer_bytes(self, topic: TopicName) -> int:
         found = self._registry.get(topic)

@@ -145,8 +145,8 @@ class Facade(Protocol):
         """Within it a request is carried out: a few of one role, or address without one, at the
         same time, and a few of its changes beside its reads."""
 
-    async def give_way(self) -> None:
-        """Let others run, until a quarter of a millisecond more of a walk may be done."""
+    async def give_way(self, pieces: int = 1) -> None:
+        """Let others run, until so many quarters of a millisecond more of work may be done."""
 
     def answer_bytes(self, topic: TopicName) -> int:
         """About how many bytes the statistics of ``topic`` take while they are sent; 0 if there is

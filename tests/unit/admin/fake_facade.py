@@ -200,8 +200,8 @@ class FakeFacade:
         kind = "reads" if is_read else "changes"
         return self.asking.slot(f"{kind} {asker_of(identity, address, 'anybody')}")
 
-    async def give_way(self) -> None:
-        self.gave_way += 1
+    async def give_way(self, pieces: int = 1) -> None:
+        self.gave_way += pieces
         await asyncio.sleep(0)
 
     def answer_bytes(self, topic: TopicName) -> int:

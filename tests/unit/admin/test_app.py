@@ -13,8 +13,10 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from headgate.admin.app import (
+    BODY_BYTES_AT_ONCE,
     CREDENTIALS_REFUSED,
     NAMES_AT_ONCE,
+    QUERY_BYTES_MAX,
     QUERY_PARAMETERS_MAX,
     AdminApp,
     raw_path,
@@ -85,6 +87,25 @@ def test_a_body_too_long_is_refused(api: Ask) -> None:
 def test_too_many_query_parameters_are_refused(api: Ask) -> None:
     query = "&".join(f"a{number}=1" for number in range(QUERY_PARAMETERS_MAX + 1))
     assert api("GET", f"/admin/v2/tenants?{query}").status == 400
+
+
+def test_a_query_too_long_is_refused(api: Ask) -> None:
+    """One of 64 KiB took 28 ms to read, also for clients without credentials."""
+    answer = api("GET", "/admin/v2/brokers/ready?a=" + "%" * QUERY_BYTES_MAX)
+    assert (answer.status, answer.reason) == (
+        414, f"The query is too long: {QUERY_BYTES_MAX} bytes are allowed",
+    )  # fmt: skip
+
+
+def test_long_bodies_wait_for_their_turn_to_be_decoded(api: Ask, broker: FakeFacade) -> None:
+    """Each of a megabyte takes 27 ms, and very many may be whole at one instant."""
+    path = "/admin/v2/persistent/public/default"
+    assert api("PUT", f"{path}/small", {"a": "x" * 8_000}).status == 204
+    before = broker.gave_way
+    long = b'{"a":"' + b"x" * BODY_BYTES_MAX
+    long = long[: BODY_BYTES_MAX - 2] + b'"}'
+    assert api("PUT", f"{path}/large", long).status == 412
+    assert (before, broker.gave_way) == (0, BODY_BYTES_MAX // BODY_BYTES_AT_ONCE)
 
 
 @pytest.mark.parametrize(("retryable", "status"), [(True, 503), (False, 500)])

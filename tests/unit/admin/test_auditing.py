@@ -66,6 +66,23 @@ def test_what_is_set_behind_much_text_is_shown(asked: _Asked, padding: str) -> N
     assert '"dispatchThrottlingRateInMsg":7' in entry.change
 
 
+@pytest.mark.parametrize("path", [TOPIC, "/admin/v2/namespaces/public/default"])
+def test_it_says_who_gets_and_loses_rights(asked: _Asked, path: str) -> None:
+    asked("PUT", TOPIC)
+    ((entry, _),) = asked("POST", f"{path}/permissions/mole", b'["consume"]')
+    assert entry.change == 'mole ["consume"]'
+    ((entry, _),) = asked("DELETE", f"{path}/permissions/mole")
+    assert (entry.result, entry.change) == (AuditResult.ALLOWED, "mole")
+
+
+def test_it_says_who_may_use_a_subscription(asked: _Asked) -> None:
+    path = "/admin/v2/namespaces/public/default/permissions"
+    ((entry, _),) = asked("POST", f"{path}/subscription/s", b'["mole"]')
+    assert (entry.subscription, entry.change) == ("s", '["mole"]')
+    ((entry, _),) = asked("DELETE", f"{path}/s/mole")
+    assert (entry.subscription, entry.change) == ("s", "mole")
+
+
 def test_a_change_that_is_refused_has_one_with_the_reason(asked: _Asked) -> None:
     ((entry, is_bounded),) = asked("DELETE", TOPIC)
     assert (entry.result, entry.status) == (AuditResult.REFUSED, 404)
@@ -128,6 +145,7 @@ def test_a_change_that_is_given_up_has_an_entry_because_it_may_be_there() -> Non
     ((entry, is_bounded),) = _given_up(broker, "POST", path, b'["produce"]').found
     assert (entry.operation, entry.result) == ("namespace.permissions.write", AuditResult.FAILED)
     assert (entry.resource, entry.status) == ("public/default", 503)
+    assert entry.change == 'mole ["produce"]'
     assert entry.reason == "The broker gave the request up before its end"
     assert not is_bounded
     assert "mole" in broker.catalog.namespace_grants(NamespaceName("public", "default")).roles

@@ -79,6 +79,25 @@ def test_others_have_their_turn_in_their_order() -> None:
     run(story)
 
 
+def test_the_many_of_one_address_let_those_of_others_parse() -> None:
+    """The end of a head may take 28 ms. Behind four hundred connections of one address, a request
+    of another one was parsed after three seconds."""
+
+    async def story(turns: HttpTurns) -> None:
+        log: list[str] = []
+        for _ in range(50):
+            turns.parse(Connection(log, "many", 2), "10.0.0.1")
+        turns.parse(Connection(log, "one", 2), "10.0.0.2")
+        gone = Connection(log, "gone", 1)
+        turns.parse(gone, "10.0.0.3")
+        turns.leave(gone, "10.0.0.3")
+        await asyncio.sleep(0.1)
+        assert log[:5] == ["many", "many", "one", "many", "one"]
+        assert len(log) == 102
+
+    run(story)
+
+
 def test_who_ended_has_no_turn() -> None:
     async def story(turns: HttpTurns) -> None:
         log: list[str] = []
@@ -152,6 +171,70 @@ def test_the_many_of_one_address_let_those_of_others_begin() -> None:
         assert len(begun) == 2 * STARTS_MAX
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /?a=" + b"%" * 60_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nCookie: " + b";" * 60_000 + b"\r\n\r\n",
+    ],
+    ids=["query", "headers"],
+)
+def test_of_requests_with_long_heads_fewer_begin_in_one_turn(head: bytes) -> None:
+    """To read such a query takes 28 ms: sixteen of them held the loop for half a second."""
+    app = Counting()
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        turns = HttpTurns(protocol.loop, lambda: 0.0)
+        made = [connect(protocol.loop, app, turns=turns) for _ in range(20)]
+        for one, _ in made:
+            one.data_received(head)
+        most = before = 0
+        while app.begun < 20:
+            await asyncio.sleep(0)
+            most, before = max(most, app.begun - before), app.begun
+        assert most <= 2
+        await asyncio.sleep(0.1)
+        for one, one_wire in made:
+            assert one_wire.written.count(b"HTTP/1.1 200 ") == 1
+            one.connection_lost(None)
+
+    play(story)
+
+
+def test_of_requests_whose_bodies_end_at_one_instant_a_few_go_on_in_a_turn() -> None:
+    """A client holds back the last bytes of hundreds: all of them went on in one iteration."""
+    ended = 0
+
+    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal ended
+        while (await receive()).get("more_body"):
+            pass
+        ended += 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        turns = HttpTurns(protocol.loop, lambda: 0.0)
+        made = [connect(protocol.loop, reads, turns=turns) for _ in range(100)]
+        for one, _ in made:
+            one.data_received(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{")
+        await asyncio.sleep(0.1)
+        assert ended == 0
+        for one, _ in made:
+            one.data_received(b"}")
+        before = 0
+        while ended < 100:
+            await asyncio.sleep(0)
+            assert ended - before <= 2 * STARTS_MAX
+            before = ended
+        await asyncio.sleep(0.1)
+        for one, one_wire in made:
+            assert one_wire.written.count(b"HTTP/1.1 200 ") == 1
+            one.connection_lost(None)
+
+    play(story)
 
 
 @pytest.mark.parametrize("size", [1, 3, 1_000])

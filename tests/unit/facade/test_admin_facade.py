@@ -575,6 +575,24 @@ def test_large_answers_are_estimated_charged_and_given_back(story: Story) -> Non
     story.world.run(play())
 
 
+def test_much_work_of_two_requests_is_not_done_in_one_iteration(story: Story) -> None:
+    granted: list[int] = []
+
+    async def much(number: int) -> None:
+        await story.facade.give_way(100)
+        granted.append(number)
+
+    async def play() -> None:
+        tasks = [asyncio.ensure_future(much(number)) for number in range(8)]
+        before = 0
+        while len(granted) < len(tasks):
+            await asyncio.sleep(0)
+            assert len(granted) - before <= 1
+            before = len(granted)
+
+    story.world.run(play())
+
+
 def test_the_estimate_covers_what_statistics_take(story: Story) -> None:
     """Many subscriptions and consumers: what the objects take while they are sent."""
 

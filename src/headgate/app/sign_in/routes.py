@@ -58,6 +58,11 @@ PAGE: Final = b"../"
 """The page, as seen from :data:`CALLBACK`: below whatever prefix a proxy has put before it."""
 
 BODY_BYTES_MAX: Final = 4_096
+
+COOKIES_MAX: Final = 1_000
+"""Cookies of a request that are looked through: no browser keeps more than a few hundred for one
+host. Thirty thousand, in the head of one request, take 20 ms."""
+
 _RETRY_AFTER_S: Final = 10
 
 Headers = list[tuple[bytes, bytes]]
@@ -221,11 +226,13 @@ class SignInApp:
         self._note(entry)
 
     def _browser(self, scope: Scope) -> str | None:
-        """The secret of the browser; None if it has none, or two."""
+        """The secret of the browser; None if it has none, or two, or very many cookies."""
+        headers = [header for name, header in scope["headers"] if name == b"cookie"]
+        if sum(header.count(b";") + 1 for header in headers) > COOKIES_MAX:
+            return None
         found = [
             value
-            for name, header in scope["headers"]
-            if name == b"cookie"
+            for header in headers
             for each in header.decode("latin-1").split(";")
             for key, _, value in [each.strip().partition("=")]
             if key == self._cookie
