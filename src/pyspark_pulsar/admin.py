@@ -6,7 +6,7 @@ untrusted certificate are final. The client follows redirects to the broker that
 sends the token there, but never from https to http.
 
 The client requests ``lastMessageId`` before ``internalStats``, so that the list of ledgers is never
-older than the end.
+older than the end; and up to where transactions have ended after both.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from pyspark_pulsar.options import Connection
 from pyspark_pulsar.property_headers import PoolManager
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 from pyspark_pulsar.resolve import require_topics
+from pyspark_pulsar.transactions import NotReadyError, is_without_transactions, readable_end
 
 ATTEMPT_TIMEOUT_S = 10.0
 """Longest wait for one answer; the deadline may allow several attempts."""
@@ -150,6 +151,7 @@ class AdminClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._root = f"{connection.admin_url}/admin/v2/"
+        self._transactions = f"{connection.admin_url}/admin/v3/transactions/"
         self._base = f"{self._root}persistent/"
         self._timeout_s = connection.admin_timeout_ms / 1_000
         self._access = connection.access
@@ -183,11 +185,7 @@ class AdminClient:
         ``with_counts`` estimates the messages per entry, with one more request for each partition.
         """
 
-        def snapshot(topic: str) -> TopicSnapshot | None:
-            with _as_pulsar_answers(self._url(topic, "internalStats")):
-                return self._snapshot(topic, with_counts)
-
-        return self._for_each(partitions, snapshot)
+        return self._for_each(partitions, lambda topic: self._ready_snapshot(topic, with_counts))
 
     def positions_at(self, partitions: Iterable[str], publish_ms: int) -> dict[str, Position]:
         """The position just before the first entry published at ``publish_ms`` or later."""
@@ -229,6 +227,26 @@ class AdminClient:
             return (topic,)
         return tuple(f"{topic}-partition-{index}" for index in range(count))
 
+    def _ready_snapshot(self, topic: str, with_counts: bool) -> TopicSnapshot | None:
+        """A snapshot, as soon as the broker knows which transactions of the topic have ended.
+
+        Raises :class:`UnreachableError` if it does not within ``adminTimeoutMs``.
+        """
+        deadline = self._monotonic() + self._timeout_s
+        pause_s = BACKOFF_FIRST_S
+        while True:
+            try:
+                with _as_pulsar_answers(self._url(topic, "internalStats")):
+                    return self._snapshot(topic, with_counts)
+            except NotReadyError as error:
+                if self._monotonic() + pause_s >= deadline:
+                    raise UnreachableError(
+                        f"the broker does not know yet which transactions of {topic} have ended "
+                        f"({error}; tried for {self._timeout_s:g} s)"
+                    ) from error
+            self._sleep(pause_s)
+            pause_s = min(2 * pause_s, BACKOFF_MAX_S)
+
     def _snapshot(self, topic: str, with_counts: bool) -> TopicSnapshot | None:
         last = self._get(topic, "lastMessageId")
         stats = self._get(topic, "internalStats") if last is not None else None
@@ -240,12 +258,20 @@ class AdminClient:
             entries_added = int(stats.get("entriesAddedCounter", 0))
             if entries_added > 0 and int(counters.get("msgInCounter", 0)) >= entries_added:
                 per_entry = int(counters["msgInCounter"]) / entries_added
-        ledger_id, entry_id = int(last["ledgerId"]), int(last["entryId"])
+        end = int(last["ledgerId"]), int(last["entryId"])
         return TopicSnapshot(
             ledgers=_ledger_spans(stats),
-            last_published=(ledger_id, entry_id) if min(ledger_id, entry_id) >= 0 else None,
+            last_published=self._readable_end(topic, end) if min(end) >= 0 else None,
             messages_per_entry=per_entry,
         )
+
+    def _readable_end(self, topic: str, last: EntryId) -> EntryId:
+        """``last``, or the entry before the first one of a transaction that has not ended."""
+        name = quote(topic.removeprefix("persistent://"), safe="/")
+        url = f"{self._transactions}transactionBufferStats/{name}"
+        response = self._request(url)
+        with _as_pulsar_answers(url):
+            return readable_end(response.status, response.body, last)
 
     def _position_at(self, topic: str, publish_ms: int) -> Position:
         found = self._get(topic, f"messageid/{publish_ms}")
@@ -305,7 +331,7 @@ class AdminClient:
                         f"{url} answered {response.status}: {self._reason_in(response)}; "
                         f"{self._access.advice()}"
                     )
-                if response.status not in retry_status:
+                if response.status not in retry_status or is_without_transactions(*response[:2]):
                     return response
                 problem = f"answered {response.status}: {self._reason_in(response)}"
             except TokenUnavailableError as error:

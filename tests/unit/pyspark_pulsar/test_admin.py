@@ -29,8 +29,12 @@ from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 
 T = "persistent://public/default/t"
 BASE = "http://h:8080/admin/v2/persistent/public/default/"
+TRANSACTIONS = "http://h:8080/admin/v3/transactions/transactionBufferStats/public/default/t"
 STATS = "stats?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
 MISSING = Response(404, b'{"reason":"Topic not found"}')
+NO_TRANSACTIONS = Response(
+    503, b'{"reason":"This Broker is not configured with transactionCoordinatorEnabled=true."}'
+)
 
 
 class FakeCluster:
@@ -38,8 +42,10 @@ class FakeCluster:
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers = {
-            BASE + path: each if isinstance(each, list) else [each]
-            for path, each in answers.items()
+            path if path == TRANSACTIONS else BASE + path: (
+                each if isinstance(each, list) else [each]
+            )
+            for path, each in ({TRANSACTIONS: NO_TRANSACTIONS} | answers).items()
         }
         self.now_s = 0.0
         self.asked: list[str] = []
@@ -125,7 +131,7 @@ def test_the_end_is_requested_before_the_open_ledgers_entries() -> None:
     assert cluster.client().snapshots([T]) == {
         T: TopicSnapshot((LedgerSpan(8, 20, 2_000), LedgerSpan(9, 2, 150)), (9, 1), 50.0)
     }
-    assert cluster.asked == ["t/lastMessageId", "t/internalStats"]
+    assert cluster.asked == ["t/lastMessageId", "t/internalStats", TRANSACTIONS]
 
 
 def test_messages_per_entry_come_from_the_counters() -> None:
@@ -149,6 +155,72 @@ def test_an_empty_topic_and_a_missing_topic_differ() -> None:
     assert FakeCluster({}).client().snapshots([T]) == {T: None}
     assert FakeCluster({}).client().ledgers(T) == ()
     assert FakeCluster(empty).client().ledgers(T) == (LedgerSpan(3, 0, 0),)
+
+
+def buffer(place: str, state: str = "Ready") -> dict[str, str]:
+    return {"state": state, "maxReadPosition": place}
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        (buffer("9:0"), (9, 0)),
+        (buffer("9:-1"), (9, -1)),
+        (buffer("8:19"), (8, 19)),
+        (buffer("9:1"), (9, 1)),
+        (buffer("9:70", "NoSnapshot"), (9, 1)),
+        (NO_TRANSACTIONS, (9, 1)),
+        (Response(404, b"<html>no such page"), (9, 1)),
+        (Response(204, b""), (9, 1)),
+        (Response(200, b""), (9, 1)),
+    ],
+)
+def test_the_end_is_before_a_transaction_that_has_not_ended(
+    answer: Any, end: tuple[int, int]
+) -> None:
+    cluster = FakeCluster(
+        {
+            "t/lastMessageId": last(9, 1),
+            "t/internalStats": stats((8, 20, 2_000), (9, 0, 0), current=(2, 150)),
+            TRANSACTIONS: answer,
+        }
+    )
+    found = cluster.client().snapshots([T])[T]
+    assert found is not None
+    assert found.last_published == end
+    assert cluster.now_s == 0
+
+
+@pytest.mark.parametrize(
+    "unknown", [buffer("9:-1", "Initializing"), buffer("-1:-1"), MISSING, Response(503, b"busy")]
+)
+def test_a_topic_whose_transactions_are_not_known_yet_is_asked_about_again(unknown: Any) -> None:
+    answers = {
+        "t/lastMessageId": last(9, 1),
+        "t/internalStats": stats((9, 0, 0), current=(2, 150)),
+    }
+    cluster = FakeCluster(answers | {TRANSACTIONS: [unknown, unknown, buffer("9:0")]})
+    found = cluster.client().snapshots([T])[T]
+    assert found is not None
+    assert found.last_published == (9, 0)
+    assert cluster.now_s == pytest.approx(0.1 + 0.2)
+    cluster = FakeCluster(answers | {TRANSACTIONS: unknown})
+    with pytest.raises(UnreachableError, match=r"tried for 5 s"):
+        cluster.client().snapshots([T])
+    assert cluster.now_s <= 5
+
+
+@pytest.mark.parametrize("answer", [[[]], {}, {"state": "Ready", "maxReadPosition": 1}])
+def test_transactions_of_another_form_have_a_sentence(answer: Any) -> None:
+    cluster = FakeCluster(
+        {
+            "t/lastMessageId": last(9, 1),
+            "t/internalStats": stats((9, 0, 0), current=(2, 150)),
+            TRANSACTIONS: answer,
+        }
+    )
+    with pytest.raises(AdminError, match="Stats/public/default/t does not answer as Pulsar does"):
+        cluster.client().snapshots([T])
 
 
 def test_entries_that_are_gone_are_known() -> None:
