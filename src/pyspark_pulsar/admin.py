@@ -12,6 +12,7 @@ older than the end; and up to where transactions have ended after both.
 from __future__ import annotations
 
 import http.client
+import math
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,6 +49,9 @@ from pyspark_pulsar.transactions import NotReadyError, is_without_transactions, 
 ATTEMPT_TIMEOUT_S = 10.0
 """Longest wait for one answer; the deadline may allow several attempts."""
 
+ENTRY_TIMEOUT_S = 3.0
+"""Longest wait for the first answer about one entry."""
+
 PARALLEL_REQUESTS_MAX = 16
 """Most concurrent requests, so that hundreds of partitions take few round trips."""
 
@@ -59,11 +63,17 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 
 _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
+_NO_OWNER = b"Can't find owner for topic"
+"""Pulsar's brokers answer 412 with this while a topic moves from one to another."""
 REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
 _S = TypeVar("_S")
 _T = TypeVar("_T")
+
+
+class _SilentError(Exception):
+    """A request was sent, and got no answer in time."""
 
 
 class Response(NamedTuple):
@@ -158,6 +168,8 @@ class AdminClient:
         self._transport = transport if transport is not None else http_transport(self._access)
         self._monotonic = monotonic
         self._sleep = sleep
+        self._silent: set[tuple[str, int]] = set()
+        """Ledgers of topics that are there, with entries about which the broker never answers."""
 
     def document(self, path: str) -> Any:
         """The JSON document at ``path`` below ``/admin/v2/``; None for 404."""
@@ -207,9 +219,27 @@ class AdminClient:
         return self._for_each(entries, lambda entry: self._is_gone(topic, entry))
 
     def _is_gone(self, topic: str, entry: EntryId) -> bool:
-        # A 500 is final here: brokers answer it for a chunk, which they cannot decompress alone.
-        url = self._url(topic, _entry_path(*entry))
-        return self._request(url, _RETRY_STATUS - {500}).status == 404
+        """Whether ``topic`` no longer holds an entry.
+
+        Pulsar's brokers answer 500, or never, about a compressed chunk: they cannot decompress it
+        alone. Brokers with transactions trim whole ledgers, so an entry without an answer is there
+        if its ledger is. No other entry of that ledger costs the wait.
+        """
+        ledger = topic, entry[0]
+        if ledger in self._silent:
+            return False
+        url, retry_status = self._url(topic, _entry_path(*entry)), _RETRY_STATUS - {500}
+        try:
+            response = self._request(url, retry_status, ENTRY_TIMEOUT_S)
+        except _SilentError:
+            is_held = any(each.ledger_id == entry[0] for each in self.ledgers(topic))
+            if is_held and self._request(self._buffer_url(topic)).status == 200:
+                self._silent.add(ledger)
+                return False
+            response = self._request(url, retry_status)
+        if response.status not in (200, 404, 500):
+            raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
+        return response.status == 404
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")
@@ -267,8 +297,7 @@ class AdminClient:
 
     def _readable_end(self, topic: str, last: EntryId) -> EntryId:
         """``last``, or the entry before the first one of a transaction that has not ended."""
-        name = quote(topic.removeprefix("persistent://"), safe="/")
-        url = f"{self._transactions}transactionBufferStats/{name}"
+        url = self._buffer_url(topic)
         response = self._request(url)
         with _as_pulsar_answers(url):
             return readable_end(response.status, response.body, last)
@@ -310,13 +339,23 @@ class AdminClient:
         path = topic.removeprefix("persistent://")
         return f"{self._base}{quote(path, safe='/')}/{resource}"
 
+    def _buffer_url(self, topic: str) -> str:
+        path = quote(topic.removeprefix("persistent://"), safe="/")
+        return f"{self._transactions}transactionBufferStats/{path}"
+
     def _reason_in(self, response: Response) -> str:
         return reason_in(response.body, self._access.scrubbed)
 
-    def _request(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Response:
+    def _request(
+        self,
+        url: str,
+        retry_status: frozenset[int] = _RETRY_STATUS,
+        silence_s: float = math.inf,
+    ) -> Response:
         """The first final response.
 
-        Raises :class:`UnreachableError` if there is none before the deadline, and
+        Raises :class:`UnreachableError` if there is none before the deadline,
+        :class:`_SilentError` if a request got no answer for ``silence_s``, if that is given, and
         :class:`AccessError` if the server refuses the credentials or its certificate is not
         trusted, or there are none.
         """
@@ -325,13 +364,14 @@ class AdminClient:
         while True:
             left_s = deadline - self._monotonic()
             try:
-                response = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
+                wait_s = min(left_s, ATTEMPT_TIMEOUT_S, silence_s)
+                response = self._transport(url, max(0.05, wait_s))
                 if response.status in (401, 403):
                     raise AccessError(
                         f"{url} answered {response.status}: {self._reason_in(response)}; "
                         f"{self._access.advice()}"
                     )
-                if response.status not in retry_status or is_without_transactions(*response[:2]):
+                if _is_final(response, retry_status):
                     return response
                 problem = f"answered {response.status}: {self._reason_in(response)}"
             except TokenUnavailableError as error:
@@ -340,11 +380,22 @@ class AdminClient:
                 refused = tls_refusal(error)
                 if refused is not None:
                     raise AccessError(f"{url}: no TLS connection, {refused}") from error
+                if silence_s < math.inf and isinstance(error, urllib3.exceptions.ReadTimeoutError):
+                    raise _SilentError from error
                 problem = f"cannot be reached: {cause_of(error)}"
             if self._monotonic() + backoff_s >= deadline:
                 raise UnreachableError(f"{url} {problem} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
+def _is_final(response: Response, retry_status: frozenset[int]) -> bool:
+    """Whether a retry would have the same answer."""
+    if response.status == 412:
+        return _NO_OWNER not in response.body
+    if is_without_transactions(response.status, response.body):
+        return True
+    return response.status not in retry_status
 
 
 def _entry_path(ledger_id: int, entry_id: int) -> str:

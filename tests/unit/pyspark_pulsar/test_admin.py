@@ -236,6 +236,47 @@ def test_entries_that_are_gone_are_known() -> None:
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 
 
+class _SlowCluster(FakeCluster):
+    """Answers about no entry but the first of a ledger; it takes as long as the request waits."""
+
+    def get(self, url: str, timeout_s: float) -> Response:
+        answer = super().get(url, timeout_s)
+        if "/entry/" in url and not url.endswith("/entry/0"):
+            self.now_s += timeout_s
+            raise urllib3.exceptions.ReadTimeoutError(None, url, "timed out")  # type: ignore[arg-type]
+        return answer
+
+
+def test_entries_without_an_answer_are_there_if_their_ledger_is() -> None:
+    cluster = _SlowCluster(
+        {
+            "t/internalStats": stats((3, 0, 0), current=(90, 150)),
+            "t/ledger/3/entry/0": Response(200, b"whole"),
+            TRANSACTIONS: buffer("3:90"),
+        }
+    )
+    client = cluster.client()
+    assert client.gone(T, [(3, 7)]) == {(3, 7): False}
+    assert client.gone(T, [(3, 0), (3, 8), (3, 9)]) == dict.fromkeys(
+        [(3, 0), (3, 8), (3, 9)], False
+    )
+    assert cluster.now_s == admin.ENTRY_TIMEOUT_S
+    with pytest.raises(UnreachableError, match="t/ledger/4/entry/1 cannot be reached"):
+        client.gone(T, [(4, 1)])
+
+
+def test_an_entry_without_an_answer_is_not_taken_for_held_without_transactions() -> None:
+    cluster = _SlowCluster({"t/internalStats": stats((3, 0, 0), current=(90, 150))})
+    with pytest.raises(UnreachableError, match="t/ledger/3/entry/7 cannot be reached"):
+        cluster.client().gone(T, [(3, 7)])
+
+
+def test_an_answer_that_tells_nothing_of_an_entry_is_an_error() -> None:
+    cluster = FakeCluster({"t/ledger/3/entry/1": Response(409, b'{"reason":"fenced"}')})
+    with pytest.raises(AdminError, match="t/ledger/3/entry/1 answered 409: fenced"):
+        cluster.client().gone(T, [(3, 1)])
+
+
 @pytest.mark.parametrize(
     ("last", "stats"),
     [
@@ -274,6 +315,13 @@ def test_temporary_failures_are_retried() -> None:
     assert cluster.now_s == pytest.approx(0.1 + 0.2 + 0.4)
 
 
+def test_a_topic_that_moves_to_another_broker_is_asked_about_again() -> None:
+    moving = Response(412, b'{"reason":"Can\'t find owner for topic persistent://a/b/c"}')
+    cluster = FakeCluster({"t/partitions": [moving, moving, {"partitions": 0}]})
+    assert cluster.client().partitions_of([T]) == {T: (T,)}
+    assert cluster.now_s == pytest.approx(0.1 + 0.2)
+
+
 def test_the_deadline_holds_and_the_error_names_the_cause() -> None:
     cluster = FakeCluster({"t/partitions": urllib3.exceptions.ProtocolError("refused")})
     with pytest.raises(AdminError, match=r"cannot be reached: refused \(tried for 5 s\)"):
@@ -285,6 +333,7 @@ def test_the_deadline_holds_and_the_error_names_the_cause() -> None:
     ("answer", "complaint"),
     [
         (Response(409, b"plain"), "answered 409: plain"),
+        (Response(412, b'{"reason":"Invalid topic name"}'), "answered 412: Invalid topic name"),
         (Response(200, b"<html>"), "did not answer with JSON"),
     ],
 )
