@@ -329,6 +329,16 @@ _MALFORMED_MESSAGES = (
     "trusted roles produce to a topic that such consumers read.\n"
 )
 
+_TRANSACTIONS = (
+    "\n## Transactions\n\n"
+    "A query reads a message of a transaction if that was committed, and none of one that was\n"
+    "aborted. Brokers send nothing behind the first message of an open transaction, so a query\n"
+    "ends before it, also with `latest`: a later query, or the next batch of a stream, reads on\n"
+    "from there when the transaction has ended. The source asks the admin API for that place\n"
+    "(`transactionBufferStats`). While the broker does not know it, as when it loads the topic,\n"
+    "the source asks again until `adminTimeoutMs` is over.\n"
+)
+
 _OTHER_THAN_JVM = (
     "\n## Differences from the JVM's connector\n\n"
     "Options and columns have the names of StreamNative's connector. The differences:\n\n"
@@ -424,7 +434,10 @@ def source_page() -> str:
         + "\n## Encrypted messages\n\n"
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"
         "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"
-        "out, and the log of the task says how many.\n" + _MALFORMED_MESSAGES + _OTHER_THAN_JVM
+        "out, and the log of the task says how many.\n"
+        + _MALFORMED_MESSAGES
+        + _TRANSACTIONS
+        + _OTHER_THAN_JVM
     )
 
 

@@ -6,12 +6,13 @@ untrusted certificate are final. The client follows redirects to the broker that
 sends the token there, but never from https to http.
 
 The client requests ``lastMessageId`` before ``internalStats``, so that the list of ledgers is never
-older than the end.
+older than the end; and up to where transactions have ended after both.
 """
 
 from __future__ import annotations
 
 import http.client
+import math
 import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,9 +44,13 @@ from pyspark_pulsar.options import Connection
 from pyspark_pulsar.property_headers import PoolManager
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 from pyspark_pulsar.resolve import require_topics
+from pyspark_pulsar.transactions import NotReadyError, is_without_transactions, readable_end
 
 ATTEMPT_TIMEOUT_S = 10.0
 """Longest wait for one answer; the deadline may allow several attempts."""
+
+ENTRY_TIMEOUT_S = 3.0
+"""Longest wait for the first answer about one entry."""
 
 PARALLEL_REQUESTS_MAX = 16
 """Most concurrent requests, so that hundreds of partitions take few round trips."""
@@ -58,11 +63,17 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 
 _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
+_NO_OWNER = b"Can't find owner for topic"
+"""Pulsar's brokers answer 412 with this while a topic moves from one to another."""
 REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
 _S = TypeVar("_S")
 _T = TypeVar("_T")
+
+
+class _SilentError(Exception):
+    """A request was sent, and got no answer in time."""
 
 
 class Response(NamedTuple):
@@ -150,12 +161,15 @@ class AdminClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._root = f"{connection.admin_url}/admin/v2/"
+        self._transactions = f"{connection.admin_url}/admin/v3/transactions/"
         self._base = f"{self._root}persistent/"
         self._timeout_s = connection.admin_timeout_ms / 1_000
         self._access = connection.access
         self._transport = transport if transport is not None else http_transport(self._access)
         self._monotonic = monotonic
         self._sleep = sleep
+        self._silent: set[tuple[str, int]] = set()
+        """Ledgers of topics that are there, with entries about which the broker never answers."""
 
     def document(self, path: str) -> Any:
         """The JSON document at ``path`` below ``/admin/v2/``; None for 404."""
@@ -183,11 +197,7 @@ class AdminClient:
         ``with_counts`` estimates the messages per entry, with one more request for each partition.
         """
 
-        def snapshot(topic: str) -> TopicSnapshot | None:
-            with _as_pulsar_answers(self._url(topic, "internalStats")):
-                return self._snapshot(topic, with_counts)
-
-        return self._for_each(partitions, snapshot)
+        return self._for_each(partitions, lambda topic: self._ready_snapshot(topic, with_counts))
 
     def positions_at(self, partitions: Iterable[str], publish_ms: int) -> dict[str, Position]:
         """The position just before the first entry published at ``publish_ms`` or later."""
@@ -209,9 +219,27 @@ class AdminClient:
         return self._for_each(entries, lambda entry: self._is_gone(topic, entry))
 
     def _is_gone(self, topic: str, entry: EntryId) -> bool:
-        # A 500 is final here: brokers answer it for a chunk, which they cannot decompress alone.
-        url = self._url(topic, _entry_path(*entry))
-        return self._request(url, _RETRY_STATUS - {500}).status == 404
+        """Whether ``topic`` no longer holds an entry.
+
+        Pulsar's brokers answer 500, or never, about a compressed chunk: they cannot decompress it
+        alone. Brokers with transactions trim whole ledgers, so an entry without an answer is there
+        if its ledger is. No other entry of that ledger costs the wait.
+        """
+        ledger = topic, entry[0]
+        if ledger in self._silent:
+            return False
+        url, retry_status = self._url(topic, _entry_path(*entry)), _RETRY_STATUS - {500}
+        try:
+            response = self._request(url, retry_status, ENTRY_TIMEOUT_S)
+        except _SilentError:
+            is_held = any(each.ledger_id == entry[0] for each in self.ledgers(topic))
+            if is_held and self._request(self._buffer_url(topic)).status == 200:
+                self._silent.add(ledger)
+                return False
+            response = self._request(url, retry_status)
+        if response.status not in (200, 404, 500):
+            raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
+        return response.status == 404
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")
@@ -229,6 +257,26 @@ class AdminClient:
             return (topic,)
         return tuple(f"{topic}-partition-{index}" for index in range(count))
 
+    def _ready_snapshot(self, topic: str, with_counts: bool) -> TopicSnapshot | None:
+        """A snapshot, as soon as the broker knows which transactions of the topic have ended.
+
+        Raises :class:`UnreachableError` if it does not within ``adminTimeoutMs``.
+        """
+        deadline = self._monotonic() + self._timeout_s
+        pause_s = BACKOFF_FIRST_S
+        while True:
+            try:
+                with _as_pulsar_answers(self._url(topic, "internalStats")):
+                    return self._snapshot(topic, with_counts)
+            except NotReadyError as error:
+                if self._monotonic() + pause_s >= deadline:
+                    raise UnreachableError(
+                        f"the broker does not know yet which transactions of {topic} have ended "
+                        f"({error}; tried for {self._timeout_s:g} s)"
+                    ) from error
+            self._sleep(pause_s)
+            pause_s = min(2 * pause_s, BACKOFF_MAX_S)
+
     def _snapshot(self, topic: str, with_counts: bool) -> TopicSnapshot | None:
         last = self._get(topic, "lastMessageId")
         stats = self._get(topic, "internalStats") if last is not None else None
@@ -240,12 +288,19 @@ class AdminClient:
             entries_added = int(stats.get("entriesAddedCounter", 0))
             if entries_added > 0 and int(counters.get("msgInCounter", 0)) >= entries_added:
                 per_entry = int(counters["msgInCounter"]) / entries_added
-        ledger_id, entry_id = int(last["ledgerId"]), int(last["entryId"])
+        end = int(last["ledgerId"]), int(last["entryId"])
         return TopicSnapshot(
             ledgers=_ledger_spans(stats),
-            last_published=(ledger_id, entry_id) if min(ledger_id, entry_id) >= 0 else None,
+            last_published=self._readable_end(topic, end) if min(end) >= 0 else None,
             messages_per_entry=per_entry,
         )
+
+    def _readable_end(self, topic: str, last: EntryId) -> EntryId:
+        """``last``, or the entry before the first one of a transaction that has not ended."""
+        url = self._buffer_url(topic)
+        response = self._request(url)
+        with _as_pulsar_answers(url):
+            return readable_end(response.status, response.body, last)
 
     def _position_at(self, topic: str, publish_ms: int) -> Position:
         found = self._get(topic, f"messageid/{publish_ms}")
@@ -284,13 +339,23 @@ class AdminClient:
         path = topic.removeprefix("persistent://")
         return f"{self._base}{quote(path, safe='/')}/{resource}"
 
+    def _buffer_url(self, topic: str) -> str:
+        path = quote(topic.removeprefix("persistent://"), safe="/")
+        return f"{self._transactions}transactionBufferStats/{path}"
+
     def _reason_in(self, response: Response) -> str:
         return reason_in(response.body, self._access.scrubbed)
 
-    def _request(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Response:
+    def _request(
+        self,
+        url: str,
+        retry_status: frozenset[int] = _RETRY_STATUS,
+        silence_s: float = math.inf,
+    ) -> Response:
         """The first final response.
 
-        Raises :class:`UnreachableError` if there is none before the deadline, and
+        Raises :class:`UnreachableError` if there is none before the deadline,
+        :class:`_SilentError` if a request got no answer for ``silence_s``, if that is given, and
         :class:`AccessError` if the server refuses the credentials or its certificate is not
         trusted, or there are none.
         """
@@ -299,13 +364,14 @@ class AdminClient:
         while True:
             left_s = deadline - self._monotonic()
             try:
-                response = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
+                wait_s = min(left_s, ATTEMPT_TIMEOUT_S, silence_s)
+                response = self._transport(url, max(0.05, wait_s))
                 if response.status in (401, 403):
                     raise AccessError(
                         f"{url} answered {response.status}: {self._reason_in(response)}; "
                         f"{self._access.advice()}"
                     )
-                if response.status not in retry_status:
+                if _is_final(response, retry_status):
                     return response
                 problem = f"answered {response.status}: {self._reason_in(response)}"
             except TokenUnavailableError as error:
@@ -314,11 +380,22 @@ class AdminClient:
                 refused = tls_refusal(error)
                 if refused is not None:
                     raise AccessError(f"{url}: no TLS connection, {refused}") from error
+                if silence_s < math.inf and isinstance(error, urllib3.exceptions.ReadTimeoutError):
+                    raise _SilentError from error
                 problem = f"cannot be reached: {cause_of(error)}"
             if self._monotonic() + backoff_s >= deadline:
                 raise UnreachableError(f"{url} {problem} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+
+def _is_final(response: Response, retry_status: frozenset[int]) -> bool:
+    """Whether a retry would have the same answer."""
+    if response.status == 412:
+        return _NO_OWNER not in response.body
+    if is_without_transactions(response.status, response.body):
+        return True
+    return response.status not in retry_status
 
 
 def _entry_path(ledger_id: int, entry_id: int) -> str:

@@ -31,6 +31,9 @@ LIFE_MAX_S = 10 * 365 * 86_400.0
 """A longer life is taken for a mistake. JSON may have numbers of hundreds of digits."""
 LIFE_USED = 0.9
 """The part of its life after which a token is replaced."""
+REST_S = 30.0
+"""How long an issuer that did not answer is not asked again while the present token is valid: it
+may take seconds, for which all requests of the process wait."""
 KEY_BYTES_MAX = 64 * 1024
 
 TOKEN_TEXT = re.compile(r"[!-~]+")
@@ -118,6 +121,8 @@ def current_token(
             except TokenUnavailableError:
                 if held is None or now_s >= held.lapse_s:
                     raise
+                held = held._replace(renew_s=min(now_s + REST_S, held.lapse_s))
+                _held[flow] = held
         return held.token
 
 

@@ -30,8 +30,9 @@ class TopicSnapshot:
     """The state of one partition, from the admin API.
 
     ``ledgers`` are in order, the open one last. ``last_published`` is the (ledger id, entry id) of
-    the last message, even if it was trimmed; None if there never was one. ``messages_per_entry`` is
-    a mean, at least 1.
+    the last message that readers get, even if it was trimmed; None if there never was one. It is
+    before the first message of a transaction that has not ended, and may have the entry id -1.
+    ``messages_per_entry`` is a mean, at least 1.
     """
 
     ledgers: tuple[LedgerSpan, ...]

@@ -27,6 +27,7 @@ TWO_PROGRAMS = {
     "MAGIC_AND_WORD": "pyspark-pulsar imports nothing of Headgate",
     "NOTHING_HOLDS": "the command line recognizes a broker's sentence",
     "REASON_BYTES_MAX": "pyspark-pulsar imports nothing of Headgate",
+    "REST_S": "pyspark-pulsar imports nothing of Headgate",
     "SHARE_SHOWN_MIN": "the command line shows shares without the laws",
 }
 """Constants on both sides of a protocol or of two distributions, with the reason."""

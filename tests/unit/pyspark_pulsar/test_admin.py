@@ -29,8 +29,12 @@ from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 
 T = "persistent://public/default/t"
 BASE = "http://h:8080/admin/v2/persistent/public/default/"
+TRANSACTIONS = "http://h:8080/admin/v3/transactions/transactionBufferStats/public/default/t"
 STATS = "stats?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
 MISSING = Response(404, b'{"reason":"Topic not found"}')
+NO_TRANSACTIONS = Response(
+    503, b'{"reason":"This Broker is not configured with transactionCoordinatorEnabled=true."}'
+)
 
 
 class FakeCluster:
@@ -38,8 +42,10 @@ class FakeCluster:
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers = {
-            BASE + path: each if isinstance(each, list) else [each]
-            for path, each in answers.items()
+            path if path == TRANSACTIONS else BASE + path: (
+                each if isinstance(each, list) else [each]
+            )
+            for path, each in ({TRANSACTIONS: NO_TRANSACTIONS} | answers).items()
         }
         self.now_s = 0.0
         self.asked: list[str] = []
@@ -125,7 +131,7 @@ def test_the_end_is_requested_before_the_open_ledgers_entries() -> None:
     assert cluster.client().snapshots([T]) == {
         T: TopicSnapshot((LedgerSpan(8, 20, 2_000), LedgerSpan(9, 2, 150)), (9, 1), 50.0)
     }
-    assert cluster.asked == ["t/lastMessageId", "t/internalStats"]
+    assert cluster.asked == ["t/lastMessageId", "t/internalStats", TRANSACTIONS]
 
 
 def test_messages_per_entry_come_from_the_counters() -> None:
@@ -151,6 +157,72 @@ def test_an_empty_topic_and_a_missing_topic_differ() -> None:
     assert FakeCluster(empty).client().ledgers(T) == (LedgerSpan(3, 0, 0),)
 
 
+def buffer(place: str, state: str = "Ready") -> dict[str, str]:
+    return {"state": state, "maxReadPosition": place}
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        (buffer("9:0"), (9, 0)),
+        (buffer("9:-1"), (9, -1)),
+        (buffer("8:19"), (8, 19)),
+        (buffer("9:1"), (9, 1)),
+        (buffer("9:70", "NoSnapshot"), (9, 1)),
+        (NO_TRANSACTIONS, (9, 1)),
+        (Response(404, b"<html>no such page"), (9, 1)),
+        (Response(204, b""), (9, 1)),
+        (Response(200, b""), (9, 1)),
+    ],
+)
+def test_the_end_is_before_a_transaction_that_has_not_ended(
+    answer: Any, end: tuple[int, int]
+) -> None:
+    cluster = FakeCluster(
+        {
+            "t/lastMessageId": last(9, 1),
+            "t/internalStats": stats((8, 20, 2_000), (9, 0, 0), current=(2, 150)),
+            TRANSACTIONS: answer,
+        }
+    )
+    found = cluster.client().snapshots([T])[T]
+    assert found is not None
+    assert found.last_published == end
+    assert cluster.now_s == 0
+
+
+@pytest.mark.parametrize(
+    "unknown", [buffer("9:-1", "Initializing"), buffer("-1:-1"), MISSING, Response(503, b"busy")]
+)
+def test_a_topic_whose_transactions_are_not_known_yet_is_asked_about_again(unknown: Any) -> None:
+    answers = {
+        "t/lastMessageId": last(9, 1),
+        "t/internalStats": stats((9, 0, 0), current=(2, 150)),
+    }
+    cluster = FakeCluster(answers | {TRANSACTIONS: [unknown, unknown, buffer("9:0")]})
+    found = cluster.client().snapshots([T])[T]
+    assert found is not None
+    assert found.last_published == (9, 0)
+    assert cluster.now_s == pytest.approx(0.1 + 0.2)
+    cluster = FakeCluster(answers | {TRANSACTIONS: unknown})
+    with pytest.raises(UnreachableError, match=r"tried for 5 s"):
+        cluster.client().snapshots([T])
+    assert cluster.now_s <= 5
+
+
+@pytest.mark.parametrize("answer", [[[]], {}, {"state": "Ready", "maxReadPosition": 1}])
+def test_transactions_of_another_form_have_a_sentence(answer: Any) -> None:
+    cluster = FakeCluster(
+        {
+            "t/lastMessageId": last(9, 1),
+            "t/internalStats": stats((9, 0, 0), current=(2, 150)),
+            TRANSACTIONS: answer,
+        }
+    )
+    with pytest.raises(AdminError, match="Stats/public/default/t does not answer as Pulsar does"):
+        cluster.client().snapshots([T])
+
+
 def test_entries_that_are_gone_are_known() -> None:
     cluster = FakeCluster(
         {
@@ -162,6 +234,47 @@ def test_entries_that_are_gone_are_known() -> None:
     found = cluster.client().gone(T, [(3, entry) for entry in range(1, 5)])
     assert found == {(3, 1): False, (3, 2): False, (3, 3): False, (3, 4): True}
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
+
+
+class _SlowCluster(FakeCluster):
+    """Answers about no entry but the first of a ledger; it takes as long as the request waits."""
+
+    def get(self, url: str, timeout_s: float) -> Response:
+        answer = super().get(url, timeout_s)
+        if "/entry/" in url and not url.endswith("/entry/0"):
+            self.now_s += timeout_s
+            raise urllib3.exceptions.ReadTimeoutError(None, url, "timed out")  # type: ignore[arg-type]
+        return answer
+
+
+def test_entries_without_an_answer_are_there_if_their_ledger_is() -> None:
+    cluster = _SlowCluster(
+        {
+            "t/internalStats": stats((3, 0, 0), current=(90, 150)),
+            "t/ledger/3/entry/0": Response(200, b"whole"),
+            TRANSACTIONS: buffer("3:90"),
+        }
+    )
+    client = cluster.client()
+    assert client.gone(T, [(3, 7)]) == {(3, 7): False}
+    assert client.gone(T, [(3, 0), (3, 8), (3, 9)]) == dict.fromkeys(
+        [(3, 0), (3, 8), (3, 9)], False
+    )
+    assert cluster.now_s == admin.ENTRY_TIMEOUT_S
+    with pytest.raises(UnreachableError, match="t/ledger/4/entry/1 cannot be reached"):
+        client.gone(T, [(4, 1)])
+
+
+def test_an_entry_without_an_answer_is_not_taken_for_held_without_transactions() -> None:
+    cluster = _SlowCluster({"t/internalStats": stats((3, 0, 0), current=(90, 150))})
+    with pytest.raises(UnreachableError, match="t/ledger/3/entry/7 cannot be reached"):
+        cluster.client().gone(T, [(3, 7)])
+
+
+def test_an_answer_that_tells_nothing_of_an_entry_is_an_error() -> None:
+    cluster = FakeCluster({"t/ledger/3/entry/1": Response(409, b'{"reason":"fenced"}')})
+    with pytest.raises(AdminError, match="t/ledger/3/entry/1 answered 409: fenced"):
+        cluster.client().gone(T, [(3, 1)])
 
 
 @pytest.mark.parametrize(
@@ -202,6 +315,13 @@ def test_temporary_failures_are_retried() -> None:
     assert cluster.now_s == pytest.approx(0.1 + 0.2 + 0.4)
 
 
+def test_a_topic_that_moves_to_another_broker_is_asked_about_again() -> None:
+    moving = Response(412, b'{"reason":"Can\'t find owner for topic persistent://a/b/c"}')
+    cluster = FakeCluster({"t/partitions": [moving, moving, {"partitions": 0}]})
+    assert cluster.client().partitions_of([T]) == {T: (T,)}
+    assert cluster.now_s == pytest.approx(0.1 + 0.2)
+
+
 def test_the_deadline_holds_and_the_error_names_the_cause() -> None:
     cluster = FakeCluster({"t/partitions": urllib3.exceptions.ProtocolError("refused")})
     with pytest.raises(AdminError, match=r"cannot be reached: refused \(tried for 5 s\)"):
@@ -213,6 +333,7 @@ def test_the_deadline_holds_and_the_error_names_the_cause() -> None:
     ("answer", "complaint"),
     [
         (Response(409, b"plain"), "answered 409: plain"),
+        (Response(412, b'{"reason":"Invalid topic name"}'), "answered 412: Invalid topic name"),
         (Response(200, b"<html>"), "did not answer with JSON"),
     ],
 )

@@ -100,6 +100,20 @@ def test_an_issuer_that_is_down_matters_when_the_token_has_lapsed(flow: OAuth2) 
         current_token(flow, 100, issuer.exchange)
 
 
+def test_an_issuer_that_is_down_is_not_asked_for_each_request(flow: OAuth2) -> None:
+    issuer = Issuer()
+    issuer.answer = (200, {"access_token": "t1", "expires_in": 1_000})
+    assert current_token(flow, 0, issuer.exchange) == "t1"
+    issuer.discovery = (503, {})
+    asked = len(issuer.asked)
+    for now_s in (900, 901, 929):
+        assert current_token(flow, now_s, issuer.exchange) == "t1"
+    assert len(issuer.asked) == asked + 1
+    issuer.discovery = (200, {"token_endpoint": "https://i/token"})
+    issuer.answer = (200, {"access_token": "t2"})
+    assert current_token(flow, 930, issuer.exchange) == "t2"
+
+
 @pytest.mark.parametrize(
     ("discovery", "answer", "text"),
     [

@@ -60,6 +60,10 @@ class TestEnd:
     def test_the_end_of_a_fully_trimmed_topic_is_the_open_ledgers_start(self) -> None:
         assert end_position(T, snapshot((9, 0), last=(8, 19))) == Position(9, -1)
 
+    def test_the_end_may_be_before_all_entries_of_a_ledger(self) -> None:
+        assert end_position(T, snapshot((3, 6), (4, 2), last=(4, -1))) == Position(4, -1)
+        assert end_position(T, snapshot((3, 6), (4, 2), last=(3, 5))) == Position(4, -1)
+
     def test_the_end_of_an_unused_topic_is_earliest(self) -> None:
         assert end_position(T, TopicSnapshot((LedgerSpan(3, 0, 0),), None)) == earliest(T)
         assert end_position(T, TopicSnapshot((), None)) == earliest(T)

@@ -362,6 +362,8 @@ def over_http(reader: PulsarStreamReader, topics: set[str]) -> PulsarStreamReade
     in ledger 3."""
 
     def transport(url: str, _timeout_s: float) -> Response:
+        if "/admin/v3/transactions/" in url:
+            return Response(503, b'{"reason": "without transactionCoordinatorEnabled=true"}')
         topic, _, question = url.partition("/persistent/public/default/")[2].partition("/")
         if topic not in topics:
             return Response(404, b'{"reason": "Topic not found"}')
