@@ -69,6 +69,11 @@ class Port:
         return self._consumers_count
 
 
+def set_bound(memory: ClientMemory, bytes_max: int) -> None:
+    """Put another bound in force at once."""
+    memory.bytes_max_set = memory.bytes_max = bytes_max
+
+
 def held(unsent: int = 0, descriptions: int = 0, pending: int = 0) -> HeldMemory:
     return HeldMemory(CONNECTION_BYTES, 0, unsent, descriptions, 0, pending)
 

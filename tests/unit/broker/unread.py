@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from headgate.base.units import MIB
 from headgate.testing import World
+from tests.unit.broker.memory_rig import set_bound
 
 
 async def unsent_after(world: World, ask: Callable[[int], bytes]) -> int:
     """What 40 connections leave unread that ask for a large answer each, and do not read it."""
-    world.broker.client_memory.bytes_max = 2 * MIB
+    set_bound(world.broker.client_memory, 2 * MIB)
     clients = [await world.connect() for _ in range(40)]
     await asyncio.sleep(2)
     for number, client in enumerate(clients):

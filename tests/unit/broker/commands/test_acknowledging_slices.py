@@ -18,6 +18,7 @@ from headgate.facade.protocol import AtPosition
 from headgate.testing import RefusedError, SimClient, SimConsumer, World
 from headgate.wire import client as frames
 from headgate.wire.codes import ServerError, SubscriptionType
+from tests.unit.broker.memory_rig import set_bound
 from tests.unit.broker.playing import TOPIC, played
 
 ENTRIES = 8 * SLICE_IDS + 7
@@ -191,7 +192,7 @@ async def test_long_commands_whose_peers_read_nothing_keep_messages_from_nobody(
     for client in clients:
         client.write(frames.ping())
     await asyncio.sleep(2)
-    memory.bytes_max = memory.held.total + MIB
+    set_bound(memory, memory.held.total + MIB)
     ids = [Position(1, number) for number in range(20_000)]
     for client, consumer in zip(clients, consumers, strict=True):
         client.write(frames.ack(consumer.consumer_id, ids))

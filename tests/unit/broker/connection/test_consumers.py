@@ -6,6 +6,7 @@ import asyncio
 
 from headgate.base.units import KIB, MIB
 from headgate.testing import World
+from tests.unit.broker.memory_rig import set_bound
 from tests.unit.broker.playing import TOPIC, played
 
 
@@ -19,7 +20,8 @@ async def test_crowds_that_do_not_read_get_no_messages_beyond_the_bound(world: W
         client.transport.pause_reading()
         consumer.flow(5)
     await asyncio.sleep(2)
-    bytes_max, memory.bytes_max = memory.bytes_max, memory.held.total + 2 * MIB
+    bytes_max = memory.bytes_max
+    set_bound(memory, memory.held.total + 2 * MIB)
 
     def sent_count() -> int:
         subscriptions = world.broker.engine.topics[TOPIC].subscriptions.values()
@@ -29,7 +31,7 @@ async def test_crowds_that_do_not_read_get_no_messages_beyond_the_bound(world: W
     await asyncio.sleep(0.2)
     assert 5 < sent_count() < 25
     clients[0].abort()
-    memory.bytes_max = bytes_max
+    set_bound(memory, bytes_max)
     await asyncio.sleep(3)
     assert sent_count() >= 39
     for client, consumer in zip(clients[1:], consumers[1:], strict=True):
