@@ -325,10 +325,12 @@ class AdminClient:
             if entries_added > 0 and int(counters.get("msgInCounter", 0)) >= entries_added:
                 per_entry = int(counters["msgInCounter"]) / entries_added
         end = int(last["ledgerId"]), int(last["entryId"])
+        readable = self._readable_end(topic, end) if min(end) >= 0 else None
         return TopicSnapshot(
             ledgers=_ledger_spans(stats),
-            last_published=self._readable_end(topic, end) if min(end) >= 0 else None,
+            last_published=readable,
             messages_per_entry=per_entry,
+            last_stored=end if readable not in (None, end) else None,
         )
 
     def _readable_end(self, topic: str, last: EntryId) -> EntryId:
