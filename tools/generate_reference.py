@@ -336,7 +336,10 @@ _TRANSACTIONS = (
     "ends before it, also with `latest`: a later query, or the next batch of a stream, reads on\n"
     "from there when the transaction has ended. The source asks the admin API for that place\n"
     "(`transactionBufferStats`). While the broker does not know it, as when it loads the topic,\n"
-    "the source asks again until `adminTimeoutMs` is over.\n"
+    "the source asks again until `adminTimeoutMs` is over.\n\n"
+    "Brokers before 4.0 count the marker at the end of a transaction as the last message of its\n"
+    "topic, and never send it. A task to which nothing arrives for three seconds asks the admin\n"
+    "API what the entries are that remain, and ends if readers get none of them.\n"
 )
 
 _OTHER_THAN_JVM = (

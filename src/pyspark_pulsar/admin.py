@@ -44,7 +44,13 @@ from pyspark_pulsar.options import Connection
 from pyspark_pulsar.property_headers import PoolManager
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 from pyspark_pulsar.resolve import require_topics
-from pyspark_pulsar.transactions import NotReadyError, is_without_transactions, readable_end
+from pyspark_pulsar.transactions import (
+    NotReadyError,
+    is_never_sent,
+    is_without_transactions,
+    readable_end,
+    undecided_transaction,
+)
 
 ATTEMPT_TIMEOUT_S = 10.0
 """Longest wait for one answer; the deadline may allow several attempts."""
@@ -170,6 +176,8 @@ class AdminClient:
         self._sleep = sleep
         self._silent: set[tuple[str, int]] = set()
         """Ledgers of topics that are there, with entries about which the broker never answers."""
+        self._aborted: set[tuple[str, str]] = set()
+        """Topics with transactions of theirs that were aborted."""
 
     def document(self, path: str) -> Any:
         """The JSON document at ``path`` below ``/admin/v2/``; None for 404."""
@@ -217,6 +225,34 @@ class AdminClient:
     def gone(self, topic: str, entries: Iterable[EntryId]) -> dict[EntryId, bool]:
         """For each of these entries whether ``topic`` no longer holds it."""
         return self._for_each(entries, lambda entry: self._is_gone(topic, entry))
+
+    def is_unsent(self, topic: str, entry: EntryId) -> bool:
+        """Whether readers never get an entry that ``topic`` holds: a marker, or a message of an
+        aborted transaction. False as well if the broker does not tell."""
+        try:
+            headers = self._told(self._url(topic, _entry_path(*entry))).headers
+            transaction = undecided_transaction(headers)
+            if not transaction or is_never_sent(headers):
+                return is_never_sent(headers)
+            if (topic, transaction) not in self._aborted:
+                url = f"{self._buffer_url(topic, 'transactionInBufferStats')}/{transaction}"
+                with _as_pulsar_answers(url):
+                    if decoded(self._told(url).body)["aborted"] is not True:
+                        return False
+                self._aborted.add((topic, transaction))
+        except (_SilentError, AdminError, AccessError):
+            return False
+        return True
+
+    def _told(self, url: str) -> Response:
+        """The answer about an entry or transaction, at once.
+
+        Raises :class:`AdminError`, :class:`AccessError` and :class:`_SilentError` without one.
+        """
+        response = self._request(url, frozenset(), ENTRY_TIMEOUT_S)
+        if response.status != 200:
+            raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
+        return response
 
     def _is_gone(self, topic: str, entry: EntryId) -> bool:
         """Whether ``topic`` no longer holds an entry.
@@ -289,10 +325,12 @@ class AdminClient:
             if entries_added > 0 and int(counters.get("msgInCounter", 0)) >= entries_added:
                 per_entry = int(counters["msgInCounter"]) / entries_added
         end = int(last["ledgerId"]), int(last["entryId"])
+        readable = self._readable_end(topic, end) if min(end) >= 0 else None
         return TopicSnapshot(
             ledgers=_ledger_spans(stats),
-            last_published=self._readable_end(topic, end) if min(end) >= 0 else None,
+            last_published=readable,
             messages_per_entry=per_entry,
+            last_stored=end if readable not in (None, end) else None,
         )
 
     def _readable_end(self, topic: str, last: EntryId) -> EntryId:
@@ -339,9 +377,9 @@ class AdminClient:
         path = topic.removeprefix("persistent://")
         return f"{self._base}{quote(path, safe='/')}/{resource}"
 
-    def _buffer_url(self, topic: str) -> str:
+    def _buffer_url(self, topic: str, resource: str = "transactionBufferStats") -> str:
         path = quote(topic.removeprefix("persistent://"), safe="/")
-        return f"{self._transactions}transactionBufferStats/{path}"
+        return f"{self._transactions}{resource}/{path}"
 
     def _reason_in(self, response: Response) -> str:
         return reason_in(response.body, self._access.scrubbed)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -30,6 +30,10 @@ from pyspark_pulsar.read_settings import ReadSettings
 
 POLL_SLICE_S = 1.0
 """How long a task waits before it asks whether entries can still arrive."""
+
+UNSENT_S = 3.0
+"""Time without an entry after which a task asks what remains. Brokers before 4.0 count the marker
+behind a transaction as the topic's last message, and never send it."""
 
 REPORTS_MAX = 64
 """Losses of a task that its log names one by one; of the others it has the number."""
@@ -51,6 +55,9 @@ FindHead = Callable[[ChunkParts, Headless], Joined | Headless | None]
 """Finds the chunks of a message that are before those that came; None if they are not there. What
 was asked for itself if the message was complete before: its producer sent its last chunks again."""
 
+AreUnsent = Callable[[Sequence[MissingRange]], bool]
+"""Whether it is known of all these entries that readers get none of them."""
+
 
 class RangeReader:
     """Reads one range."""
@@ -63,6 +70,7 @@ class RangeReader:
         rows: Rows,
         find_head: FindHead,
         *,
+        are_unsent: AreUnsent = lambda _: False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """``rows`` collects them; it is empty before and after."""
@@ -71,6 +79,7 @@ class RangeReader:
         self._settings = settings
         self._rows = rows
         self._find_head = find_head
+        self._are_unsent = are_unsent
         self._monotonic = monotonic
         self._chunks = ChunkParts(settings.message_bytes_max)
         self._end_key = work.end.order_key
@@ -117,12 +126,18 @@ class RangeReader:
 
     def _next(self) -> StoredEntry | None:
         """The next entry after a pause; None if no due one can follow."""
-        deadline_s = self._monotonic() + self._settings.poll_timeout_ms / 1_000 - self._slice_s
+        begin_s, poll_s = self._monotonic(), self._settings.poll_timeout_ms / 1_000
+        deadline_s = begin_s + poll_s - self._slice_s
+        ask_s = begin_s + min(UNSENT_S, poll_s / 2) - self._slice_s
         while self._stream.has_more():
             left_s = deadline_s - self._monotonic()
             stored = self._stream.next_entry(min(self._slice_s, max(left_s, 0.0)))
             if stored is not None:
                 return stored
+            if self._monotonic() >= ask_s:
+                if self._are_unsent(self._remaining()):
+                    return None
+                ask_s = self._monotonic() + UNSENT_S
             if left_s <= 0:
                 raise ReadTimeoutError(
                     f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "
@@ -148,6 +163,20 @@ class RangeReader:
         self._expected = place[1] + 1
         if place[1] == ledger.last_entry:
             self._close_ledger()
+
+    def _remaining(self) -> list[MissingRange]:
+        """The due entries behind the last one that came."""
+        ledger = self._ledger
+        if ledger is None:
+            return []
+        return [
+            MissingRange(ledger.ledger_id, self._expected, ledger.last_entry),
+            *(
+                MissingRange(part.ledger_id, part.first_entry, part.last_entry)
+                for part in self._work.due
+                if part.ledger_id > ledger.ledger_id
+            ),
+        ]
 
     def _note_missing(self, before: int) -> None:
         if self._ledger is not None and self._expected < before:

@@ -10,7 +10,7 @@ Pure: no I/O, no Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position, earliest
@@ -32,12 +32,14 @@ class TopicSnapshot:
     ``ledgers`` are in order, the open one last. ``last_published`` is the (ledger id, entry id) of
     the last message that readers get, even if it was trimmed; None if there never was one. It is
     before the first message of a transaction that has not ended, and may have the entry id -1.
-    ``messages_per_entry`` is a mean, at least 1.
+    ``messages_per_entry`` is a mean, at least 1. ``last_stored`` is the last message, whether
+    readers get it or not; None if that is ``last_published``.
     """
 
     ledgers: tuple[LedgerSpan, ...]
     last_published: tuple[int, int] | None
     messages_per_entry: float = 1.0
+    last_stored: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,14 @@ def end_position(topic: str, snapshot: TopicSnapshot) -> Position:
     return earliest(topic)._replace(ledger_id=ledger_id, entry_id=entry_id)
 
 
+def stored_end(topic: str, snapshot: TopicSnapshot) -> Position:
+    """As :func:`end_position`, after the last message that ``topic`` stores: also one behind the
+    first of a transaction that has not ended."""
+    if snapshot.last_stored is not None:
+        snapshot = replace(snapshot, last_published=snapshot.last_stored)
+    return end_position(topic, snapshot)
+
+
 def due_entries(snapshot: TopicSnapshot, start: Position, end: Position) -> tuple[DueEntries, ...]:
     """The entries in (start, end], by ledger, including a partly read entry at either end."""
     due: list[DueEntries] = []
@@ -128,7 +138,7 @@ def unread_loss(
     if not snapshot.ledgers:
         return None
     oldest, newest = snapshot.ledgers[0], snapshot.ledgers[-1]
-    last = snapshot.last_published
+    last = snapshot.last_stored or snapshot.last_published
     all_read = last is not None and start.order_key >= Position(*last).order_key
     if 0 <= start.ledger_id < oldest.ledger_id and not all_read:
         return (

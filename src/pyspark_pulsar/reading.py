@@ -26,12 +26,17 @@ from pyspark_pulsar.range_reader import RangeReader
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange
 from pyspark_pulsar.read_settings import ReadSettings
 
+UNSENT_ENTRIES_MAX = 1_024
+"""If more entries than these remain, a task that gets none does not ask what they are: it takes a
+request for each."""
+
 
 class EntryQueries(Protocol):
     """What this module uses of the admin API."""
 
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]: ...
     def gone(self, topic: str, entries: Iterable[EntryId]) -> Mapping[EntryId, bool]: ...
+    def is_unsent(self, topic: str, entry: EntryId) -> bool: ...
 
 
 OpenStream = Callable[[str, Position, ReadSettings], EntryStream]
@@ -47,13 +52,18 @@ def read_range(
 ) -> Iterator[pa.RecordBatch]:
     """The messages of one task, as record batches.
 
-    The task queries ``stored`` only for entries that did not arrive, and for the begin of a message
+    The task queries ``stored`` only for entries that do not arrive, and for the begin of a message
     in chunks. If ``failOnDataLoss`` is set, it raises :class:`DataLossError` if some are gone or
     malformed, and :class:`EncryptedError` if some are encrypted.
     """
 
     def opened(begin: Position) -> EntryStream:
         return open_stream(work.topic, begin, settings)
+
+    def are_unsent(rest: Sequence[MissingRange]) -> bool:
+        return _entry_count(rest) <= UNSENT_ENTRIES_MAX and all(
+            stored.is_unsent(work.topic, entry) for entry in entry_ids(rest)
+        )
 
     search = ChunkSearch(
         opened,
@@ -63,7 +73,8 @@ def read_range(
         settings.poll_timeout_ms / 1_000,
     )
     with closing(opened(work.start)) as stream:
-        reading = RangeReader(stream, work, settings, Rows(schema, work.topic), search)
+        rows = Rows(schema, work.topic)
+        reading = RangeReader(stream, work, settings, rows, search, are_unsent=are_unsent)
         yield from reading.batches()
     if reading.missing:
         _report_missing(reading.missing, work, settings, stored)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyspark_pulsar.errors import OffsetError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position, earliest, parse_position
 from pyspark_pulsar.options import EARLIEST, LATEST, StartOrEnd
-from pyspark_pulsar.ranges import TopicSnapshot, end_position
+from pyspark_pulsar.ranges import TopicSnapshot, end_position, stored_end
 
 _PARTITION_MARK = "-partition-"
 _EMPTY = TopicSnapshot((), None)
@@ -47,7 +47,8 @@ def require_snapshots(
 def resolve_start(
     start: StartOrEnd | Mapping[str, Position], snapshots: Mapping[str, TopicSnapshot]
 ) -> dict[str, Position]:
-    """The position after which the query reads each partition, at most its end.
+    """The position after which the query reads each partition, at most the end of what it stores:
+    that may be behind a transaction that has not ended, of which the query then reads nothing.
 
     Raises :class:`OffsetError` if a map names a topic that is not read, or omits one.
     """
@@ -85,7 +86,8 @@ def _resolve(
         if own is None:
             raise OffsetError(f"{option} has no position for {name}")
         position = _position(option, own, name, tail, included=included)
-        resolved[name] = min(position, tail, key=lambda each: each.order_key)
+        limit = tail if included else stored_end(name, snapshot)
+        resolved[name] = min(position, limit, key=lambda each: each.order_key)
     return resolved
 
 

@@ -42,6 +42,7 @@ from pyspark_pulsar.ranges import (
     end_position,
     plan_ranges,
     replaced_topic,
+    stored_end,
 )
 from pyspark_pulsar.read_settings import ReadSettings
 from pyspark_pulsar.reading import read_range
@@ -208,7 +209,7 @@ class PulsarStreamReader(_ReaderBase, DataSourceStreamReader, SupportsTriggerAva
             start = self._start(names, LATEST)
             self._initial = resolve_start(start, held)
             self._is_fixed = start == EARLIEST or all(
-                position != end_position(topic, held[topic])
+                position not in (end_position(topic, held[topic]), stored_end(topic, held[topic]))
                 for topic, position in self._initial.items()
             )
         return offset_to_json(self._initial)

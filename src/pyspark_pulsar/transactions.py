@@ -10,6 +10,7 @@ Pure: no I/O.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from pyspark_pulsar.body_bounds import decoded, reason_in
@@ -22,6 +23,8 @@ _PLACE: Final = re.compile(r"(\d{1,19}):(-1|\d{1,19})")
 _UNKNOWN_STATES: Final = frozenset({"None", "Initializing", "Close"})
 """The broker does not yet know, or not any more, which transactions of the topic have ended."""
 _NO_TOPIC: Final = "Topic not found"
+_ABORTED: Final = "x-pulsar-txn-aborted"
+_BITS: Final = re.compile(r"-?\d{1,19}")
 
 
 class NotReadyError(Exception):
@@ -54,3 +57,20 @@ def readable_end(status: int, body: bytes, last: EntryId) -> EntryId:
     if state in _UNKNOWN_STATES or place is None:
         raise NotReadyError(f"state {state:.20}")
     return min(last, (int(place[1]), int(place[2])))
+
+
+def is_never_sent(headers: Mapping[str, str]) -> bool:
+    """Whether readers never get an entry: a marker, or a message of an aborted transaction.
+
+    ``headers`` are those of the admin API's answer about it, with names in lower case. Only what
+    the broker decides counts. It sends no entry with a marker's type, whoever wrote it; but a
+    producer may write a marker that calls the transaction of another one aborted.
+    """
+    return "x-pulsar-marker-type" in headers or headers.get(_ABORTED) == "true"
+
+
+def undecided_transaction(headers: Mapping[str, str]) -> str:
+    """The transaction of an entry as ``MOST/LEAST``, if ``headers`` do not tell whether it was
+    aborted, as those of brokers before 4.0; else empty."""
+    bits = [headers.get(f"x-pulsar-txnid-{part}-bits", "") for part in ("most", "least")]
+    return "" if _ABORTED in headers or not all(map(_BITS.fullmatch, bits)) else "/".join(bits)

@@ -18,7 +18,7 @@ from headgate.pipeline.session import create_session
 from headgate.pipeline.single_source import check_single_source
 from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.spark_options import SparkOptions
-from headgate.pipeline.store.folder import log_folder, spark_log_path, work_folder
+from headgate.pipeline.store.folder import log_folder, open_log, spark_log_path, work_folder
 from headgate.pipeline.store.scan import existing_tables
 from headgate.pipeline.store.storage_failures import STORAGE_FAILURES, storage_reason
 from headgate.pipeline.store.table_leases import fill_leases
@@ -37,8 +37,8 @@ def plain_errors(log_path: Path) -> Iterator[None]:
         is_of_spark = isinstance(error, PySparkException)
         reason = reason_of(str(error)) if is_of_spark else storage_reason(error)
         with suppress(OSError):  # the disk may be full, which may be the reason
-            with log_path.open("a", encoding="utf-8") as log:
-                log.write(f"{error}\n")
+            with open_log(log_path) as log:
+                log.write(f"{error}\n".encode(errors="backslashreplace"))
             reason += f" (all of it: {log_path})"
         raise PipelineError(reason) from error
 

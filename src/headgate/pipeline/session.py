@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -34,6 +35,7 @@ from headgate.pipeline.spark_options import (
     shuffle_partitions,
 )
 from headgate.pipeline.spark_sources import register_source
+from headgate.pipeline.store.folder import open_log
 
 _LONG_JVM_FLAGS: Final = "-Xshare:auto -XX:+UseSerialGC"
 _JVM_FLAGS: Final = f"-XX:TieredStopAtLevel=1 {_LONG_JVM_FLAGS}"
@@ -220,7 +222,7 @@ def start_java(conf: SparkConf, log_path: Path | None) -> Any:
     """
     if log_path is None:
         return launch_gateway(conf, {"start_new_session": True})
-    with log_path.open("ab") as log:
+    with open_log(log_path) as log:
         log.truncate(0)
         try:
             gateway = launch_gateway(
@@ -229,7 +231,8 @@ def start_java(conf: SparkConf, log_path: Path | None) -> Any:
         except PySparkRuntimeError as error:
             raise PipelineError(start_failure(log_path.read_text(errors="replace"))) from error
     # py4j logs each interrupted call to the root logger, with its traceback.
-    logging.getLogger().addHandler(logging.FileHandler(log_path))
+    log_lines = TextIOWrapper(open_log(log_path), "utf-8", "backslashreplace")
+    logging.getLogger().addHandler(logging.StreamHandler(log_lines))
     return gateway
 
 

@@ -44,6 +44,17 @@ def test_the_reason_survives_where_the_log_cannot_be_written(tmp_path: Path) -> 
     assert str(caught.value) == "[Errno 28] No space left on device"
 
 
+def test_a_link_in_place_of_the_log_leads_to_no_other_file(tmp_path: Path) -> None:
+    """Others may write to the folder of the tables, and so choose what the log is."""
+    other, log = tmp_path / "keys", tmp_path / "_spark.log"
+    other.write_text("mine\n")
+    log.symlink_to(other)
+    with pytest.raises(PipelineError) as caught, plain_errors(log):
+        raise OSError(28, "No space left on device")
+    assert str(caught.value) == "[Errno 28] No space left on device"
+    assert other.read_text() == "mine\n"
+
+
 def test_a_missing_table_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PipelineError), plain_errors(tmp_path / "spark.log"):
         DeltaTable(str(tmp_path / "nothing"))

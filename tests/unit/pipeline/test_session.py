@@ -167,6 +167,15 @@ def test_a_failing_java_gives_one_sentence(tmp_path: Path, monkeypatch: pytest.M
     assert text == "Spark's Java process did not start: Error: Could not find the memory"
 
 
+def test_a_link_in_place_of_the_log_empties_no_other_file(tmp_path: Path) -> None:
+    other, log_path = tmp_path / "keys", tmp_path / "_spark.log"
+    other.write_text("mine\n")
+    log_path.symlink_to(other)
+    with pytest.raises(OSError, match="symbolic links"):
+        start_java(SparkConf(loadDefaults=False), log_path)
+    assert other.read_text() == "mine\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_are_deferred_until_the_block_ends(number: signal.Signals) -> None:
     came: list[int] = []

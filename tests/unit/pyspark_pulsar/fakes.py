@@ -26,9 +26,13 @@ SCHEMA = arrow_schema(spark_schema(["value"]))
 
 
 def settings(
-    *, since_ms: int | None = None, until_ms: int | None = None, fail: bool = True
+    *,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    fail: bool = True,
+    poll_ms: int = 5_000,
 ) -> ReadSettings:
-    return ReadSettings(CONNECTION, since_ms, until_ms, fail, None, 5_000)
+    return ReadSettings(CONNECTION, since_ms, until_ms, fail, None, poll_ms)
 
 
 def work(start: Position, end: Position, *ledgers: tuple[int, int]) -> ReadRange:
@@ -142,6 +146,8 @@ class FakeStored:
 
     spans: tuple[LedgerSpan, ...]
     lost: Callable[[EntryId], bool] = lambda _: False
+    unsent: frozenset[EntryId] = frozenset()
+    """Markers, and messages of aborted transactions."""
     asked: list[EntryId] = field(default_factory=list)
 
     def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
@@ -151,6 +157,10 @@ class FakeStored:
         found = {place: self.lost(place) for place in places}
         self.asked += found
         return found
+
+    def is_unsent(self, _topic: str, place: EntryId) -> bool:
+        self.asked.append(place)
+        return place in self.unsent
 
 
 def opened(

@@ -188,6 +188,7 @@ def test_the_end_is_before_a_transaction_that_has_not_ended(
     found = cluster.client().snapshots([T])[T]
     assert found is not None
     assert found.last_published == end
+    assert found.last_stored == (None if end == (9, 1) else (9, 1))
     assert cluster.now_s == 0
 
 
@@ -269,6 +270,46 @@ def test_an_entry_without_an_answer_is_not_taken_for_held_without_transactions()
     cluster = _SlowCluster({"t/internalStats": stats((3, 0, 0), current=(90, 150))})
     with pytest.raises(UnreachableError, match="t/ledger/3/entry/7 cannot be reached"):
         cluster.client().gone(T, [(3, 7)])
+
+
+OF_ONE = {"x-pulsar-txnid-most-bits": "0", "x-pulsar-txnid-least-bits": "1"}
+OF_ANOTHER = OF_ONE | {"x-pulsar-txnid-least-bits": "2"}
+IN_BUFFER = TRANSACTIONS.replace("/transactionBufferStats/", "/transactionInBufferStats/")
+
+
+def test_the_broker_says_which_entries_readers_never_get() -> None:
+    """It calls a message aborted by itself from 4.0 on, and its transaction before."""
+    cluster = _SlowCluster({})
+    cluster.answers = {
+        f"{BASE}t/ledger/{ledger}/entry/0": [Response(status, b"whole", headers)]
+        for ledger, (status, headers) in enumerate(
+            [
+                (200, {"x-pulsar-marker-type": "21"}),
+                (200, OF_ONE | {"x-pulsar-txn-aborted": "true"}),
+                (200, OF_ONE),
+                (200, OF_ONE),
+                (200, {}),
+                (200, OF_ANOTHER),
+                (404, {"x-pulsar-marker-type": "21"}),
+                (401, {"x-pulsar-marker-type": "21"}),
+            ]
+        )
+    }
+    cluster.answers[f"{IN_BUFFER}/0/1"] = [{"aborted": True}]
+    cluster.answers[f"{IN_BUFFER}/0/2"] = [{"aborted": False}]
+    client = cluster.client()
+    found = [client.is_unsent(T, (ledger, 0)) for ledger in range(8)]
+    assert found == [True] * 4 + [False] * 4
+    assert cluster.asked.count(f"{IN_BUFFER}/0/1") == 1
+    assert not client.is_unsent(T, (3, 1)), "it does not answer"
+    assert cluster.now_s == admin.ENTRY_TIMEOUT_S
+
+
+def test_a_transaction_of_which_nothing_is_told_may_be_sent() -> None:
+    for answer in (MISSING, {}, Response(200, b"<html>"), urllib3.exceptions.HTTPError("down")):
+        cluster = FakeCluster({"t/ledger/3/entry/0": Response(200, b"whole", OF_ONE)})
+        cluster.answers[f"{IN_BUFFER}/0/1"] = [answer]
+        assert not cluster.client().is_unsent(T, (3, 0))
 
 
 def test_an_answer_that_tells_nothing_of_an_entry_is_an_error() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -93,6 +93,31 @@ def test_entries_that_do_not_arrive_are_counted_anywhere() -> None:
         MissingRange(5, 0, 0),
         MissingRange(5, 2, 2),
     ]
+
+
+def test_a_range_ends_when_readers_get_nothing_of_what_remains() -> None:
+    """Brokers before 4.0 say that more follows, where that is a transaction's marker."""
+    stored, asked = entries(3, 0, 0), work(earliest(T), Position(4, 1), (3, 4), (4, 2))
+    stream = FakeStream(stored, more=True)
+    told: list[tuple[float, list[MissingRange]]] = []
+
+    def unsent(rest: Sequence[MissingRange]) -> bool:
+        told.append((stream.now_s, list(rest)))
+        return len(told) == 2
+
+    reader = RangeReader(
+        stream,
+        asked,
+        dataclasses.replace(settings(), poll_timeout_ms=20_000),
+        rows_of(SCHEMA),
+        lambda *_: None,
+        are_unsent=unsent,
+        monotonic=lambda: stream.now_s,
+    )
+    assert values(reader.batches()) == [b"3:0:-1", b"3:1:-1"]
+    rest = [MissingRange(3, 2, 3), MissingRange(4, 0, 1)]
+    assert told == [(3.0, rest), (6.0, rest)]
+    assert reader.missing == rest
 
 
 def test_an_entry_behind_the_end_ends_the_range() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -19,6 +20,7 @@ from pyspark_pulsar.ranges import (
     plan_ranges,
     position_after,
     replaced_topic,
+    stored_end,
     unread_loss,
 )
 
@@ -63,6 +65,11 @@ class TestEnd:
     def test_the_end_may_be_before_all_entries_of_a_ledger(self) -> None:
         assert end_position(T, snapshot((3, 6), (4, 2), last=(4, -1))) == Position(4, -1)
         assert end_position(T, snapshot((3, 6), (4, 2), last=(3, 5))) == Position(4, -1)
+
+    def test_the_stored_end_is_behind_open_transactions(self) -> None:
+        held = replace(snapshot((3, 6), (4, 2), last=(3, 2)), last_stored=(4, 0))
+        assert (end_position(T, held), stored_end(T, held)) == (Position(3, 2), Position(4, 0))
+        assert stored_end(T, snapshot((3, 6), last=(3, 2))) == Position(3, 2)
 
     def test_the_end_of_an_unused_topic_is_earliest(self) -> None:
         assert end_position(T, TopicSnapshot((LedgerSpan(3, 0, 0),), None)) == earliest(T)
@@ -117,6 +124,11 @@ class TestLoss:
         idle = snapshot((9, 0), last=(8, 19))
         assert unread_loss(T, idle, Position(8, 19), Position(9, -1)) is None
         assert unread_loss(T, idle, Position(8, 18), Position(9, -1)) is not None
+
+    def test_trimmed_messages_behind_an_open_transaction_are_a_loss(self) -> None:
+        """The query read up to its first message, and never what was behind."""
+        held = replace(snapshot((4, 2), last=(3, 4)), last_stored=(4, 1))
+        assert unread_loss(T, held, Position(3, 4), Position(4, -1)) is not None
 
     def test_the_start_of_the_oldest_ledger_is_no_loss(self) -> None:
         assert unread_loss(T, snapshot((4, 2)), Position(4, -1), Position(4, 1)) is None

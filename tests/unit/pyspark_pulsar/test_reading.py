@@ -10,10 +10,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pyspark_pulsar.entries import EntryId
-from pyspark_pulsar.errors import DataLossError, PulsarSourceError
+from pyspark_pulsar.errors import DataLossError, PulsarSourceError, ReadTimeoutError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
-from pyspark_pulsar.reading import read_range
+from pyspark_pulsar.reading import UNSENT_ENTRIES_MAX, read_range
 from tests.unit.pyspark_pulsar.fakes import (
     ENCRYPTED,
     MALFORMED,
@@ -78,6 +78,25 @@ def test_entries_hidden_from_readers_are_not_lost() -> None:
     rows, _ = run_task(work(earliest(T), Position(4, 1), (3, 2), (4, 2)), stored)
     assert rows == 2
     assert set(stored.asked) == {(4, 0), (4, 1)}
+
+
+def test_a_topic_that_ends_with_a_marker_is_read_to_its_end() -> None:
+    asked = work(earliest(T), Position(4, 1), (3, 2), (4, 2))
+    ends = opened(entries(3, 0, 0), more=True)
+    told = FakeStored(HELD, unsent=frozenset({(4, 0), (4, 1)}))
+    assert len(values(read_range(asked, settings(poll_ms=100), SCHEMA, told, ends))) == 2
+    unknown = FakeStored(HELD, unsent=frozenset({(4, 1)}))
+    with pytest.raises(ReadTimeoutError, match="nothing arrived for 100 ms"):
+        values(read_range(asked, settings(poll_ms=100), SCHEMA, unknown, ends))
+    assert {*unknown.asked} == {(4, 0)}
+
+
+def test_very_many_entries_that_remain_are_not_asked_about() -> None:
+    asked = work(earliest(T), Position(4, UNSENT_ENTRIES_MAX), (4, UNSENT_ENTRIES_MAX + 1))
+    stored = FakeStored(HELD)
+    with pytest.raises(ReadTimeoutError):
+        values(read_range(asked, settings(poll_ms=100), SCHEMA, stored, opened({}, more=True)))
+    assert stored.asked == []
 
 
 def test_a_range_without_gaps_asks_nothing() -> None:

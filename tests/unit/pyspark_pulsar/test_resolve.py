@@ -35,6 +35,17 @@ def test_a_position_after_the_end_becomes_the_end() -> None:
     assert resolve_start({T: "8:0", P: "latest"}, HELD)[T] == Position(3, 9)
 
 
+def test_a_start_behind_an_open_transaction_is_kept() -> None:
+    """Else a stream would give messages before its start when the transaction has ended."""
+    ledgers = (LedgerSpan(3, 10, 1_000), LedgerSpan(4, 5, 500))
+    held = {T: TopicSnapshot(ledgers, (3, 4), last_stored=(4, 2))}
+    for place, start in (("3:2", (3, 1)), ("3:9", (3, 8)), ("4:1", (4, 0)), ("4:4", (4, 2))):
+        assert resolve_start({T: place}, held) == {T: Position(*start)}
+    assert resolve_start({T: Position(3, 8)}, held) == {T: Position(3, 8)}
+    assert resolve_start("latest", held) == {T: Position(3, 4)}
+    assert resolve_end({T: "3:9"}, held) == {T: Position(3, 4)}
+
+
 def test_positions_found_by_time_are_kept() -> None:
     found = {T: Position(3, 2), P0: Position(9, 9, 0)}
     assert resolve_start(found, HELD) == {T: Position(3, 2), P0: Position(4, 4, 0)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from bisect import bisect_left
+from dataclasses import replace
 from itertools import accumulate, count
 from typing import Any
 
@@ -211,6 +212,27 @@ def test_a_first_batch_from_earliest_or_an_id_reads_all_messages() -> None:
         start = reader.initialOffset()
         end = reader.latestOffset(start, ReadAllAvailable())
         assert planned(reader, start, end) == [*expected]
+
+
+def test_a_stream_from_an_id_behind_an_open_transaction_begins_there() -> None:
+    whole = held((3, 10))
+    admin = FakeAdmin({T: replace(whole, last_published=(3, 2), last_stored=(3, 9))})
+    reader = stream(admin, startingOffsets=json.dumps({T: "3:7"}))
+    start = reader.initialOffset()
+    assert start == offset(t="3:6:-1:-1")
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    admin.held[T] = whole
+    assert planned(reader, start, reader.latestOffset(start, ReadAllAvailable())) == [7, 8, 9]
+
+
+@pytest.mark.parametrize("text", ["3:10", "9:0"])
+def test_a_start_behind_all_of_a_topic_is_fixed_by_the_first_batch(text: str) -> None:
+    admin = FakeAdmin({T: replace(held((3, 10)), last_published=(3, 2), last_stored=(3, 9))})
+    reader = stream(admin, startingOffsets=json.dumps({T: text}))
+    start = reader.initialOffset()
+    admin.held[T] = held((3, 12))
+    assert start == reader.latestOffset(start, ReadAllAvailable()) == offset(t="3:9:-1:-1")
+    assert planned(reader, start, reader.latestOffset(start, ReadAllAvailable())) == [10, 11]
 
 
 def test_a_topic_recreated_after_the_first_batch_is_read_completely() -> None:

@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from pyspark_pulsar.transactions import NotReadyError, is_without_transactions, readable_end
+from pyspark_pulsar.transactions import (
+    NotReadyError,
+    is_never_sent,
+    is_without_transactions,
+    readable_end,
+    undecided_transaction,
+)
 
 LAST = (9, 5)
 
@@ -55,3 +61,27 @@ def test_a_broker_without_transactions_says_so() -> None:
     assert is_without_transactions(503, body)
     assert not is_without_transactions(503, b"starting")
     assert not is_without_transactions(500, body)
+
+
+MARKER = {"x-pulsar-marker-type": "21"}
+OF_ONE = {"x-pulsar-txnid-most-bits": "0", "x-pulsar-txnid-least-bits": "-7"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_unsent", "undecided"),
+    [
+        (MARKER, True, ""),
+        (MARKER | OF_ONE, True, "0/-7"),
+        (OF_ONE | {"x-pulsar-txn-aborted": "true"}, True, ""),
+        (OF_ONE | {"x-pulsar-txn-aborted": "false"}, False, ""),
+        (OF_ONE, False, "0/-7"),
+        ({"x-pulsar-txnid-most-bits": "0"}, False, ""),
+        (OF_ONE | {"x-pulsar-txnid-most-bits": "../0"}, False, ""),
+        ({}, False, ""),
+    ],
+)
+def test_headers_tell_of_markers_and_transactions(
+    headers: dict[str, str], is_unsent: bool, undecided: str
+) -> None:
+    assert is_never_sent(headers) is is_unsent
+    assert undecided_transaction(headers) == undecided

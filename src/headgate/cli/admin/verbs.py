@@ -21,6 +21,7 @@ from headgate.access.admin_api import (
 from headgate.access.json_bounds import decoded
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName
+from headgate.base.texts import encodable
 from headgate.cli.admin.errors import NotConnectedError, RefusedError
 from headgate.cli.admin.output import as_json
 from headgate.cli.admin.values import namespace, topic
@@ -218,7 +219,7 @@ def target(path: str, values: Values, query: Query = ()) -> str:
 def echo(text: str) -> None:
     """Print an answer; nothing for an empty list or map."""
     if text:
-        click.echo(text)
+        click.echo(encodable(text))
 
 
 def _fill(template: str, values: Values) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from headgate.base.errors import InputError
 from headgate.pipeline.location import is_object_store, resolved_root
@@ -36,6 +38,17 @@ def work_folder(source: SourceOptions) -> str | None:
 def spark_log_path(folder: str) -> Path:
     """The log of Spark's Java process and its workers."""
     return Path(folder, "_spark.log")
+
+
+def open_log(path: Path) -> BinaryIO:
+    """A job's log, made if absent, to write at its end.
+
+    Raises:
+        OSError: it cannot be opened, or is a link. Others may write to the folder: a link there
+            would have another file of this user emptied and filled.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+    return os.fdopen(descriptor, "ab")
 
 
 @contextmanager

@@ -66,7 +66,9 @@ def starting_positions(
         topics[source.topic] = _imported(source, Path(checkpoint), clusters)
         temporary = path.with_suffix(".new")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8") as file:
+        # A new file: others may write to the folder, and have put a link there.
+        temporary.unlink(missing_ok=True)
+        with temporary.open("x", encoding="utf-8") as file:
             json.dump({"v": _STARTS_VERSION, "topics": topics}, file, indent=1, sort_keys=True)
             file.flush()
             os.fsync(file.fileno())

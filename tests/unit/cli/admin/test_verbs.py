@@ -75,6 +75,14 @@ def test_sending(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr() == ("", "")
 
 
+def test_half_of_a_surrogate_pair_of_a_foreign_cluster_is_printed(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.replies = [Reply(200, b'["a\\ud800"]')]
+    show("/list", as_lines)(SERVER, {})
+    assert capsys.readouterr().out == "a?\n"
+
+
 def test_empty_lists_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     echo("")
     assert capsys.readouterr().out == ""

@@ -67,6 +67,15 @@ def test_a_new_folder_begins_with_nothing(tmp_path: Path) -> None:
     assert stored == {"v": 1, "topics": {T: {}}}
 
 
+def test_a_link_in_place_of_the_new_file_leads_to_no_other_one(tmp_path: Path) -> None:
+    other, folder = tmp_path / "keys", tmp_path / "tables" / "_checkpoints"
+    other.write_text("mine")
+    folder.mkdir(parents=True)
+    (folder / "telemetry.starts.new").symlink_to(other)
+    assert starts(source(tmp_path / "tables", A)) == {}
+    assert other.read_text() == "mine"
+
+
 def test_positions_are_taken_over_by_cluster(tmp_path: Path) -> None:
     Earlier(source(tmp_path, A, B)).batch(6, 1, 2).batch(7, 5, 9)
     assert starts(source(tmp_path, A, B)) == {"headgate:a": at(5), "headgate:b": at(9)}
