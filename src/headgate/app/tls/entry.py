@@ -213,7 +213,8 @@ class TlsEntry(asyncio.BufferedProtocol):
         below = cast(asyncio.BufferedProtocol, tls)
         cast(memoryview, below.get_buffer(len(record)))[: len(record)] = record
         below.buffer_updated(len(record))
-        self._reads = RecordReads(below, self._plain, self._port.pace.records)
+        network = peer_network_of(self._address)
+        self._reads = RecordReads(below, self._plain, self._port.pace.records, network)
         self._plain.set_protocol(self._reads)
 
     async def _upgrade(self, context: ssl.SSLContext) -> None:
@@ -235,6 +236,7 @@ class TlsEntry(asyncio.BufferedProtocol):
             self.end(HandshakeEnd.FAILED, "left in its TLS handshake")
             return
         self._release(HandshakeEnd.DONE)
+        reads.handshake_is_done()
         try:
             self._hand_on(TlsTransport(inner, self._plain, reads))
         except Exception as error:
