@@ -128,18 +128,19 @@ class HttpTurns:
         else:
             self._started += begin()
 
-    def further(self, address: str) -> Callable[[], Awaitable[None]]:
-        """What a request of ``address`` awaits when its body is whole, before it goes on: another
-        start. Its client chooses when that is, and may do so for hundreds at one instant."""
+    def further(self, address: str) -> Callable[[int], Awaitable[None]]:
+        """What a request of ``address`` awaits with a number of further starts, before it goes on,
+        when its body is whole or what many wait for has come. Its client may choose when that is,
+        for hundreds at one instant."""
         return partial(self._further, address)
 
-    async def _further(self, address: str) -> None:
+    async def _further(self, address: str, starts: int) -> None:
         turn: asyncio.Future[None] = self._loop.create_future()
 
         def go_on() -> int:
             if not turn.done():
                 turn.set_result(None)
-            return 1
+            return starts
 
         self.start(go_on, address)
         await turn

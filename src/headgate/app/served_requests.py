@@ -10,12 +10,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from headgate.app.http_turns import starts_of
 from headgate.broker.http_memory import HttpMemory
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
+
+TURN_EXTENSION: Final = "headgate.turn"
+"""The extension of a request's scope that a request awaits before it goes on with its head, when it
+has waited for something for which hundreds may wait."""
 
 _NO_MEMORY: Final = "asked for by a bound on memory"
 
@@ -33,19 +39,22 @@ class ServedRequests:
         self._address = ""
 
     def watched(
-        self, app: ASGI3Application, further: Callable[[], Awaitable[None]] | None = None
+        self, app: ASGI3Application, further: Callable[[int], Awaitable[None]] | None = None
     ) -> ASGI3Application:
         """The same application, which is known to be at work while it is. It gets the end of a body
-        when ``further`` has returned."""
+        when ``further`` has returned; an extension gives it such a turn for the whole head."""
 
         async def served(scope: Any, receive: Any, send: Any) -> None:
             async def receive_in_turn() -> Any:
                 message = await receive()
                 is_end = message["type"] == "http.request" and not message.get("more_body", False)
                 if is_end and further is not None:
-                    await further()
+                    await further(1)
                 return message
 
+            if further is not None:
+                again = partial(further, starts_of(scope))
+                scope.setdefault("extensions", {})[TURN_EXTENSION] = {"call": again}
             task = asyncio.current_task()
             if task is not None:
                 self._tasks.add(task)

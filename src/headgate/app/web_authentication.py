@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
+from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.admin.app import CREDENTIALS_REFUSED
 from headgate.admin.auditing import READS
+from headgate.app.served_requests import TURN_EXTENSION
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.identity import LAPSE_KEY, SCOPE_KEY, client_host
 from headgate.broker.authentication import (
@@ -73,7 +75,7 @@ class WebAuthentication:
             return
         try:
             found = self._authentication.session(presented(scope))
-            session = found if isinstance(found, Session) else await found
+            session = found if isinstance(found, Session) else await _waited(found, scope)
             self._authentication.check_not_revoked(session, client_host(scope))
         except UncheckedCredentialsError:
             reason = "Credentials are not checked now: try again later"
@@ -128,6 +130,16 @@ class WebAuthentication:
         await send(
             {"type": "http.response.body", "body": body if scope["method"] != "HEAD" else b""}
         )
+
+
+async def _waited(found: Awaitable[Session], scope: Scope) -> Session:
+    """What an authentication gives in the end. Hundreds may have waited for it, and what each does
+    next, with its path and query, may take milliseconds."""
+    session = await found
+    turn = scope.get("extensions", {}).get(TURN_EXTENSION)
+    if turn is not None:
+        await turn["call"]()
+    return session
 
 
 def _challenge(scheme: str) -> tuple[bytes, bytes]:

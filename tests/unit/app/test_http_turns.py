@@ -11,7 +11,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from headgate.app.http_bounds import BODY_TIMEOUT_S, PIECE_BYTES, BoundedHttpProtocol
-from headgate.app.http_turns import STARTS_MAX, TURN_S, HttpTurns, KeptBytes
+from headgate.app.http_turns import HEAD_BYTES_PER_START, STARTS_MAX, TURN_S, HttpTurns, KeptBytes
+from headgate.app.served_requests import TURN_EXTENSION
 from headgate.broker.http_memory import REQUEST_BYTES
 from headgate.testing.clock import ManualClock
 from headgate.testing.loop import SimLoop
@@ -232,6 +233,39 @@ def test_of_requests_whose_bodies_end_at_one_instant_a_few_go_on_in_a_turn() -> 
         await asyncio.sleep(0.1)
         for one, one_wire in made:
             assert one_wire.written.count(b"HTTP/1.1 200 ") == 1
+            one.connection_lost(None)
+
+    play(story)
+
+
+def test_requests_that_waited_for_one_thing_go_on_with_their_heads_in_turns() -> None:
+    """A crowd with one password waits for its check, and 32 went on in an iteration, whatever the
+    heads of their requests cost."""
+    result, begun, ended = asyncio.Event(), 0, 0
+
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal begun, ended
+        begun += 1
+        await result.wait()
+        await scope["extensions"][TURN_EXTENSION]["call"]()
+        ended += 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        turns = HttpTurns(protocol.loop, lambda: 0.0)
+        made = [connect(protocol.loop, waits, turns=turns) for _ in range(50)]
+        for one, _ in made:
+            one.data_received(b"GET /?" + b"%" * 15 * HEAD_BYTES_PER_START + b" HTTP/1.1\r\n\r\n")
+        while begun < 50:
+            await asyncio.sleep(0)
+        result.set()
+        before = 0
+        while ended < 50:
+            await asyncio.sleep(0)
+            assert ended - before <= 2
+            before = ended
+        for one, _ in made:
             one.connection_lost(None)
 
     play(story)

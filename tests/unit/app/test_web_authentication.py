@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from headgate.app.served_requests import TURN_EXTENSION
 from headgate.app.web_authentication import CERTIFICATE_EXTENSION, WebAuthentication
 from headgate.base.identity import NOBODY, Identity, identity_of, why_lapsed
 from headgate.broker.authentication import Authentication
@@ -53,6 +54,8 @@ class Answer:
         self.status = 200
         self.headers: list[tuple[bytes, bytes]] = []
         self.body = b""
+        self.turns = 0
+        """Further ones that it took of the loop."""
 
     @property
     def reason(self) -> str:
@@ -83,10 +86,17 @@ def ask(
         else:
             answer.body += message["body"]
 
+    async def turn() -> None:
+        assert answer.served is None
+        answer.turns += 1
+
+    extensions: dict[str, Any] = {TURN_EXTENSION: {"call": turn}}
+    if certificate:
+        extensions[CERTIFICATE_EXTENSION] = certificate
     scope: dict[str, Any] = {
         "type": "http", "method": method, "path": path, "client": ("10.0.0.1", 5),
         "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
-        "extensions": {CERTIFICATE_EXTENSION: certificate} if certificate else {},
+        "extensions": extensions,
     }  # fmt: skip
     if raw_path is not None:
         scope["raw_path"] = raw_path
@@ -121,6 +131,13 @@ def basic(text: str) -> tuple[str, str]:
 def test_good_credentials_are_served_as_their_role(headers: list[tuple[str, str]]) -> None:
     assert ask(*headers).served == Identity("ann")
     assert ask(*headers, method="POST").served == Identity("ann")
+
+
+def test_who_waited_for_a_check_goes_on_in_a_turn() -> None:
+    """Hundreds may have waited for the same one, of one password."""
+    assert ask(basic("ann:secret")).turns == 1
+    assert ask(basic("ann:wrong")).turns == 0
+    assert ask(bearer("ann")).turns == 0
 
 
 def test_a_revoked_role_is_refused_at_its_next_request() -> None:

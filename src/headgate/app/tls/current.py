@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import ssl
 from collections.abc import Iterable
 from typing import Final
 
 from headgate.app.tls.files import ChangedMeanwhileError, Contents, Loaded, TlsFiles, load
-from headgate.app.tls.profile import Profile, binary_profile, web_profile
+from headgate.app.tls.profile import PortContexts, Profile, binary_profile, web_profile
 from headgate.base.errors import InputError
 from headgate.base.units import S_PER_DAY
 from headgate.broker.tls_status import TlsStatus
@@ -58,12 +57,12 @@ class CurrentTls:
                 continue
         return cls(files, profiles, load(files, profiles, files.read()))
 
-    def binary(self, name: str) -> ssl.SSLContext:
-        """That of the binary protocol, for a client that asks for the host ``name`` (SNI)."""
+    def binary(self, name: str) -> PortContexts:
+        """Those of the binary protocol, for a client that asks for the host ``name`` (SNI)."""
         return self._loaded.contexts_of(name)[0]
 
-    def web(self, name: str) -> ssl.SSLContext:
-        """That of the web port, for a client that asks for the host ``name`` (SNI)."""
+    def web(self, name: str) -> PortContexts:
+        """Those of the web port, for a client that asks for the host ``name`` (SNI)."""
         return self._loaded.contexts_of(name)[1]
 
     # -- looking for changes -----------------------------------------------------------------

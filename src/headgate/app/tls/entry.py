@@ -12,7 +12,6 @@ import asyncio
 import logging
 import ssl
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
@@ -23,12 +22,14 @@ from headgate.app.tls.hello import (
     NotTlsButHttpError,
     NotTlsError,
     hello_bytes,
-    server_name,
+    read_hello,
 )
+from headgate.app.tls.profile import PortContexts
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from headgate.app.tls.transport import TlsTransport
+from headgate.base.fair_queue import FairQueue
 from headgate.base.units import KIB
-from headgate.broker.connection.address_counts import address_of
+from headgate.broker.connection.address_counts import address_of, peer_network_of
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import CLOSE_TIMEOUT_S, HANDSHAKE_TIMEOUT_S
 from headgate.broker.tls_status import HandshakeEnd, TlsStatus
@@ -75,12 +76,13 @@ class HandshakePace:
         self._loop = loop
         self.records = RecordTurns(loop, now_s)
         """What comes behind a connection's first record."""
-        self._waiting: deque[TlsEntry] = deque()
+        self._waiting: FairQueue[TlsEntry] = FairQueue()
+        """By network: a crowd of one makes its own wait."""
         self._is_due = False
 
-    def wait(self, entry: TlsEntry) -> None:
-        """Call ``entry.begin()`` when its turn comes."""
-        self._waiting.append(entry)
+    def wait(self, entry: TlsEntry, network: str = "") -> None:
+        """Call ``entry.begin()`` when its turn comes, among those of all networks."""
+        self._waiting.add(network, entry)
         if not self._is_due:
             self._is_due = True
             self._loop.call_soon(self._turn)
@@ -88,7 +90,7 @@ class HandshakePace:
     def _turn(self) -> None:
         begun = 0
         while self._waiting and begun < HANDSHAKES_PER_TURN:
-            begun += self._waiting.popleft().begin()
+            begun += self._waiting.take().begin()
         self._is_due = bool(self._waiting)
         if self._is_due:
             self._loop.call_soon(self._turn)
@@ -100,15 +102,15 @@ class TlsPort:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        context: Callable[[str], ssl.SSLContext],
+        contexts: Callable[[str], PortContexts],
         gate: ConnectionGate,
         pace: HandshakePace,
         status: TlsStatus,
         lines: BoundedLines,
     ) -> None:
-        """``context`` gives that of each handshake, for the host name that the client asks for."""
+        """``contexts`` gives those of handshakes for the host name that the client asks for."""
         self.loop = loop
-        self.context = context
+        self.contexts = contexts
         self.gate = gate
         self.pace = pace
         self.status = status
@@ -177,7 +179,7 @@ class TlsEntry(asyncio.BufferedProtocol):
             return
         if self._size >= needed:
             self._plain.pause_reading()
-            self._port.pace.wait(self)
+            self._port.pace.wait(self, peer_network_of(self._address))
         elif needed > len(self._buffer):
             self._buffer = self._buffer + bytes(min(needed, HELLO_BYTES_MAX) - len(self._buffer))
 
@@ -195,8 +197,9 @@ class TlsEntry(asyncio.BufferedProtocol):
             return 0
         self._has_begun = True
         loop = self._port.loop
-        name = server_name(self._buffer[: self._size])
-        self._task = loop.create_task(self._upgrade(self._port.context(name)))
+        hello = read_hello(self._buffer[: self._size])
+        context = self._port.contexts(hello.server_name).of(hello)
+        self._task = loop.create_task(self._upgrade(context))
         # The loop's own first steps (to make TLS, to read again) are scheduled by the task. The
         # record is handed over right behind them, before the loop reads: later bytes stay behind.
         loop.call_soon(loop.call_soon, self._hand_over)
@@ -210,7 +213,8 @@ class TlsEntry(asyncio.BufferedProtocol):
         below = cast(asyncio.BufferedProtocol, tls)
         cast(memoryview, below.get_buffer(len(record)))[: len(record)] = record
         below.buffer_updated(len(record))
-        self._reads = RecordReads(below, self._plain, self._port.pace.records)
+        network = peer_network_of(self._address)
+        self._reads = RecordReads(below, self._plain, self._port.pace.records, network)
         self._plain.set_protocol(self._reads)
 
     async def _upgrade(self, context: ssl.SSLContext) -> None:
@@ -232,6 +236,7 @@ class TlsEntry(asyncio.BufferedProtocol):
             self.end(HandshakeEnd.FAILED, "left in its TLS handshake")
             return
         self._release(HandshakeEnd.DONE)
+        reads.handshake_is_done()
         try:
             self._hand_on(TlsTransport(inner, self._plain, reads))
         except Exception as error:

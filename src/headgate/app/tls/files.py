@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from headgate.app.key_files import read_file
-from headgate.app.tls.profile import Profile
+from headgate.app.tls.profile import PortContexts, Profile
 from headgate.base.errors import InputError
 from headgate.policy.setting_info import names_of
 from headgate.policy.settings import Settings
@@ -141,8 +141,8 @@ def _read(pair: Pair) -> PairContents:
     )
 
 
-Contexts = tuple[ssl.SSLContext, ...]
-"""One for each profile."""
+Contexts = tuple[PortContexts, ...]
+"""Those of each profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def load(files: TlsFiles, profiles: tuple[Profile, ...], contents: Contents) -> 
     for pair, found in zip(files.pairs, contents.pairs, strict=True):
         certificate = read_certificates(found.certificate, pair.certificate)[0]
         check_key_of(certificate, found.key, pair.key)
-        contexts = tuple(_context(files, pair, profile, trusted) for profile in profiles)
+        contexts = tuple(_contexts(files, pair, profile, trusted) for profile in profiles)
         names = dns_names(certificate)
         if all_contexts and not names:
             raise InvalidCertificateError(
@@ -200,8 +200,14 @@ def load(files: TlsFiles, profiles: tuple[Profile, ...], contents: Contents) -> 
     return Loaded(contents, all_contexts[0], by_name, tuple(facts))
 
 
-def _context(files: TlsFiles, pair: Pair, profile: Profile, trusted: str) -> ssl.SSLContext:
-    context = profile.new_context()
+def _contexts(files: TlsFiles, pair: Pair, profile: Profile, trusted: str) -> PortContexts:
+    contexts = profile.new_contexts()
+    for context in contexts.all:
+        _fill(context, files, pair, trusted)
+    return contexts
+
+
+def _fill(context: ssl.SSLContext, files: TlsFiles, pair: Pair, trusted: str) -> None:
     try:
         # Without the last argument an encrypted key would make the process ask its terminal.
         context.load_cert_chain(pair.certificate_path, pair.key_path, password=_no_password)
@@ -220,7 +226,6 @@ def _context(files: TlsFiles, pair: Pair, profile: Profile, trusted: str) -> ssl
             ) from error
         required = files.requires_client_certificate
         context.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
-    return context
 
 
 def _no_password() -> str:

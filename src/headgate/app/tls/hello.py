@@ -1,8 +1,8 @@
-"""Reads a connection's first bytes: whether its client speaks TLS, and for which host."""
+"""Reads a connection's first bytes: whether its client speaks TLS, for which host, and how."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 HEADER_BYTES: Final = 5
 RECORD_BYTES_MAX: Final = 1 << 14
@@ -20,6 +20,14 @@ _HELLO_HEAD_BYTES: Final = 2 + 32
 """The version and the random bytes of a ClientHello."""
 _SERVER_NAME: Final = 0
 _HOST_NAME: Final = 0
+_GROUPS: Final = 10
+_VERSIONS: Final = 43
+_KEYS: Final = 51
+_TLS_1_3: Final = 0x0304
+EXTENSIONS_MAX: Final = 100
+OFFERS_MAX: Final = 64
+"""Extensions of a hello, and offers in one, that are looked at: a client has a few dozen. Thousands
+fit into a record, and take milliseconds."""
 _CONNECT: Final = b"\x08\x02"
 """A CONNECT of the binary protocol: field 1 of BaseCommand with the type 2."""
 
@@ -64,27 +72,72 @@ def _refuse(beginning: bytes) -> None:
         raise NotTlsError("bytes that are no TLS handshake")
 
 
-def server_name(record: bytes | bytearray | memoryview) -> str:
-    """The host name that a client asks for (SNI, RFC 6066) in its first record, which is whole: in
-    lower case and without a dot at its end. Empty if it asks for none, or if its hello goes on in
-    another record or is damaged, which the handshake then finds."""
+class ClientHello(NamedTuple):
+    """What a client offers in its first message. The defaults stand for one that cannot be read,
+    because it goes on in another record or is damaged, which the handshake then finds."""
+
+    server_name: str = ""
+    """The host name that it asks for (SNI, RFC 6066), in lower case and without a dot at its end;
+    empty for none."""
+    has_tls_1_3: bool = True
+    groups: tuple[int, ...] = ()
+    """Groups for the exchange of keys: first those that it has sent keys of, then those that it
+    supports. The first few of each."""
+
+
+def read_hello(record: bytes | bytearray | memoryview) -> ClientHello:
+    """What the first record says, which is whole."""
     try:
-        hello = _Fields(bytes(record[HEADER_BYTES:]))
-        hello.number(1)
-        body = _Fields(hello.block(3))
-        body.take(_HELLO_HEAD_BYTES)
-        for length_bytes in (1, 2, 1):  # the session's id, cipher suites, compression
-            body.block(length_bytes)
-        extensions = _Fields(body.block(2))
-        while extensions.is_left:
-            kind, data = extensions.number(2), extensions.block(2)
-            if kind == _SERVER_NAME:
-                names = _Fields(_Fields(data).block(2))
-                is_host = names.number(1) == _HOST_NAME
-                return names.block(2).decode("ascii").rstrip(".").lower() if is_host else ""
+        found = _extensions(record)
+        return ClientHello(
+            _server_name(found[_SERVER_NAME]) if _SERVER_NAME in found else "",
+            _TLS_1_3 in _numbers(found.get(_VERSIONS, b"\0"), length_bytes=1),
+            (*_key_groups(found.get(_KEYS, b"\0\0")), *_numbers(found.get(_GROUPS, b"\0\0"))),
+        )
     except ValueError:
-        return ""
-    return ""
+        return ClientHello()
+
+
+def _extensions(record: bytes | bytearray | memoryview) -> dict[int, bytes]:
+    hello = _Fields(bytes(record[HEADER_BYTES:]))
+    hello.number(1)
+    body = _Fields(hello.block(3))
+    body.take(_HELLO_HEAD_BYTES)
+    for length_bytes in (1, 2, 1):  # the session's id, cipher suites, compression
+        body.block(length_bytes)
+    fields = _Fields(body.block(2)) if body.is_left else _Fields(b"")
+    found: dict[int, bytes] = {}
+    while fields.is_left:
+        if len(found) == EXTENSIONS_MAX:
+            raise ValueError("more extensions than any client has")
+        kind = fields.number(2)
+        if kind in found:
+            raise ValueError("an extension comes twice")
+        found[kind] = fields.block(2)
+    return found
+
+
+def _server_name(data: bytes) -> str:
+    names = _Fields(_Fields(data).block(2))
+    is_host = names.number(1) == _HOST_NAME
+    return names.block(2).decode("ascii").rstrip(".").lower() if is_host else ""
+
+
+def _numbers(data: bytes, *, length_bytes: int = 2) -> list[int]:
+    """The first numbers of a list, of two bytes each."""
+    fields, found = _Fields(_Fields(data).block(length_bytes)), list[int]()
+    while fields.is_left and len(found) < OFFERS_MAX:
+        found.append(fields.number(2))
+    return found
+
+
+def _key_groups(data: bytes) -> list[int]:
+    """The groups of the first keys."""
+    fields, found = _Fields(_Fields(data).block(2)), list[int]()
+    while fields.is_left and len(found) < OFFERS_MAX:
+        found.append(fields.number(2))
+        fields.block(2)
+    return found
 
 
 class _Fields:

@@ -1,12 +1,14 @@
-"""Versions and ciphers of TLS: the intermediate profile of Mozilla's guidelines, version 5.7."""
+"""Versions, ciphers and groups of TLS: Mozilla's intermediate profile, version 5.7."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.app.tls.client_chains import ServerTls
+from headgate.app.tls.hello import ClientHello
 from headgate.base.errors import InputError
 from headgate.policy.settings import Settings
 
@@ -32,6 +34,39 @@ CIPHERS_OF_TLS_1_3: Final = (
 """TLS 1.3 always has these."""
 
 
+_P_256: Final = 23
+GROUPS: Final = {29: "X25519", _P_256: "prime256v1", 24: "secp384r1"}
+"""The profile's groups for the exchange of keys, OpenSSL's names by the numbers of TLS. OpenSSL
+would take others with TLS 1.3: its share of an exchange in ffdhe8192 takes 130 ms, and that of its
+client, who need not even have a key of its own, nothing."""
+
+
+class PortContexts(NamedTuple):
+    """The contexts of one certificate at one port. Python can allow a context one group or all of
+    them, so there is one for each."""
+
+    by_group: Mapping[int, ssl.SSLContext]
+    """Empty without TLS 1.3."""
+    before_1_3: ssl.SSLContext | None
+    """For clients without TLS 1.3, with which all groups are of curves. It is restricted to none of
+    them, because TLS 1.2 also wants the keys of clients' certificates on one of them. None without
+    TLS 1.2."""
+
+    @property
+    def all(self) -> tuple[ssl.SSLContext, ...]:
+        """Each of them."""
+        older = () if self.before_1_3 is None else (self.before_1_3,)
+        return (*self.by_group.values(), *older)
+
+    def of(self, hello: ClientHello) -> ssl.SSLContext:
+        """The one for a client, who may not support its group: then the handshake fails. Every
+        client with TLS 1.3 supports P-256 (RFC 8446, 9.1)."""
+        if self.before_1_3 is not None and not (self.by_group and hello.has_tls_1_3):
+            return self.before_1_3
+        group = next((group for group in hello.groups if group in self.by_group), _P_256)
+        return self.by_group[group]
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The versions and ciphers of one port."""
@@ -41,8 +76,16 @@ class Profile:
     ciphers: tuple[str, ...] = tuple(CIPHERS)
     """Of TLS 1.2, by OpenSSL's names."""
 
-    def new_context(self) -> ssl.SSLContext:
-        """A server's context without certificates.
+    def new_contexts(self) -> PortContexts:
+        """Contexts without certificates."""
+        has_1_2 = self.lowest == ssl.TLSVersion.TLSv1_2
+        has_1_3 = self.highest == ssl.TLSVersion.TLSv1_3
+        by_group = {group: self.new_context(group) for group in GROUPS} if has_1_3 else {}
+        return PortContexts(by_group, self.new_context(None) if has_1_2 else None)
+
+    def new_context(self, group: int | None = _P_256) -> ssl.SSLContext:
+        """A server's context without certificates, for one of :data:`GROUPS`; with None for all
+        that OpenSSL has, and without TLS 1.3.
 
         It has no session tickets. With TLS 1.2 a client may resume a session of the same context,
         which trusts the same authorities. A client may not ask for another handshake in a
@@ -50,7 +93,11 @@ class Profile:
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self.lowest
-        context.maximum_version = self.highest
+        if group is None:
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+        else:
+            context.maximum_version = self.highest
+            context.set_ecdh_curve(GROUPS[group])
         if self.ciphers:
             context.set_ciphers(":".join(self.ciphers))
         context.options |= (

@@ -11,11 +11,13 @@ for the next ones, and its socket is not read meanwhile.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol, cast
 
 from headgate.app.tls.hello import HEADER_BYTES
+from headgate.base.fair_queue import FairQueue
 from headgate.base.units import KIB
 from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
 
@@ -33,8 +35,18 @@ READ_BYTES: Final = 64 * KIB
 """What a connection takes from its socket at once. TLS has two buffers that stay as large as the
 largest read, as long as the connection lives; the loop would read 256 KiB."""
 
+HANDSHAKE_BYTES_MAX: Final = 22 * KIB
+"""What TLS gets of a connection before its handshake is done, behind the first record: all of
+:data:`~headgate.app.tls.client_chains.CHAIN_BYTES_MAX`, which is of PEM, and its proofs. OpenSSL
+decodes each key of a certificate when it has come, up to 0.6 ms for 230 bytes."""
+
+HANDSHAKES_TURN_S: Final = 0.004
+"""Time for handshakes in one turn, beside :data:`RECORDS_TURN_S`; the last piece may exceed it, by
+50 ms for the costliest certificates."""
+
 BUSY_READ_BYTES: Final = 16 * KIB
-"""A connection that cannot be served in this iteration takes no more from its socket."""
+"""A connection that cannot be served in this iteration takes no more from its socket, nor does one
+whose handshake is not done."""
 
 
 class Piece(NamedTuple):
@@ -61,6 +73,10 @@ class Reads(Protocol):
     """A connection with records that wait."""
 
     @property
+    def handshake_of(self) -> str | None:
+        """The network of a client whose handshake is not done; None if it is."""
+
+    @property
     def has_few_records(self) -> bool:
         """Whether not many of them wait."""
 
@@ -81,13 +97,16 @@ class RecordTurns:
         self._now_s = now_s
         self._few: deque[Reads] = deque()
         self._many: deque[Reads] = deque()
+        self._handshakes: FairQueue[Reads] = FairQueue()
+        """Those whose handshakes are not done, by network: a crowd of one makes its own wait."""
+        self._has_handshake_turn = False
         self._used_s = 0.0
         self._is_armed = False
 
     @property
     def waiting_count(self) -> int:
         """Connections that wait for a turn."""
-        return len(self._few) + len(self._many)
+        return len(self._few) + len(self._many) + len(self._handshakes)
 
     @property
     def has_time(self) -> bool:
@@ -106,6 +125,13 @@ class RecordTurns:
 
     def wait(self, reads: Reads) -> None:
         """Let a connection hand its records over in its turn. It waits once at a time."""
+        network = reads.handshake_of
+        if network is not None:
+            self._handshakes.add(network, reads)
+            if not self._has_handshake_turn:
+                self._has_handshake_turn = True
+                self._loop.call_soon(self._turn_of_handshakes)
+            return
         (self._few if reads.has_few_records else self._many).append(reads)
         if not self._is_armed:
             self._arm()
@@ -133,6 +159,23 @@ class RecordTurns:
                 self._used_s += self._now_s() - begun_s
             if has_more:
                 self.wait(reads)
+
+    def _turn_of_handshakes(self) -> None:
+        """At least one piece. After a costly one all others have as much time as it took."""
+        begun_s, used_s = self._now_s(), 0.0
+        try:
+            while self._handshakes and used_s < HANDSHAKES_TURN_S:
+                reads = self._handshakes.take()
+                if reads.hand_over():
+                    self.wait(reads)
+                used_s = self._now_s() - begun_s
+        finally:
+            is_costly = used_s > 2 * HANDSHAKES_TURN_S
+            self._has_handshake_turn = is_costly or bool(self._handshakes)
+            if is_costly:
+                self._loop.call_later(used_s, self._turn_of_handshakes)
+            elif self._handshakes:
+                self._loop.call_soon(self._turn_of_handshakes)
 
 
 class Writes(Protocol):
@@ -170,8 +213,15 @@ class RecordReads(asyncio.BufferedProtocol):
     """What the socket's transport of one connection hands its bytes to, in the place of TLS."""
 
     def __init__(
-        self, tls: asyncio.BaseProtocol, plain: asyncio.Transport, turns: RecordTurns
+        self,
+        tls: asyncio.BaseProtocol,
+        plain: asyncio.Transport,
+        turns: RecordTurns,
+        handshake_of: str | None = None,
     ) -> None:
+        """``handshake_of`` is the network of a client whose handshake is not done."""
+        self.handshake_of = handshake_of
+        self._left_to_give = sys.maxsize if handshake_of is None else HANDSHAKE_BYTES_MAX
         self._tls = cast(asyncio.BufferedProtocol, tls)
         self._plain = plain
         self._turns = turns
@@ -193,12 +243,14 @@ class RecordReads(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         room = cast(memoryview, self._tls.get_buffer(sizehint))
-        self._room = room[: READ_BYTES if self._turns.has_time else BUSY_READ_BYTES]
+        is_free = self._turns.has_time and self.handshake_of is None
+        self._room = room[: READ_BYTES if is_free else BUSY_READ_BYTES]
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
         data, self._room = self._room[:nbytes], memoryview(b"")
-        if not (self._kept or self._is_paused) and self._turns.has_time:
+        is_free = self._turns.has_time and self.handshake_of is None
+        if is_free and not (self._kept or self._is_paused):
             first = piece_of(data, self._left_bytes, PIECE_RECORDS)
             if nbytes - first.stop < HEADER_BYTES:
                 self._left_bytes = first.left_bytes
@@ -248,6 +300,12 @@ class RecordReads(asyncio.BufferedProtocol):
         elif not self._is_waiting:
             self._go_on()
 
+    def handshake_is_done(self) -> None:
+        """TLS may have all that comes."""
+        self.handshake_of, self._left_to_give = None, sys.maxsize
+        if not self._is_paused:
+            self.resume_reading()
+
     # -- in turns ------------------------------------------------------------------------------
 
     @property
@@ -259,7 +317,13 @@ class RecordReads(asyncio.BufferedProtocol):
     @property
     def _has_piece(self) -> bool:
         """Whether something can be handed over: a part of a header cannot."""
-        return len(self._kept) >= (1 if self._left_bytes else HEADER_BYTES)
+        given = min(len(self._kept), self._left_to_give)
+        return given >= (1 if self._left_bytes else HEADER_BYTES)
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether TLS gets no more before the handshake is done."""
+        return self._left_to_give < HEADER_BYTES
 
     def _wait(self) -> None:
         if not (self._is_waiting or self._is_paused):
@@ -270,9 +334,13 @@ class RecordReads(asyncio.BufferedProtocol):
         """Hand a piece of what is kept to TLS; returns whether another can be handed over now."""
         if self._has_piece and not self._is_paused:
             with memoryview(self._kept) as kept:
-                first = piece_of(kept, self._left_bytes, PIECE_RECORDS)
-                data = bytes(kept[: first.stop])
+                given = kept[: self._left_to_give]
+                first = piece_of(given, self._left_bytes, PIECE_RECORDS)
+                data = bytes(given[: first.stop])
+                given.release()
             del self._kept[: first.stop]
+            if self.handshake_of is not None:
+                self._left_to_give -= first.stop
             self._left_bytes = first.left_bytes
             self._hand_over(data)
             self._check_answers()
@@ -303,7 +371,7 @@ class RecordReads(asyncio.BufferedProtocol):
             self._has_ended = False
             if not self._end():
                 self._plain.close()
-        elif not self._plain.is_closing():
+        elif not (self._is_held or self._plain.is_closing()):
             self._plain.resume_reading()
 
     def _end(self) -> bool | None:

@@ -90,7 +90,8 @@ class Pace:
     def __init__(self) -> None:
         self.waiting: list[TlsEntry] = []
 
-    def wait(self, entry: TlsEntry) -> None:
+    def wait(self, entry: TlsEntry, network: str) -> None:
+        assert network == "10.0.0.1"
         self.waiting.append(entry)
 
 
@@ -104,7 +105,7 @@ class Port:
         pace: Any = self.pace
         self.port = TlsPort(
             self.loop,
-            lambda _: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER),
+            lambda _: Profile().new_contexts(),
             self.gate,
             pace,
             self.status,
@@ -256,6 +257,31 @@ def test_a_turn_begins_few_handshakes() -> None:
     loop.close()
     assert len(turns) == 10
     assert max(turns.count(each) for each in turns) == HANDSHAKES_PER_TURN
+
+
+def test_a_crowd_of_one_address_does_not_keep_others_from_their_handshakes() -> None:
+    loop = SimLoop(ManualClock())
+    begun: list[int] = []
+
+    class Entry:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def begin(self) -> int:
+            begun.append(self.number)
+            return 1
+
+    async def story() -> None:
+        pace = HandshakePace(loop)
+        for number in range(1_000):
+            pace.wait(Entry(number), "10.0.0.1")  # type: ignore[arg-type]
+        pace.wait(Entry(-1), "10.0.0.2")  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    loop.run_until_complete(story())
+    loop.close()
+    assert begun[:4] == [0, -1, 1, 2]
 
 
 class Echo(asyncio.BufferedProtocol):

@@ -54,7 +54,8 @@ def test_contexts_ask_for_certificates_as_the_settings_say(trial: Trial) -> None
     ):
         files = files_of(trial, **more)
         loaded = load(files, PROFILES, files.read())
-        assert [context.verify_mode for context in loaded.contexts] == [mode, mode]
+        found = [{context.verify_mode for context in port.all} for port in loaded.contexts]
+        assert found == [{mode}, {mode}]
         (facts,) = loaded.facts
         assert facts.subject == "CN=localhost"
         left = facts.expires_at_s - datetime.now(UTC).timestamp()
@@ -161,7 +162,7 @@ def test_certificates_by_name(trial: Trial) -> None:
     ):  # fmt: skip
         assert loaded.contexts_of(name) is expected, name
     assert [len(contexts) for contexts in (own, a, star, exact)] == [2] * 4
-    assert all(context.verify_mode is ssl.CERT_OPTIONAL for context in exact)
+    assert all(context.verify_mode is ssl.CERT_OPTIONAL for port in exact for context in port.all)
     assert len(loaded.facts) == 4
 
 

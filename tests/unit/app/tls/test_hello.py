@@ -8,18 +8,27 @@ import ssl
 import pytest
 
 from headgate.app.tls.hello import (
+    EXTENSIONS_MAX,
     HELLO_BYTES_MAX,
+    OFFERS_MAX,
+    ClientHello,
     NotTlsButHttpError,
     NotTlsError,
     hello_bytes,
-    server_name,
+    read_hello,
 )
 from headgate.wire import client as frames
 
 
-def client_hello(name: str | None = "broker.example") -> bytes:
+def server_name(record: bytes | bytearray | memoryview) -> str:
+    return read_hello(record).server_name
+
+
+def client_hello(
+    name: str | None = "broker.example", context: ssl.SSLContext | None = None
+) -> bytes:
     """What a client of this Python sends first."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = name is not None
     outgoing = ssl.MemoryBIO()
     client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name)
@@ -96,3 +105,41 @@ def test_a_hello_that_is_cut_or_damaged_asks_for_no_name() -> None:
         for _ in range(rng.randint(1, 4)):
             changed[rng.randrange(5, len(changed))] = rng.randrange(256)
         assert len(server_name(changed)) < len(hello)
+
+
+@pytest.mark.parametrize(("group", "number"), [("prime256v1", 23), ("secp384r1", 24), ("X448", 30)])
+def test_the_groups_that_a_client_offers(group: str, number: int) -> None:
+    """With TLS 1.3 it also sends a key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ecdh_curve(group)
+    found = read_hello(client_hello(context=context))
+    assert (found.has_tls_1_3, found.groups) == (
+        True,
+        (number, number),
+    )
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    found = read_hello(client_hello(context=context))
+    assert (found.has_tls_1_3, found.groups) == (False, (number,))
+
+
+def block(size_bytes: int, data: bytes) -> bytes:
+    return len(data).to_bytes(size_bytes) + data
+
+
+def hello_of(*extensions: tuple[int, bytes]) -> bytes:
+    body = b"\3\3" + bytes(32) + block(1, b"") + block(2, b"\x13\1") + block(1, b"\0")
+    if extensions:
+        body += block(2, b"".join(kind.to_bytes(2) + block(2, data) for kind, data in extensions))
+    return b"\x16\3\1" + block(2, b"\1" + block(3, body))
+
+
+def test_of_very_many_offers_the_first_ones_are_read() -> None:
+    keys = b"".join(number.to_bytes(2) + block(2, b"") for number in range(1_000))
+    groups = b"".join(number.to_bytes(2) for number in range(2_000))
+    found = read_hello(hello_of((51, block(2, keys)), (10, block(2, groups))))
+    assert found == ClientHello("", False, (*range(OFFERS_MAX), *range(OFFERS_MAX)))
+    assert read_hello(hello_of()) == ClientHello("", False, ())
+    some = [(1_000 + number, b"") for number in range(EXTENSIONS_MAX)]
+    assert not read_hello(hello_of(*some)).has_tls_1_3
+    for unreadable in ([*some, (1, b"")], [*some[:5], some[2]]):
+        assert read_hello(hello_of(*unreadable)) == ClientHello()

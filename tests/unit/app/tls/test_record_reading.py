@@ -9,6 +9,8 @@ from typing import Any
 
 from headgate.app.tls.record_reading import (
     BUSY_READ_BYTES,
+    HANDSHAKE_BYTES_MAX,
+    HANDSHAKES_TURN_S,
     PIECE_RECORDS,
     READ_BYTES,
     RECORDS_TURN_S,
@@ -74,9 +76,9 @@ class Wire(asyncio.Transport):
 class One:
     """A connection."""
 
-    def __init__(self, turns: RecordTurns) -> None:
+    def __init__(self, turns: RecordTurns, handshake_of: str | None = None) -> None:
         self.tls, self.wire = Tls(), Wire()
-        self.reads = RecordReads(self.tls, self.wire, turns)
+        self.reads = RecordReads(self.tls, self.wire, turns, handshake_of)
 
     def read(self, data: bytes) -> None:
         room = self.reads.get_buffer(-1)
@@ -162,6 +164,104 @@ def test_who_sends_little_passes_those_that_send_much() -> None:
         assert {one.tls.data for one in many} == {record() * 500}
 
     play(story, RECORDS_TURN_S / 3.9)
+
+
+def test_before_its_handshake_is_done_tls_gets_few_bytes_of_a_client() -> None:
+    """OpenSSL decodes what a certificate needs when it has come: 94 KB took 240 ms in one piece."""
+
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns, "10.0.0.1")
+        data = record(9_000) * 5
+        for at in range(0, len(data), 5_000):
+            if not one.wire.is_paused:
+                assert len(one.reads.get_buffer(-1)) == BUSY_READ_BYTES
+            one.read(data[at : at + 5_000])  # the loop may have it already
+            await asyncio.sleep(0)
+        assert one.tls.data == data[:HANDSHAKE_BYTES_MAX]
+        assert one.wire.is_paused
+        one.reads.handshake_is_done()
+        while one.wire.is_paused:
+            await asyncio.sleep(0)
+        assert one.tls.data == data
+        one.read(record(50))
+        assert one.tls.data == data + record(50)
+
+    play(story, 0.0)
+
+
+def test_records_right_behind_a_handshake_wait_and_are_not_lost() -> None:
+    async def story(turns: RecordTurns) -> None:
+        for size in (100, 16_000):
+            one = One(turns, "10.0.0.1")
+            data = record(size) * (15_000 // size + 1)
+            one.read(data[:BUSY_READ_BYTES])
+            one.reads.handshake_is_done()
+            one.read(data[BUSY_READ_BYTES:])
+            while one.wire.is_paused:
+                await asyncio.sleep(0)
+            assert one.tls.data == data
+            held = One(turns, "10.0.0.1")
+            held.read(record(HANDSHAKE_BYTES_MAX - 8)[:BUSY_READ_BYTES])
+            await asyncio.sleep(0)
+            held.read(record(HANDSHAKE_BYTES_MAX - 8)[BUSY_READ_BYTES:] + record(50))
+            await asyncio.sleep(0)
+            assert held.tls.data == record(HANDSHAKE_BYTES_MAX - 8), (
+                "a part of a header is no piece"
+            )
+            assert held.wire.is_paused
+            held.reads.pause_reading()
+            held.reads.handshake_is_done()
+            await asyncio.sleep(0)
+            assert held.wire.is_paused
+            held.reads.resume_reading()
+            await asyncio.sleep(0)
+            assert held.tls.data == record(HANDSHAKE_BYTES_MAX - 8) + record(50)
+
+    play(story, 0.0)
+
+
+def test_a_crowd_amid_its_handshakes_keeps_nobody_waiting() -> None:
+    """60 clients without credentials, each with certificates of 94 KB, made all others over TLS
+    wait for ten seconds."""
+
+    async def story(turns: RecordTurns) -> None:
+        crowd = [One(turns, "10.0.0.1") for _ in range(100)]
+        for one in crowd:
+            one.read(record(5_000))
+        assert {one.tls.data for one in crowd} == {b""}
+        other, done = One(turns, "10.0.0.2"), One(turns)
+        other.read(record(60))
+        done.read(record(70))
+        assert done.tls.data == record(70)
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert other.tls.data == record(60)
+        assert sum(bool(one.tls.data) for one in crowd) == 1, "each takes a whole turn"
+        while turns.waiting_count:
+            await asyncio.sleep(0)
+        assert {one.tls.data for one in crowd} == {record(5_000)}
+
+    play(story, HANDSHAKES_TURN_S)
+
+
+def test_costly_handshakes_leave_others_as_much_time() -> None:
+    async def story(turns: RecordTurns) -> None:
+        crowd = [One(turns, "10.0.0.1") for _ in range(10)]
+        for one in crowd:
+            one.read(record(5_000))
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        while turns.waiting_count:
+            await asyncio.sleep(0.001)
+        assert loop.time() - begun_s >= 9 * 0.05
+        late = One(turns, "10.0.0.3")  # it comes when none waits
+        late.read(record(5_000))
+        await asyncio.sleep(0.01)
+        assert not late.tls.data
+        await asyncio.sleep(0.05)
+        assert late.tls.data
+
+    play(story, 0.05)
 
 
 def test_a_header_in_two_reads() -> None:

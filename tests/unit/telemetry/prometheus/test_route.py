@@ -20,6 +20,7 @@ from headgate.policy.access_rules import METRICS_REFUSED
 from headgate.telemetry.prometheus import route
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.route import (
+    CODINGS_MAX,
     CONTENT_TYPE,
     LATE_S,
     REST_PARTS,
@@ -138,6 +139,8 @@ def test_a_scrape_that_gives_up_leaves_the_others_their_page() -> None:
         ("gzip; q=0", False),
         ("gzip;q=0.000, deflate", False),
         ("gzipped", False),
+        ("," * (CODINGS_MAX - 1) + "gzip", True),
+        ("," * CODINGS_MAX + "gzip", False),  # thousands of them would take milliseconds
     ],
 )
 def test_who_takes_gzip(accepted: str, expected: bool) -> None:
