@@ -1,0 +1,66 @@
+"""What clients may leave behind while the process nears the limit on its memory.
+
+Nobody is charged with it: durable subscriptions, and what they acknowledged in part, out of order
+or have put aside until it is due. Each kind has a bound of its own, and all of them together may be
+more than the process may take. So near the limit the tenants with the most get a part of these
+bounds, and at the limit no more durable subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+from headgate.base.owner_shares import level_of
+from headgate.engine.ack_budget import AckBudget
+from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.remembered_budget import RememberedBudget
+
+PART_LEAST: Final = 1 / 16
+"""The part of the bounds that is there at the limit."""
+
+SUBSCRIPTIONS_MIN: Final = 1_000
+"""Durable subscriptions that a tenant may have in any case."""
+
+
+class BoundedEngine(Protocol):
+    """An engine, as far as its memory is bounded here."""
+
+    remembered: RememberedBudget
+    delays: DelaySchedule
+
+    @property
+    def partials(self) -> AckBudget:
+        """What partly acknowledged batches take."""
+
+    @property
+    def ack_blocks(self) -> AckBudget:
+        """What is acknowledged out of order."""
+
+    @property
+    def durable_by_tenant(self) -> Mapping[str, int]:
+        """Durable subscriptions of each tenant that has some."""
+
+
+class MemoryPart:
+    """The part of the bounds that is there now."""
+
+    def __init__(self, engine: BoundedEngine) -> None:
+        self._engine = engine
+        self._part = 1.0
+
+    def use(self, part: float) -> None:
+        """The process leaves this part, of 1, to those that have the most. Call it at each
+        measurement."""
+        engine, self._part = self._engine, part
+        engine.partials.part = engine.ack_blocks.part = engine.remembered.part = part
+        engine.delays.use_part(part)
+
+    def may_keep_more(self, tenant: str) -> bool:
+        """Whether a tenant may have more durable subscriptions: at the limit not those that have
+        the most."""
+        if self._part > PART_LEAST:
+            return True
+        counts = self._engine.durable_by_tenant
+        count = counts.get(tenant, 0)
+        return count < SUBSCRIPTIONS_MIN or count < level_of(counts.values())
