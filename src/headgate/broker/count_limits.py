@@ -120,7 +120,7 @@ class CountLimits:
         if not self._may_keep_more(name.tenant):
             raise TooManySubscriptionsError(
                 f"The broker is at the limit on its memory, and tenant {name.tenant} is one of "
-                "those with the most subscriptions: delete some, or try again later"
+                "those with the most topics and subscriptions: delete some, or try again later"
             )
 
     def check_partitions(

@@ -183,19 +183,25 @@ LARGE = Process(100)
 
 
 @played(process=LARGE)
-async def test_at_the_limit_the_largest_tenants_make_no_more_subscriptions(world: World) -> None:
-    """Subscriptions stay when their clients leave: three roles had brought the process to 1,039 MiB
-    of 1,024 in 65 s, charged to nobody."""
+async def test_at_the_limit_the_largest_tenants_make_no_more_topics_and_subscriptions(
+    world: World,
+) -> None:
+    """These stay when their clients leave: three roles had brought the process to 1,039 MiB of
+    1,024 in 65 s, charged to nobody."""
     client = await world.connect()
     for name in ("one", "two"):
         await (await client.subscribe(TOPIC, name)).close()
-    LARGE.used_mb = 960
-    await asyncio.sleep(2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory_part, "SUBSCRIPTIONS_MIN", 2)
+        patch.setattr(memory_part, "KEPT_MIN", 2)
+        LARGE.used_mb = 960
+        await asyncio.sleep(2)
         with pytest.raises(RefusedError, match="tenant public is one of those with the most"):
             await client.subscribe(TOPIC, "three")
+        with pytest.raises(RefusedError, match="tenant public is one of those with the most"):
+            await client.producer(TOPIC + "-2")
+        await client.producer(TOPIC)
         await client.subscribe(TOPIC, "two")
         LARGE.used_mb = 100
         await asyncio.sleep(2)
         await client.subscribe(TOPIC, "three")
+        await client.producer(TOPIC + "-2")

@@ -294,13 +294,13 @@ async def test_long_lists_wait_while_clients_hold_too_much(world: World) -> None
         create(world, f"{BASE}/{'t' * 500}{number}")
     create(world, f"{BASE}/a")
     peer, bytes_max = Peer(), memory.bytes_max
-    memory.bytes_max = 1
+    memory.bytes_max = memory.bytes_max_set = 1
     for watcher_id, pattern in enumerate((".*", ".*/a")):
         watch(world, peer, watcher_id, pattern)
     await asyncio.sleep(5)
     (answer,) = peer.written
     assert list(answer.watchTopicListSuccess.topic) == [f"{BASE}/a"]
-    memory.bytes_max = bytes_max
+    memory.bytes_max = memory.bytes_max_set = bytes_max
     await asyncio.sleep(5)
     assert len(peer.written[1].watchTopicListSuccess.topic) == 41
 
@@ -312,12 +312,13 @@ async def test_changes_wait_while_clients_hold_too_much(world: World) -> None:
     for peer in peers:
         watch(world, peer, 1, ".*")
     await asyncio.sleep(1)
-    bytes_max, memory.bytes_max = memory.bytes_max, 1
+    bytes_max = memory.bytes_max
+    memory.bytes_max = memory.bytes_max_set = 1
     for number in range(3):
         create(world, f"{BASE}/{number}")
         await asyncio.sleep(5)
     assert not any(peer.updates() for peer in peers)
-    memory.bytes_max = bytes_max
+    memory.bytes_max = memory.bytes_max_set = bytes_max
     await asyncio.sleep(5)
     for peer in peers:
         (update,) = peer.updates()

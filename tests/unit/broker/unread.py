@@ -11,7 +11,8 @@ from headgate.testing import World
 
 async def unsent_after(world: World, ask: Callable[[int], bytes]) -> int:
     """What 40 connections leave unread that ask for a large answer each, and do not read it."""
-    world.broker.client_memory.bytes_max = 2 * MIB
+    memory = world.broker.client_memory
+    memory.bytes_max = memory.bytes_max_set = 2 * MIB
     clients = [await world.connect() for _ in range(40)]
     await asyncio.sleep(2)
     for number, client in enumerate(clients):

@@ -8,7 +8,7 @@ from headgate.base.ack_set import BLOCK_MEMORY_BYTES
 from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.delayed_index import INDEXED_BYTES
-from headgate.engine.memory_part import PART_LEAST, SUBSCRIPTIONS_MIN
+from headgate.engine.memory_part import KEPT_MIN, PART_LEAST
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.types import SubscriptionType
 from tests.unit.engine.harness import START_MS, Rig
@@ -29,13 +29,20 @@ def test_at_the_limit_the_tenants_with_the_most_get_no_more_subscriptions() -> N
     assert engine.memory_part.may_keep_more("most")
 
 
-def test_a_tenant_may_have_some_subscriptions_in_any_case() -> None:
-    engine = Rig().engine
+def test_topics_count_as_subscriptions_do() -> None:
+    engine = Rig(name="persistent://acme/ns/t").engine
+    engine.durable_by_tenant.update({"acme": KEPT_MIN - 1, "globex": KEPT_MIN - 1})
     engine.memory_part.use(PART_LEAST)
-    engine.durable_by_tenant["alone"] = SUBSCRIPTIONS_MIN - 1
-    assert engine.memory_part.may_keep_more("alone")
-    engine.durable_by_tenant["alone"] = SUBSCRIPTIONS_MIN
-    assert not engine.memory_part.may_keep_more("alone")
+    assert engine.memory_part.may_keep_more("globex")
+    assert not engine.memory_part.may_keep_more("acme")
+
+
+def test_a_tenant_may_have_some_in_any_case() -> None:
+    engine = Rig().engine
+    for count, may in (KEPT_MIN - 1, True), (KEPT_MIN, False):
+        engine.durable_by_tenant["alone"] = count
+        engine.memory_part.use(PART_LEAST)
+        assert engine.memory_part.may_keep_more("alone") is may
 
 
 def test_who_has_most_acknowledged_out_of_order_gets_a_part_of_the_bound() -> None:
