@@ -119,7 +119,7 @@ class CountLimits:
     def _check_memory(self, name: TopicName) -> None:
         if not self._may_keep_more(name.tenant):
             raise TooManySubscriptionsError(
-                f"The broker is at the limit on its memory, and tenant {name.tenant} is one of "
+                f"The broker is near the limit on its memory, and tenant {name.tenant} is one of "
                 "those with the most topics and subscriptions: delete some, or try again later"
             )
 

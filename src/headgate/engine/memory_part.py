@@ -3,7 +3,8 @@
 Nobody is charged with it: topics, durable subscriptions, and what these acknowledged in part, out
 of order or have put aside until it is due. Each kind has a bound of its own, and all of them
 together may be more than the process may take. So near the limit the tenants with the most get a
-part of these bounds, and at the limit no more topics and durable subscriptions.
+part of these bounds, and nearer to it no more topics and durable subscriptions. What is stored of
+these is in memory a second time now and then, while a checkpoint or a copy is written.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from headgate.engine.remembered_budget import RememberedBudget
 
 PART_LEAST: Final = 1 / 16
 """The part of the bounds that is there at the limit."""
+
+CREATING_PART: Final = 1 / 2
+"""At this part of the bounds tenants with the most get no more topics and subscriptions."""
 
 KEPT_MIN: Final = 1_000
 """Topics and durable subscriptions that a tenant may have in any case."""
@@ -61,7 +65,7 @@ class MemoryPart:
         engine = self._engine
         engine.partials.part = engine.ack_blocks.part = engine.remembered.part = part
         engine.delays.use_part(part)
-        self._largest = self._found_largest() if part <= PART_LEAST else frozenset()
+        self._largest = self._found_largest() if part <= CREATING_PART else frozenset()
 
     def _found_largest(self) -> frozenset[str]:
         counts = Counter(self._engine.durable_by_tenant)

@@ -264,8 +264,8 @@ class TopicPlans:
             return
         if not self._may_keep_more(counted[0].tenant):
             raise not_allowed(
-                f"The broker is at the limit on its memory, and tenant {counted[0].tenant} is one "
-                "of those with the most topics and subscriptions: delete some, or try again later"
+                f"The broker is near the limit on its memory, and tenant {counted[0].tenant} is "
+                "one of those with the most topics and subscriptions: delete some, or try later"
             )
         state, parent = self._state, parent_of(Kind.TOPIC, counted[0].full)
         policies = staged_namespace(state, counted[0].namespace).policies

@@ -8,7 +8,7 @@ from headgate.base.ack_set import BLOCK_MEMORY_BYTES
 from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.delayed_index import INDEXED_BYTES
-from headgate.engine.memory_part import KEPT_MIN, PART_LEAST
+from headgate.engine.memory_part import CREATING_PART, KEPT_MIN, PART_LEAST
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.types import SubscriptionType
 from tests.unit.engine.harness import START_MS, Rig
@@ -20,9 +20,9 @@ def test_at_the_limit_the_tenants_with_the_most_get_no_more_subscriptions() -> N
     engine = Rig().engine
     engine.durable_by_tenant.update({"most": 19_000, "much": 18_000, "few": 2_000, "less": 900})
     tenants = ["most", "much", "few", "less", "new"]
-    engine.memory_part.use(2 * PART_LEAST)
+    engine.memory_part.use(CREATING_PART + 0.1)
     assert all(engine.memory_part.may_keep_more(tenant) for tenant in tenants)
-    engine.memory_part.use(PART_LEAST)
+    engine.memory_part.use(CREATING_PART)
     may = [tenant for tenant in tenants if engine.memory_part.may_keep_more(tenant)]
     assert may == ["few", "less", "new"]
     engine.memory_part.use(1.0)
