@@ -8,6 +8,7 @@ that takes next to nothing, so that above it stands many a one that is not the c
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from headgate.base.sparse_counter import SparseCounter
@@ -61,10 +62,16 @@ class OwnerShares:
         return self.of(owner) >= self._level
 
     def _found_level(self) -> float:
-        left, amounts = KEPT_PART * self.total, sorted(self._by_owner.values())
-        for number, amount in enumerate(amounts):
-            each = left / (len(amounts) - number)
-            if amount >= each:
-                return each
-            left -= amount
-        return 0.0
+        return level_of(self._by_owner.values())
+
+
+def level_of(amounts: Collection[int]) -> float:
+    """The amount down to which the largest would have to give something back, if a third of
+    everything had to be freed."""
+    left = KEPT_PART * sum(amounts)
+    for number, amount in enumerate(sorted(amounts)):
+        each = left / (len(amounts) - number)
+        if amount >= each:
+            return each
+        left -= amount
+    return 0.0

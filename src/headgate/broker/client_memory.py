@@ -265,9 +265,11 @@ class ClientMemory:
         """Whether buffers may grow only to be faster."""
         return not self._is_scarce
 
-    def connections_max(self) -> int:
-        """As many idle connections fit into their share of what the process leaves of the bound."""
-        return int(CONNECTIONS_SHARE * self._room.of(self.bytes_max_set)) // CONNECTION_BYTES
+    def connections_max(self, *, of_few: bool = False) -> int:
+        """As many idle connections fit into their share of what the process leaves of the bound;
+        for addresses that have few, of the whole bound."""
+        bytes_max = self.bytes_max_set if of_few else self._room.of(self.bytes_max_set)
+        return int(CONNECTIONS_SHARE * bytes_max) // CONNECTION_BYTES
 
     def figures(self) -> tuple[int, int, int]:
         """The bound in bytes, connections that are slowed, and connections closed so far."""

@@ -25,8 +25,13 @@ them ready looks at each, 0.26 us, and so does an acknowledgement of what none o
 class CountLimits:
     """The limits on numbers of one broker. The texts of the refusals are Pulsar's."""
 
-    def __init__(self, table: CountTable) -> None:
+    def __init__(
+        self, table: CountTable, may_keep_more: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        """``may_keep_more``: whether the memory of the process has room for more durable
+        subscriptions of a tenant."""
         self._table = table
+        self._may_keep_more = may_keep_more
 
     def check_producer(self, topic: Topic) -> None:
         """Check that a topic may have one more producer.
@@ -108,6 +113,15 @@ class CountLimits:
         count_max = self._table.subscriptions_of_tenant()
         if 0 < count_max <= of_tenant and not topic.is_system:
             raise TooManySubscriptionsError(_too_many_of_tenant(topic.name, count_max))
+        if not topic.is_system:
+            self._check_memory(topic.name)
+
+    def _check_memory(self, name: TopicName) -> None:
+        if not self._may_keep_more(name.tenant):
+            raise TooManySubscriptionsError(
+                f"The broker is near the limit on its memory, and tenant {name.tenant} is one of "
+                "those with the most topics and subscriptions: delete some, or try again later"
+            )
 
     def check_partitions(
         self, topic: TopicName, added: int, count: Callable[[], int], of_tenant: int
@@ -119,6 +133,8 @@ class CountLimits:
         Raises:
             TooManySubscriptionsError: it may not.
         """
+        if added and not self._may_keep_more(topic.tenant) and count():
+            self._check_memory(topic)
         topic_max = self._table.of_topic(topic, "max_subscriptions_per_topic")
         tenant_max = self._table.subscriptions_of_tenant()
         if topic_max <= 0 and tenant_max <= 0:

@@ -10,10 +10,12 @@ some of its clients before the system ends it, and all of them.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from headgate.base.units import MIB
 from headgate.control.memory import MemorySource
+from headgate.engine.memory_part import PART_LEAST
 
 logger = logging.getLogger("headgate.connection")
 
@@ -23,7 +25,7 @@ FULL_SHARE: Final = 0.8
 LEAST_SHARE: Final = 0.95
 """From this share of the limit on they have :data:`PART_MIN` of them."""
 
-PART_MIN: Final = 1 / 16
+PART_MIN: Final = PART_LEAST
 """The least part. With none the broker would serve nobody where something else than clients takes
 the memory, such as very many topics; and nobody could drain or delete these."""
 
@@ -52,6 +54,8 @@ class ProcessRoom:
         self.is_near = False
         """Whether the process takes :data:`NEAR_SHARE` of its limit."""
         self._has_warned = False
+        self.tell: Callable[[float], None] = lambda _: None
+        """Called with the part at each measurement."""
 
     @property
     def is_short(self) -> bool:
@@ -70,6 +74,7 @@ class ProcessRoom:
         used_bytes, limit_bytes = self._memory.used_bytes(), self._memory.limit_bytes
         self.part = room_part(used_bytes, limit_bytes)
         self.is_near = used_bytes >= NEAR_SHARE * limit_bytes
+        self.tell(self.part)
         if self.part < 1 and not self._has_warned:
             self._has_warned = True
             logger.warning(

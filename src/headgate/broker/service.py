@@ -125,8 +125,7 @@ class Broker:
         """``authentication`` is None if every client is taken as it comes, ``memory`` is for the
         adaptive controller, ``boot_id`` for the time of the log."""
         self.settings = settings
-        self.clock, self.loop = clock, loop
-        self.catalog, self.log = catalog, log
+        self.clock, self.loop, self.catalog, self.log = clock, loop, catalog, log
         turns = self.turns = TurnMeter(clock)
         self.lane_watch = LaneWatch(clock, turns.ended)
         self.lanes = lanes = lanes.watched(self.lane_watch)
@@ -136,7 +135,6 @@ class Broker:
         self.audit = AuditLog(clock, loop)
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
-        self.count_limits = CountLimits(self.policies.counts)
         self.current_publish_limits = CurrentPublishLimits(self.policies.publish_limits)
         self.quota_logger = QuotaLogger()
         self.dynamic = DynamicSettings(settings)
@@ -144,6 +142,8 @@ class Broker:
         self.log_clock = LogClock(clock, catalog, logs, boot_id)
         effects = EngineEffects(self.log_clock, self.quota_logger, self.schedule_flush)
         self.engine = self._make_engine(effects)
+        room.tell, may_keep = self.engine.memory_part.use, self.engine.memory_part.may_keep_more
+        self.count_limits = CountLimits(self.policies.counts, may_keep)
         self.current_dispatch_limits = self._make_current_dispatch_limits()
         self.work = WorkScheduler(loop, self.begin_turn, self.turns)
         self.command_budget = CommandBudget(loop)
@@ -199,8 +199,8 @@ class Broker:
         return found, revoked
 
     def _make_connection_limits(self) -> ConnectionLimits:
-        maximum = self.client_memory.connections_max
-        return ConnectionLimits(self.settings, lambda: self.engine.now_ns, maximum)
+        places, now_ns = self.client_memory.connections_max, lambda: self.engine.now_ns
+        return ConnectionLimits(self.settings, now_ns, places, partial(places, of_few=True))
 
     def _make_publish_buffer(self) -> PublishBuffer:
         settings = self.settings

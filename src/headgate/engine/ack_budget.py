@@ -53,12 +53,15 @@ class AckBudget:
     those of topics that are not loaded, so they count, too.
     """
 
-    __slots__ = ("_by_holder", "_by_unloaded", "_bytes_max", "_shares", "_size_of")
+    __slots__ = ("_by_holder", "_by_unloaded", "_bytes_max", "_shares", "_size_of", "part")
 
     def __init__(self, size_of: Callable[[AckSet], int], bytes_max: int) -> None:
         """``size_of`` tells what a set takes in bytes of memory, ``bytes_max`` is the bound."""
         self._size_of = size_of
         self._bytes_max = bytes_max
+        self.part = 1.0
+        """The part of it that the tenants with the most have: less while the process nears the
+        limit on its memory."""
         self._by_holder: dict[AcksHolder, int] = {}
         """In the order in which they were measured, the latest last."""
         self._by_unloaded: SparseCounter[int] = SparseCounter()
@@ -98,14 +101,15 @@ class AckBudget:
 
     def has_room(self, subscription: AcksHolder) -> bool:
         """Whether all subscriptions together leave room for more of a subscription."""
-        if self.held_bytes < self._bytes_max:
+        bytes_max = self.part * self._bytes_max
+        if self.held_bytes < bytes_max:
             return True
         for holder in list(islice(self._by_holder, MEASURED_MAX)):
             self.measure(holder)
-        if self.held_bytes < self._bytes_max:
+        if self.held_bytes < bytes_max:
             return True
         if not self._shares.takes_most(subscription.topic.name.tenant):
             return self.held_bytes < OWNERS_BOUNDS * self._bytes_max
         own_bytes = self._by_holder.get(subscription, 0)
         is_above_average = own_bytes * len(self._by_holder) >= self.held_bytes
-        return not is_above_average and self.held_bytes < SMALL_BOUNDS * self._bytes_max
+        return not is_above_average and self.held_bytes < SMALL_BOUNDS * bytes_max

@@ -52,7 +52,7 @@ class DelaySchedule:
     one timer runs for all subscriptions, and a step of the clock moves nothing but that timer.
     """
 
-    __slots__ = ("_heap", "_shares", "_stalled", "memory_bytes_max")
+    __slots__ = ("_heap", "_part", "_shares", "_stalled", "memory_bytes_max")
 
     def __init__(self) -> None:
         self._heap: LazyMinHeap[DelayedSubscription] = LazyMinHeap(_next_due_of, ())
@@ -62,6 +62,14 @@ class DelaySchedule:
         """The entries that are put aside."""
         self.memory_bytes_max = MEMORY_BYTES_MAX
         """What their indexes may take together."""
+        self._part = 1.0
+
+    def use_part(self, part: float) -> None:
+        """The tenants with the most have this part of the bound: less than 1 while the process
+        nears the limit on its memory. Call it again and again: those that wait for room go on a few
+        at a time."""
+        self._part = part
+        self._tell_of_room(TOLD_MAX)
 
     @property
     def entries(self) -> int:
@@ -82,12 +90,13 @@ class DelaySchedule:
     def has_room_for(self, entries: int, tenant: str) -> bool:
         """Whether a subscription of ``tenant`` that has put so many entries aside may put one more
         aside."""
-        if not self.is_full:
+        bytes_max = self._part * self.memory_bytes_max
+        if self.held_bytes < bytes_max:
             return True
         if not self._shares.takes_most(tenant):
             return self.held_bytes < OWNERS_BOUNDS * self.memory_bytes_max
-        is_small = entries * INDEXED_BYTES < SMALL_SHARE * self.memory_bytes_max
-        return is_small and self.held_bytes < SMALL_BOUNDS * self.memory_bytes_max
+        is_small = entries * INDEXED_BYTES < SMALL_SHARE * bytes_max
+        return is_small and self.held_bytes < SMALL_BOUNDS * bytes_max
 
     def stall(self, subscription: DelayedSubscription) -> None:
         """Call ``has_room`` of a subscription when entries may be put aside again."""
@@ -101,7 +110,7 @@ class DelaySchedule:
 
     def _tell_of_room(self, count_max: int) -> None:
         for _ in range(min(len(self._stalled), count_max)):
-            if self.is_full:
+            if self.held_bytes >= self._part * self.memory_bytes_max:
                 return
             self._stalled.popitem(last=False)[0].has_room()
 

@@ -30,6 +30,7 @@ from headgate.engine.effects import Effects
 from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.eviction import Eviction
+from headgate.engine.memory_part import MemoryPart
 from headgate.engine.observer import NoObserver, Observer
 from headgate.engine.parked_bounds import ParkedBounds
 from headgate.engine.partial_budget import PartialBudget
@@ -138,6 +139,7 @@ class Engine:
         self.remembered = RememberedBudget()
         """What subscriptions without consumers remember of entries."""
         self.due_time_of, self.delays = self.policies.due_time_of, DelaySchedule()
+        self.memory_part = MemoryPart(self)
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)

@@ -29,10 +29,12 @@ class RememberingDispatcher(Protocol):
 class RememberedBudget:
     """What the dispatchers of subscriptions without consumers remember."""
 
-    __slots__ = ("_by_dispatcher", "_bytes_max", "held_bytes")
+    __slots__ = ("_by_dispatcher", "_bytes_max", "held_bytes", "part")
 
     def __init__(self, bytes_max: int = REMEMBERED_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
+        self.part = 1.0
+        """The part of it that is there: less while the process nears the limit on its memory."""
         self._by_dispatcher: dict[RememberingDispatcher, int] = {}
         """In the order in which they were measured, the latest last."""
         self.held_bytes = 0
@@ -44,11 +46,12 @@ class RememberedBudget:
         size_bytes = dispatcher.remembered_bytes
         if not size_bytes:
             return True
-        if self.held_bytes + size_bytes > self._bytes_max:
+        bytes_max = self.part * self._bytes_max
+        if self.held_bytes + size_bytes > bytes_max:
             # What their cursors passed since they were measured is free.
             for other in list(islice(self._by_dispatcher, MEASURED_MAX)):
                 self._count(other)
-            if self.held_bytes + size_bytes > self._bytes_max:
+            if self.held_bytes + size_bytes > bytes_max:
                 return False
         self._count(dispatcher)
         return True

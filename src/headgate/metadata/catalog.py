@@ -99,6 +99,7 @@ class Catalog(OwnRows):
         topics = TopicPlans(self._state, self._numbers, self.topic_by_number)
         self.keep_in = topics.keep_in
         self.limit_topics, self.limit_partitions = topics.limit_topics, topics.limit_partitions
+        self.limit_memory = topics.limit_memory
         self.plan_create_topic = topics.plan_create_topic
         self.plan_move_topic = topics.plan_move_topic
         self.plan_topic_epoch, self.plan_terminate = topics.plan_topic_epoch, topics.plan_terminate

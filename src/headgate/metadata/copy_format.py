@@ -74,8 +74,9 @@ class CopyEncoder:
         head, crc = _record([(_SNAPSHOT, str(self._rows_count), None)], 0)
         parts = [_LINE, head]
         for payload in self._payloads:
-            record, crc = _framed(payload, crc)
-            parts.append(record)
+            # Not joined: tenants may have hundreds of megabytes of rows, which were there twice.
+            head, crc = _head_of(payload, crc)
+            parts += head, payload
         return parts, crc
 
 
@@ -126,9 +127,14 @@ def _record(rows: Sequence[_Row], crc: int) -> tuple[bytes, int]:
 
 
 def _framed(payload: bytes, crc: int) -> tuple[bytes, int]:
+    head, crc = _head_of(payload, crc)
+    return head + payload, crc
+
+
+def _head_of(payload: bytes, crc: int) -> tuple[bytes, int]:
     size = _SIZE.pack(len(payload))
     crc = zlib.crc32(payload, zlib.crc32(size, crc))
-    return _HEAD.pack(crc, len(payload)) + payload, crc
+    return _HEAD.pack(crc, len(payload)), crc
 
 
 def _record_at(data: bytes, at: int, crc: int) -> tuple[list[_Row], int, int] | None:

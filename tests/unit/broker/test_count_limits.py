@@ -22,6 +22,7 @@ from headgate.testing.errors import RefusedError
 from headgate.wire.codes import ServerError, SubscriptionType
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.publishing import set_dynamic
+from tests.unit.policy.rig import Rig
 
 NAME = parse_topic(TOPIC)
 SHARED, FAILOVER = SubscriptionType.SHARED, SubscriptionType.FAILOVER
@@ -357,3 +358,14 @@ async def test_one_address_has_so_many_clients_of_a_topic(world: World) -> None:
     )
     await set_dynamic(world, "maxSameAddressConsumersPerTopic", "0")
     await other.subscribe(TOPIC, "b")
+
+
+def test_at_the_limit_on_memory_new_partitions_get_no_subscriptions() -> None:
+    """They get those of the others; partitions without any are created."""
+    counts = Rig().resolver.counts
+    limits = count_limits.CountLimits(counts, may_keep_more=lambda tenant: tenant != "public")
+    with pytest.raises(TooManySubscriptionsError, match="near the limit on its memory"):
+        limits.check_partitions(parse_topic(TOPIC), 2, lambda: 3, 100)
+    assert limits.check_partitions(parse_topic(TOPIC), 2, lambda: 0, 100) == 0
+    other = parse_topic("persistent://acme/ns/orders")
+    assert limits.check_partitions(other, 2, lambda: 3, 100) == 0

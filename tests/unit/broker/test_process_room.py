@@ -12,6 +12,7 @@ from headgate.broker.client_memory import ClientMemory
 from headgate.broker.held_memory import CONNECTION_BYTES
 from headgate.broker.http_memory import HttpMemory
 from headgate.broker.process_room import PART_MIN, ProcessRoom, room_part
+from headgate.engine import memory_part
 from headgate.engine.errors import NotAllowedError
 from headgate.policy.settings import Settings
 from headgate.testing import World
@@ -176,3 +177,31 @@ async def test_a_broker_at_its_limit_has_few_connections_and_serves_those_it_has
     await asyncio.sleep(2)
     later = await world.connect()
     await later.producer(TOPIC, name="later")
+
+
+LARGE = Process(100)
+
+
+@played(process=LARGE)
+async def test_at_the_limit_the_largest_tenants_make_no_more_topics_and_subscriptions(
+    world: World,
+) -> None:
+    """These stay when their clients leave: three roles had brought the process to 1,039 MiB of
+    1,024 in 65 s, charged to nobody."""
+    client = await world.connect()
+    for name in ("one", "two"):
+        await (await client.subscribe(TOPIC, name)).close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory_part, "KEPT_MIN", 2)
+        LARGE.used_mb = 960
+        await asyncio.sleep(2)
+        with pytest.raises(RefusedError, match="tenant public is one of those with the most"):
+            await client.subscribe(TOPIC, "three")
+        with pytest.raises(RefusedError, match="tenant public is one of those with the most"):
+            await client.producer(TOPIC + "-2")
+        await client.producer(TOPIC)
+        await client.subscribe(TOPIC, "two")
+        LARGE.used_mb = 100
+        await asyncio.sleep(2)
+        await client.subscribe(TOPIC, "three")
+        await client.producer(TOPIC + "-2")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 import zlib
 
 import msgspec
 import pytest
 
 from headgate.base.errors import CorruptionError
-from headgate.metadata.copy_format import decode_copy, encode_change, encode_copy
+from headgate.metadata.copy_format import CopyEncoder, decode_copy, encode_change, encode_copy
 from headgate.metadata.store import Write
 
 ROWS = {("topic", f"persistent://public/default/{n}"): b'{"number":%d}' % n for n in range(2_500)}
@@ -99,3 +100,17 @@ def test_a_number_of_rows_that_is_none_is_damage(count: str) -> None:
     record = struct.pack("<I", zlib.crc32(payload, zlib.crc32(size))) + size + payload
     with pytest.raises(CorruptionError, match="its first record is not that of a copy"):
         decode_copy(b"headgate-metadata-copy 1\n" + record, "copy")
+
+
+def test_the_parts_of_a_large_file_are_in_memory_once() -> None:
+    """Three tenants with 49 MB of properties each made a save take 280 MB beside what is kept."""
+    encoder = CopyEncoder()
+    for number in range(16):
+        encoder.add([("topic", f"t{number}", bytes(1 << 20))])
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    parts, _ = encoder.parts()
+    taken_bytes = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert len(decode_copy(b"".join(parts), "copy").rows) == 16
+    assert taken_bytes < 1 << 20

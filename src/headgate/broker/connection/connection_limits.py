@@ -7,8 +7,13 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from headgate.base.owner_shares import OwnerShares
 from headgate.base.units import INT32_MAX, NS_PER_S
-from headgate.broker.connection.address_counts import AddressCounts, unauthenticated_bounds
+from headgate.broker.connection.address_counts import (
+    AddressCounts,
+    peer_network_of,
+    unauthenticated_bounds,
+)
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.held_memory import TLS_UNITS
 from headgate.policy.settings import Settings
@@ -37,13 +42,18 @@ class ConnectionLimits:
         settings: Settings,
         now_ns: Callable[[], int],
         memory_max: Callable[[], int] = lambda: INT32_MAX,
+        memory_max_of_few: Callable[[], int] = lambda: INT32_MAX,
     ) -> None:
-        """``memory_max`` tells how many plain connections fit into the memory of clients now."""
+        """``memory_max`` tells how many plain connections fit into the memory of clients now. While
+        these are fewer than ``memory_max_of_few``, addresses that are not among those with the most
+        connections have that many: idle ones of a few addresses keep all others out of nothing."""
         self._memory_max = memory_max
+        self._memory_max_of_few = memory_max_of_few
         self._settings = settings
         self._now_ns = now_ns
         self._all = AddressCounts()
-        self._memory_units = 0
+        self._by_network = OwnerShares()
+        """The same in :data:`CONNECTION_BYTES`."""
         self._unauthenticated = AddressCounts(by_network=True)
         self._unauthenticated_max = unauthenticated_bounds(None)
         self.lines = BoundedLines(logger, now_ns)
@@ -66,9 +76,11 @@ class ConnectionLimits:
         if 0 < settings.brokerMaxConnections <= self._all.total:
             limit = f"brokerMaxConnections={settings.brokerMaxConnections}"
             return self._refused(_REFUSED, limit, address)
-        memory_max = self._memory_max()
-        if memory_max <= self._memory_units:
-            limit = f"{memory_max} connections fit into the memory of clients"
+        if self._memory_max() <= self._by_network.total and (
+            self._memory_max_of_few() <= self._by_network.total
+            or self._by_network.makes_room(peer_network_of(address))
+        ):
+            limit = f"{self._memory_max()} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
         if address and 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
             text = f"{_REFUSED} on address{address}"
@@ -83,7 +95,7 @@ class ConnectionLimits:
     def added(self, address: str, memory_units: int = 1) -> None:
         """A connection from ``address`` was accepted, which takes the memory of so many plain
         ones."""
-        self._memory_units += memory_units
+        self._by_network.count(peer_network_of(address), memory_units)
         self._all.add(address)
         self._unauthenticated.add(address)
 
@@ -93,7 +105,7 @@ class ConnectionLimits:
 
     def removed(self, address: str, memory_units: int = 1, *, is_authenticated: bool) -> None:
         """A connection from ``address`` has ended, with what :meth:`added` was told."""
-        self._memory_units -= memory_units
+        self._by_network.count(peer_network_of(address), -memory_units)
         self._all.remove(address)
         if not is_authenticated:
             self._unauthenticated.remove(address)

@@ -144,3 +144,18 @@ def test_a_connection_over_tls_takes_the_memory_of_four() -> None:
     assert limits.refusal("/a:3") == REFUSED
     limits.removed("/a:1", TLS_UNITS, is_authenticated=False)
     assert limits.refusal("/a:3") == ""
+
+
+def test_idle_connections_of_few_addresses_keep_no_other_one_out() -> None:
+    """While the process nears the limit on its memory, few fit, and idle ones are not closed."""
+    limits = ConnectionLimits(
+        Settings(), Clock(), memory_max=lambda: 20, memory_max_of_few=lambda: 200
+    )
+    for number in range(40):
+        limits.added(f"/10.0.0.{number % 2}:{number}", TLS_UNITS)
+    assert limits.refusal("/10.0.0.1:99") == REFUSED
+    for number in range(10):
+        assert limits.refusal(f"/10.0.1.{number}:1") == ""
+        limits.added(f"/10.0.1.{number}:1", TLS_UNITS)
+    assert limits.refusal("/10.0.0.1:99") == REFUSED
+    assert limits.refusal("/10.0.2.1:1") == REFUSED, "the whole bound is reached"

@@ -1,0 +1,80 @@
+"""What clients may leave behind while the process nears the limit on its memory.
+
+Nobody is charged with it: topics, durable subscriptions, and what these acknowledged in part, out
+of order or have put aside until it is due. Each kind has a bound of its own, and all of them
+together may be more than the process may take. So near the limit the tenants with the most get a
+part of these bounds, and nearer to it no more topics and durable subscriptions. What is stored of
+these is in memory a second time now and then, while a checkpoint or a copy is written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sized
+from typing import Final, Protocol
+
+from headgate.base.owner_shares import level_of
+from headgate.engine.ack_budget import AckBudget
+from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.remembered_budget import RememberedBudget
+
+PART_LEAST: Final = 1 / 16
+"""The part of the bounds that is there at the limit."""
+
+CREATING_PART: Final = 1 / 2
+"""At this part of the bounds tenants with the most get no more topics and subscriptions."""
+
+KEPT_MIN: Final = 1_000
+"""Topics and durable subscriptions that a tenant may have in any case."""
+
+
+class BoundedEngine(Protocol):
+    """An engine, as far as its memory is bounded here."""
+
+    remembered: RememberedBudget
+    delays: DelaySchedule
+
+    @property
+    def partials(self) -> AckBudget:
+        """What partly acknowledged batches take."""
+
+    @property
+    def ack_blocks(self) -> AckBudget:
+        """What is acknowledged out of order."""
+
+    @property
+    def durable_by_tenant(self) -> Mapping[str, int]:
+        """Durable subscriptions of each tenant that has some."""
+
+    @property
+    def by_namespace(self) -> Mapping[str, Sized]:
+        """The loaded topics of each namespace."""
+
+
+class MemoryPart:
+    """The part of the bounds that is there now."""
+
+    def __init__(self, engine: BoundedEngine) -> None:
+        self._engine = engine
+        self._largest: frozenset[str] = frozenset()
+        """The tenants that may have no more topics and subscriptions."""
+
+    def use(self, part: float) -> None:
+        """The process leaves this part, of 1, to those that have the most. Call it at each
+        measurement."""
+        engine = self._engine
+        engine.partials.part = engine.ack_blocks.part = engine.remembered.part = part
+        engine.delays.use_part(part)
+        self._largest = self._found_largest() if part <= CREATING_PART else frozenset()
+
+    def _found_largest(self) -> frozenset[str]:
+        counts = Counter(self._engine.durable_by_tenant)
+        for namespace, topics in self._engine.by_namespace.items():
+            counts[namespace.partition("/")[0]] += len(topics)
+        least = max(level_of(counts.values()), KEPT_MIN)
+        return frozenset(tenant for tenant, count in counts.items() if count >= least)
+
+    def may_keep_more(self, tenant: str) -> bool:
+        """Whether a tenant may have more topics and durable subscriptions, as of the last
+        measurement."""
+        return tenant not in self._largest

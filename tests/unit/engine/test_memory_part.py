@@ -1,0 +1,97 @@
+"""Near the limit on its memory the broker lets those that have the most keep no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.ack_set import BLOCK_MEMORY_BYTES
+from headgate.engine.ack_budget import NoAckRoomError
+from headgate.engine.block_budget import BlockBudget
+from headgate.engine.delayed_index import INDEXED_BYTES
+from headgate.engine.memory_part import CREATING_PART, KEPT_MIN, PART_LEAST
+from headgate.engine.remembered_budget import RememberedBudget
+from headgate.engine.types import SubscriptionType
+from tests.unit.engine.harness import START_MS, Rig
+
+SHARED = SubscriptionType.SHARED
+
+
+def test_at_the_limit_the_tenants_with_the_most_get_no_more_subscriptions() -> None:
+    engine = Rig().engine
+    engine.durable_by_tenant.update({"most": 19_000, "much": 18_000, "few": 2_000, "less": 900})
+    tenants = ["most", "much", "few", "less", "new"]
+    engine.memory_part.use(CREATING_PART + 0.1)
+    assert all(engine.memory_part.may_keep_more(tenant) for tenant in tenants)
+    engine.memory_part.use(CREATING_PART)
+    may = [tenant for tenant in tenants if engine.memory_part.may_keep_more(tenant)]
+    assert may == ["few", "less", "new"]
+    engine.memory_part.use(1.0)
+    assert engine.memory_part.may_keep_more("most")
+
+
+def test_topics_count_as_subscriptions_do() -> None:
+    engine = Rig(name="persistent://acme/ns/t").engine
+    engine.durable_by_tenant.update({"acme": KEPT_MIN - 1, "globex": KEPT_MIN - 1})
+    engine.memory_part.use(PART_LEAST)
+    assert engine.memory_part.may_keep_more("globex")
+    assert not engine.memory_part.may_keep_more("acme")
+
+
+def test_a_tenant_may_have_some_in_any_case() -> None:
+    engine = Rig().engine
+    for count, may in (KEPT_MIN - 1, True), (KEPT_MIN, False):
+        engine.durable_by_tenant["alone"] = count
+        engine.memory_part.use(PART_LEAST)
+        assert engine.memory_part.may_keep_more("alone") is may
+
+
+def test_who_has_most_acknowledged_out_of_order_gets_a_part_of_the_bound() -> None:
+    rig = Rig()
+    budget = rig.engine.ack_blocks = BlockBudget(32 * BLOCK_MEMORY_BYTES)
+    rig.publish(10)
+    for number in range(3):
+        subscription = rig.subscribe(f"s{number}")
+        consumer, _ = rig.consumer(subscription, permits=10)
+        subscription.ack_entry(consumer, 5)
+        budget.measure(subscription)
+    budget.check_room(subscription)
+    rig.engine.memory_part.use(PART_LEAST)
+    with pytest.raises(NoAckRoomError):
+        budget.check_room(subscription)
+    other = Rig(name="persistent://globex/prod/orders").subscribe("another")
+    budget.check_room(other)
+    rig.engine.memory_part.use(1.0)
+    budget.check_room(subscription)
+
+
+def test_what_is_remembered_for_nobody_has_a_part_of_the_bound() -> None:
+    rig = Rig()
+    rig.engine.remembered = RememberedBudget(1 << 20)
+    rig.engine.memory_part.use(1e-6)
+    subscription = rig.subscribe()
+    rig.publish(5)
+    consumer, _ = rig.consumer(subscription, SHARED, permits=5)
+    subscription.redeliver(consumer, None, -1)
+    rig.flush()
+    subscription.remove_consumer(consumer)
+    assert not subscription.dispatcher.redelivery_counts
+
+
+def test_who_has_most_delayed_messages_waits_until_there_is_room_again() -> None:
+    """Of the messages that wait behind them none is lost: they go on when the process has room."""
+    rig = Rig()
+    engine = rig.engine
+    engine.due_time_of = lambda body: START_MS + 60_000 if body == b"later" else 0
+    engine.delays.memory_bytes_max = 160 * INDEXED_BYTES
+    subscription = rig.subscribe()
+    _, port = rig.consumer(subscription, SHARED, permits=1_000)
+    engine.memory_part.use(PART_LEAST)
+    rig.topic.may_be_delayed()
+    rig.publish(30, body=b"later")
+    rig.publish()
+    assert (engine.delays.entries, port.ordinals) == (10, [])
+    engine.memory_part.use(1.0)
+    rig.flush()
+    assert (engine.delays.entries, port.ordinals) == (30, [30])
+    rig.advance(61_000)
+    assert sorted(port.ordinals) == list(range(31))
