@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from headgate.base.errors import InputError
 from headgate.base.units import GIB, KIB, MIB, MS_PER_MINUTE
 
 _SEGMENT_BYTES_MIN = 4 * KIB
+
+
+CHECKPOINT_PART_BYTES: Final = 8 * MIB
+"""A checkpoint of very many topics, cursors and names of producers has hundreds of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,8 @@ class LedgerSettings:
     """Most records between checkpoints, so that replay stays short."""
     checkpoint_bytes: int = 256 * MIB
     """Most bytes of log between checkpoints."""
+    checkpoint_part_bytes: int = CHECKPOINT_PART_BYTES
+    """Bytes of a checkpoint that are collected in memory before they are written."""
     ledger_entries_max: int = 50_000
     """Entries that fill a ledger (managedLedgerMaxEntriesPerLedger)."""
     ledger_bytes_max: int = 2 * GIB
@@ -45,6 +52,7 @@ class LedgerSettings:
         _within("extent_bytes", self.extent_bytes, 512, 64 * MIB)
         _within("checkpoint_records", self.checkpoint_records, 2, 1 << 40)
         _within("checkpoint_bytes", self.checkpoint_bytes, self.segment_bytes, 1 << 50)
+        _within("checkpoint_part_bytes", self.checkpoint_part_bytes, KIB, GIB)
         _within("ledger_entries_max", self.ledger_entries_max, 1, 1 << 40)
         _within("ledger_bytes_max", self.ledger_bytes_max, 1, 1 << 60)
         _within("ledger_age_ms_min", self.ledger_age_ms_min, 0, 1 << 60)

@@ -51,8 +51,9 @@ T = TypeVar("T")
 DIRECTORY = "/data"
 TELEMETRY_DIRECTORY = "/telemetry"
 
-SMALL_SEGMENTS = LedgerSettings(segment_bytes=256 * KIB)
-"""The default ledger settings of a world: small segments, because they live in memory."""
+SMALL_SEGMENTS = LedgerSettings(segment_bytes=256 * KIB, checkpoint_part_bytes=KIB)
+"""The default ledger settings of a world: small segments, because they live in memory, and small
+parts of checkpoints, so that there are some."""
 
 
 class PowerCutError(Exception):

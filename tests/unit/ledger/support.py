@@ -23,6 +23,7 @@ SMALL = LedgerSettings(
     extent_bytes=1024,
     checkpoint_records=100_000,
     checkpoint_bytes=1 << 30,
+    checkpoint_part_bytes=1024,
     slice_items=2,
 )
 

@@ -70,23 +70,53 @@ def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
     Raises :class:`OSError`. The file that was there before then stays, unless only the sync of the
     directory failed, and no temporary file does: on a full disk its room may be the last.
     """
-    temporary = f"{directory}/{name}{TEMPORARY_SUFFIX}"
-    file = fs.create(temporary)
+    file = GrowingFile(fs, directory, name)
     try:
-        try:
-            at = 0
-            for piece in _pieces(parts):
-                file.write_at(at, piece)
-                file.sync_data()
-                at += sum(map(len, piece))
-        finally:
-            file.close()
-        fs.rename(temporary, f"{directory}/{name}")
+        file.append(parts)
+        file.finish()
     except OSError:
-        with contextlib.suppress(OSError):
-            fs.remove(temporary)
+        file.discard()
         raise
     fs.sync_directory(directory)
+
+
+class GrowingFile:
+    """A file that is written a part at a time, and gets its name when it is whole. It is for what
+    should not be in memory as a whole. Until then it is a temporary file, which the next start
+    removes."""
+
+    def __init__(self, fs: Fs, directory: str, name: str) -> None:
+        self._fs = fs
+        self._path = f"{directory}/{name}"
+        self._temporary = f"{self._path}{TEMPORARY_SUFFIX}"
+        self._size_bytes = 0
+        self._is_begun = False
+
+    def append(self, parts: list[bytes]) -> None:
+        """Write more, durably. Raises :class:`OSError`: then :meth:`discard` it."""
+        if self._is_begun:
+            file = self._fs.open(self._temporary, writable=True)
+        else:
+            file = self._fs.create(self._temporary)
+            self._is_begun = True
+        try:
+            for piece in _pieces(parts):
+                file.write_at(self._size_bytes, piece)
+                file.sync_data()
+                self._size_bytes += sum(map(len, piece))
+        finally:
+            file.close()
+
+    def finish(self) -> None:
+        """Give the file its name; the directory is not synced. Raises :class:`OSError`."""
+        self._fs.rename(self._temporary, self._path)
+        self._is_begun = False
+
+    def discard(self) -> None:
+        """Remove what was written, unless it has its name."""
+        if self._is_begun:
+            with contextlib.suppress(OSError):
+                self._fs.remove(self._temporary)
 
 
 def _pieces(parts: list[bytes]) -> Iterator[list[bytes]]:

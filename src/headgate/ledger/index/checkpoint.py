@@ -2,8 +2,9 @@
 
 It is *fuzzy*: maintenance collects it in slices while the log goes on, so it may already hold the
 effect of records behind its segment. Replaying a record twice is harmless: acknowledgements are
-idempotent (see headgate.base.ack_set), and RUN, TRIM, CREATE and DELETE state absolute values. The
-file is written only when everything collected is durable in the log. So replay always catches up
+idempotent (see headgate.base.ack_set), and RUN, TRIM, CREATE and DELETE state absolute values.
+Parts of it are written to temporary files meanwhile, so that it is not in memory as a whole. The
+file gets its name only when everything collected is durable in the log. So replay always catches up
 with the checkpoint, and never mixes a seek that was collected but lost with older acknowledgements.
 The index of entries is not in it, but in the footers of the segments before it.
 
@@ -41,7 +42,7 @@ from headgate.base.errors import CorruptionError
 from headgate.base.sequence_table import SequenceRow, decode_rows, encode_rows
 from headgate.base.units import KIB
 from headgate.fs.api import Fs
-from headgate.ledger.format.directory import read_file, write_file
+from headgate.ledger.format.directory import GrowingFile, read_file
 from headgate.ledger.format.records import (
     ACCEPT,
     CRC,
@@ -124,8 +125,17 @@ class CheckpointBuilder:
         # Few large parts: an object for each item would take tens of milliseconds to free.
         head = _HEAD.pack(_MAGIC, CHECKPOINT_VERSION, 0, segment, last_batch)
         self._parts = [bytearray(head)]
+        self._crc = 0
+        self._files: list[GrowingFile] = []
+        """The file and its copy, of which some is written."""
+        self._stored_bytes = 0
         self.size_bytes = _HEAD.size + CRC_BYTES
         """Bytes of the file so far; its copy has as many."""
+
+    @property
+    def collected_bytes(self) -> int:
+        """Bytes that are in memory."""
+        return self.size_bytes - self._stored_bytes
 
     def add_topic(self, topic: TopicLog) -> None:
         """Add the durable state of a topic."""
@@ -162,25 +172,62 @@ class CheckpointBuilder:
             ),
         )
 
-    def write(self, fs: Fs, directory: str) -> None:
-        """Write the file and its copy durably, and remove older ones. Only once: what was collected
-        is given up, part by part, so that it is not in memory twice.
+    def store_part(self, fs: Fs, directory: str) -> None:
+        """Write what was collected to temporary files, durably, and give it up: a checkpoint may be
+        larger than the memory that is free.
 
-        Raises :class:`OSError`.
+        Raises :class:`OSError`, and no temporary file stays.
         """
-        crc, parts = 0, list[bytes]()
-        self._parts.reverse()
-        while self._parts:
-            part = bytes(self._parts.pop())
-            crc = crc32c_extend(crc, part)
-            parts.append(part)
-        parts.append(CRC.pack(crc))
-        for name in checkpoint_names(self.segment):
-            write_file(fs, directory, name, parts)
+        parts = self._taken()
+        try:
+            for file in self._begun(fs, directory):
+                file.append(parts)
+        except OSError:
+            self.discard()
+            raise
+
+    def write(self, fs: Fs, directory: str) -> None:
+        """Write the rest of the file and of its copy durably, and remove older ones. Only once.
+
+        Raises :class:`OSError`, and no temporary file stays.
+        """
+        parts = self._taken()
+        parts.append(CRC.pack(self._crc))
+        try:
+            for file in self._begun(fs, directory):
+                file.append(parts)
+                file.finish()
+                fs.sync_directory(directory)
+        except OSError:
+            self.discard()
+            raise
         for name in fs.list_directory(directory):
             other = segment_of_checkpoint(name)
             if other is not None and other != self.segment:
                 fs.remove(f"{directory}/{name}")
+
+    def _begun(self, fs: Fs, directory: str) -> list[GrowingFile]:
+        if not self._files:
+            names = checkpoint_names(self.segment)
+            self._files = [GrowingFile(fs, directory, name) for name in names]
+        return self._files
+
+    def discard(self) -> None:
+        """Remove the temporary files."""
+        for file in self._files:
+            file.discard()
+
+    def _taken(self) -> list[bytes]:
+        """What is in memory, which is given up part by part: it is there once."""
+        parts: list[bytes] = []
+        self._parts.reverse()
+        while self._parts:
+            part = bytes(self._parts.pop())
+            self._crc = crc32c_extend(self._crc, part)
+            parts.append(part)
+            self._stored_bytes += len(part)
+        self._parts.append(bytearray())
+        return parts
 
     def _add(self, kind: int, payload: bytes) -> None:
         if len(self._parts[-1]) >= ITEMS_PART_BYTES:

@@ -36,7 +36,8 @@ from headgate.ledger.write.health import LogHealth
 from headgate.ledger.write.staging import Staging
 from headgate.ledger.write.writer import LogWriter
 
-_MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
+_CHECKPOINT_PART: Final = "checkpoint part"
+_MAKING_ROOM: Final = ("seal", "checkpoint", _CHECKPOINT_PART, "reserve")
 """Jobs that make room, and need a little room for that."""
 _BLOCKS_PER_REST: Final = 16
 """Blocks of an index that are encoded, or looked at, between two rests: about 0.1 ms."""
@@ -193,7 +194,7 @@ class Maintenance:
             job.done()
         else:
             self._resting = True
-            if job.name == "checkpoint":
+            if job.name in ("checkpoint", _CHECKPOINT_PART):
                 self.records_since = self._settings.checkpoint_records
             if job.name == "punch":
                 self._state.worn[job.segment] = None  # behind the others that wait
@@ -201,14 +202,18 @@ class Maintenance:
                 self._make_way = True
         if job.name == "seal":
             self._footer = None
-        if job.name == "checkpoint":
-            self._checkpoint = None
-            self._target = None
-            self._awaited = None
+        if job.name == "checkpoint" or (job.name == _CHECKPOINT_PART and error is not None):
+            self._end_checkpoint()
 
     def abandon(self) -> None:
-        """Forget the footer and the checkpoint that are being collected. No job is in progress."""
+        """Forget the footer and the checkpoint that are being collected. No job is in progress.
+        Blocks."""
         self._footer = None
+        if self._checkpoint is not None:
+            self._checkpoint[0].discard()
+        self._end_checkpoint()
+
+    def _end_checkpoint(self) -> None:
         self._checkpoint = None
         self._target = None
         self._awaited = None
@@ -366,6 +371,9 @@ class Maintenance:
             self._cursor = iter(())
             self._sequences = None
         builder, left = self._checkpoint
+        if builder.collected_bytes >= self._settings.checkpoint_part_bytes:
+            run = partial(self._writer.store_checkpoint, builder, is_whole=False)
+            return self._start(Job(_CHECKPOINT_PART, target, run, lambda: None))
         for _ in self._cursor:
             return None
         if self._collect_some(builder, left):
@@ -390,7 +398,7 @@ class Maintenance:
             self._hole_bytes_waiting.clear()
             self.checkpoints += 1
 
-        run = partial(self._writer.store_checkpoint, builder)
+        run = partial(self._writer.store_checkpoint, builder, is_whole=True)
         return self._start(Job("checkpoint", target, run, done))
 
     def _collect_some(self, builder: CheckpointBuilder, left: Iterator[tuple[bool, int]]) -> bool:

@@ -365,10 +365,14 @@ class LogWriter:
         removed, kept = self.removal.finish(), self.old_files.give_back()
         return removed or kept
 
-    def store_checkpoint(self, builder: CheckpointBuilder) -> None:
-        """Write a checkpoint durably. Raises as :meth:`write_batch` does."""
+    def store_checkpoint(self, builder: CheckpointBuilder, *, is_whole: bool) -> None:
+        """Write a checkpoint durably, or what was collected of it. Raises as :meth:`write_batch`
+        does."""
         try:
-            builder.write(self._fs, self._directory)
+            if is_whole:
+                builder.write(self._fs, self._directory)
+            else:
+                builder.store_part(self._fs, self._directory)
         except OSError as error:
             raise self._error_from(
                 error, f"writing {checkpoint_names(builder.segment)[0]}"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+
 import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
-from headgate.fs import MemFs
+from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CursorState, TopicLog
+from headgate.ledger.format.directory import read_file
 from headgate.ledger.format.records import checkpoint_names, segment_of_checkpoint
 from headgate.ledger.index import checkpoint
 from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters, read_checkpoint
@@ -61,6 +65,68 @@ def test_it_is_collected_in_few_parts_of_a_bounded_size() -> None:
     assert max(map(len, builder._parts)) < checkpoint.ITEMS_PART_BYTES + 1_000
     builder.write(fs, "/d")
     assert len(read_checkpoint(fs, "/d", checkpoint_names(12)[0]).topics) == 5_000
+
+
+def filled(builder: CheckpointBuilder, at: range) -> CheckpointBuilder:
+    for number in at:
+        builder.add_topic(TopicLog(number))
+    return builder
+
+
+def test_what_is_stored_in_parts_is_the_same_file() -> None:
+    fs, parted = MemFs(), MemFs()
+    for each in (fs, parted):
+        each.make_directory("/d")
+    whole, builder = CheckpointBuilder(12, 99), CheckpointBuilder(12, 99)
+    for begin in range(0, 4_000, 1_000):
+        filled(whole, range(begin, begin + 1_000))
+        filled(builder, range(begin, begin + 1_000))
+        assert builder.collected_bytes > 40_000
+        builder.store_part(parted, "/d")
+        assert builder.collected_bytes < 10
+        assert all(name.endswith(".tmp") for name in parted.list_directory("/d"))
+    for each, place in ((whole, fs), (builder, parted)):
+        each.add_counters(Counters(1, 2, 3, 4))
+        each.write(place, "/d")
+    assert whole.size_bytes == builder.size_bytes
+    assert parted.list_directory("/d") == fs.list_directory("/d") == [*checkpoint_names(12)]
+    for name in checkpoint_names(12):
+        stored = read_file(parted.crash_clone(), f"/d/{name}")
+        assert stored == read_file(fs, f"/d/{name}")
+        assert len(stored) == builder.size_bytes
+
+
+def operations_of(stored: int) -> list[Operation]:
+    """What storing a checkpoint in so many parts does to the disk."""
+    found: list[Operation] = []
+    disk = MemFs()
+    disk.make_directory("/d")
+    store_in_parts(FaultyFs(disk, found.append), stored)
+    return found
+
+
+def store_in_parts(fs: FaultyFs, parts: int) -> None:
+    builder = CheckpointBuilder(12, 99)
+    for part in range(parts):
+        filled(builder, range(part * 10, part * 10 + 10))
+        builder.store_part(fs, "/d")
+    builder.add_counters(Counters(1, 2, 3, 4))
+    builder.write(fs, "/d")
+
+
+@pytest.mark.parametrize("parts", [0, 1, 3])
+def test_an_error_in_any_step_leaves_no_temporary_file(parts: int) -> None:
+    for at in range(len(operations_of(parts))):
+        disk, seen = MemFs(), itertools.count()
+        disk.make_directory("/d")
+
+        def plan(operation: Operation, at: int = at, seen: itertools.count[int] = seen) -> None:
+            if next(seen) == at:
+                raise OSError(errno.EIO, "as planned", operation.path)
+
+        with pytest.raises(OSError, match="as planned"):
+            store_in_parts(FaultyFs(disk, plan), parts)
+        assert not [name for name in disk.list_directory("/d") if name.endswith(".tmp")]
 
 
 def test_without_counters_it_is_damaged() -> None:

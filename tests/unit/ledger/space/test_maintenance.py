@@ -104,6 +104,87 @@ def test_a_checkpoint_waits_for_what_it_collected() -> None:
     assert "checkpoint" in drain(log)
 
 
+PARTED = replace(SETTINGS, checkpoint_part_bytes=1_024, checkpoint_records=100_000)
+
+
+def log_with_many_topics(fs: FaultyFs | MemFs) -> CommitLog:
+    """Its checkpoint has about nine parts."""
+    log = open_log(fs, topics=range(1, 101), settings=PARTED)
+    for number in range(1, 101):
+        log.stage_entry(log.enter_topic(number), 1, 1000, 0, b"x")
+        log.create_cursor(number, "s", AckSet(), {})
+    commit(log)
+    drain(log)
+    return log
+
+
+def collected(log: CommitLog, *, parts: int) -> int:
+    """The most bytes of a checkpoint that were in memory until so many parts were stored."""
+    most = 0
+    while parts:
+        job = log._maintenance.step(force_checkpoint=True)
+        if log._maintenance._checkpoint is not None:
+            most = max(most, log._maintenance._checkpoint[0].collected_bytes)
+        if job is not None:
+            job.run()
+            log.finish_job(job)
+            parts -= job.name == "checkpoint part"
+    return most
+
+
+def test_a_checkpoint_is_not_in_memory_as_a_whole() -> None:
+    fs = MemFs()
+    log = log_with_many_topics(fs)
+    assert collected(log, parts=8) < 1_400
+    assert len([name for name in fs.list_directory(DIRECTORY) if name.endswith(".tmp")]) == 2
+    drain(log)
+    assert log.statistics().checkpoints == 1
+    again = open_log(fs.crash_clone(), topics=range(1, 101), settings=PARTED)
+    assert again.statistics().replayed_records == 0
+    assert [again.topic(number).end for number in range(1, 101)] == [1] * 100
+    assert len(again.cursors()) == 100
+
+
+def test_a_power_cut_amid_the_parts_of_a_checkpoint_costs_nothing() -> None:
+    fs = MemFs()
+    log = log_with_many_topics(fs)
+    collected(log, parts=4)
+    after = fs.crash_clone()
+    again = open_log(after, topics=range(1, 101), settings=PARTED)
+    assert [again.topic(number).end for number in range(1, 101)] == [1] * 100
+    assert len(again.cursors()) == 100
+    assert not [name for name in after.list_directory(DIRECTORY) if name.endswith(".tmp")]
+
+
+def test_a_log_that_is_closed_amid_a_checkpoint_leaves_no_part_of_it() -> None:
+    fs = MemFs()
+    log = log_with_many_topics(fs)
+    collected(log, parts=4)
+    log.close()
+    names = fs.list_directory(DIRECTORY)
+    assert not [name for name in names if name.endswith(".tmp")]
+    assert sum(name.endswith(".checkpoint") for name in names) == 1
+
+
+def test_a_part_for_which_there_is_no_room_has_the_checkpoint_begin_anew() -> None:
+    fs = MemFs()
+    log = log_with_many_topics(fs)
+    collected(log, parts=4)
+    fs.capacity_bytes = fs.used_bytes()
+    job = None
+    while job is None or job.name != "checkpoint part":
+        job = log._maintenance.step(force_checkpoint=True)
+    with pytest.raises(LogFullError) as caught:
+        job.run()
+    log.finish_job(job, caught.value)
+    assert not [name for name in fs.list_directory(DIRECTORY) if name.endswith(".tmp")]
+    assert not log._maintenance.checkpoint_begun
+    fs.capacity_bytes = None
+    collected(log, parts=8)
+    drain(log)
+    assert log.statistics().checkpoints == 1
+
+
 def test_segments_without_live_entries_are_deleted() -> None:
     fs = MemFs()
     log = open_log(fs, settings=SETTINGS)
