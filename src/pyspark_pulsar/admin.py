@@ -69,8 +69,8 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 
 _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
-_NO_OWNER = b"Can't find owner for topic"
-"""Pulsar's brokers answer 412 with this while a topic moves from one to another."""
+_NO_OWNER = (b"Can't find owner for topic", b"Failed to find ownership for topic")
+"""Pulsar's brokers answer 412 with one of these while a topic moves from one to another."""
 REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
@@ -430,7 +430,7 @@ class AdminClient:
 def _is_final(response: Response, retry_status: frozenset[int]) -> bool:
     """Whether a retry would have the same answer."""
     if response.status == 412:
-        return _NO_OWNER not in response.body
+        return not any(text in response.body for text in _NO_OWNER)
     if is_without_transactions(response.status, response.body):
         return True
     return response.status not in retry_status

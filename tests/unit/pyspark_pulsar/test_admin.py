@@ -193,7 +193,15 @@ def test_the_end_is_before_a_transaction_that_has_not_ended(
 
 
 @pytest.mark.parametrize(
-    "unknown", [buffer("9:-1", "Initializing"), buffer("-1:-1"), MISSING, Response(503, b"busy")]
+    "unknown",
+    [
+        buffer("9:-1", "Initializing"),
+        buffer("-1:-1"),
+        MISSING,
+        Response(503, b"busy"),
+        Response(409, b"fenced"),
+        Response(412, b'{"reason":"Failed to find ownership for topic:persistent://a/b/c"}'),
+    ],
 )
 def test_a_topic_whose_transactions_are_not_known_yet_is_asked_about_again(unknown: Any) -> None:
     answers = {
@@ -356,8 +364,15 @@ def test_temporary_failures_are_retried() -> None:
     assert cluster.now_s == pytest.approx(0.1 + 0.2 + 0.4)
 
 
-def test_a_topic_that_moves_to_another_broker_is_asked_about_again() -> None:
-    moving = Response(412, b'{"reason":"Can\'t find owner for topic persistent://a/b/c"}')
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Can't find owner for topic persistent://a/b/c",
+        "Failed to find ownership for topic:persistent://a/b/c",
+    ],
+)
+def test_a_topic_that_moves_to_another_broker_is_asked_about_again(reason: str) -> None:
+    moving = Response(412, json.dumps({"reason": reason}).encode())
     cluster = FakeCluster({"t/partitions": [moving, moving, {"partitions": 0}]})
     assert cluster.client().partitions_of([T]) == {T: (T,)}
     assert cluster.now_s == pytest.approx(0.1 + 0.2)
