@@ -240,16 +240,17 @@ class AdminClient:
                     if decoded(self._told(url).body)["aborted"] is not True:
                         return False
                 self._aborted.add((topic, transaction))
-        except (_SilentError, AdminError, AccessError):
+        except (urllib3.exceptions.HTTPError, AdminError, AccessError):
             return False
         return True
 
     def _told(self, url: str) -> Response:
-        """The answer about an entry or transaction, at once.
+        """The answer about an entry or transaction, of one attempt: meanwhile nobody reads.
 
-        Raises :class:`AdminError`, :class:`AccessError` and :class:`_SilentError` without one.
+        Raises :class:`AdminError`, :class:`AccessError` and :class:`urllib3.exceptions.HTTPError`
+        without one.
         """
-        response = self._request(url, frozenset(), ENTRY_TIMEOUT_S)
+        response = self._transport(url, min(self._timeout_s, ENTRY_TIMEOUT_S))
         if response.status != 200:
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
         return response

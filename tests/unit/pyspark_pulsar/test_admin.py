@@ -320,6 +320,16 @@ def test_a_transaction_of_which_nothing_is_told_may_be_sent() -> None:
         assert not cluster.client().is_unsent(T, (3, 0))
 
 
+def test_a_task_that_reads_waits_for_no_admin_api_that_is_down() -> None:
+    """The broker of the topic may be another one, and may send again."""
+    moving = Response(412, b'{"reason":"Can\'t find owner for topic persistent://a/b/c"}')
+    for answer in (urllib3.exceptions.ProtocolError("refused"), moving, Response(503, b"busy")):
+        cluster = FakeCluster({"t/ledger/3/entry/0": answer})
+        assert not cluster.client().is_unsent(T, (3, 0))
+        assert len(cluster.asked) == 1
+        assert cluster.now_s == 0
+
+
 def test_an_answer_that_tells_nothing_of_an_entry_is_an_error() -> None:
     cluster = FakeCluster({"t/ledger/3/entry/1": Response(409, b'{"reason":"fenced"}')})
     with pytest.raises(AdminError, match="t/ledger/3/entry/1 answered 409: fenced"):
