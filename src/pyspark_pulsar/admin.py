@@ -69,8 +69,8 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
 
 _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
-_NO_OWNER = b"Can't find owner for topic"
-"""Pulsar's brokers answer 412 with this while a topic moves from one to another."""
+_NO_OWNER = (b"Can't find owner for topic", b"Failed to find ownership for topic")
+"""Pulsar's brokers answer 412 with one of these while a topic moves from one to another."""
 REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
@@ -240,16 +240,17 @@ class AdminClient:
                     if decoded(self._told(url).body)["aborted"] is not True:
                         return False
                 self._aborted.add((topic, transaction))
-        except (_SilentError, AdminError, AccessError):
+        except (urllib3.exceptions.HTTPError, AdminError, AccessError):
             return False
         return True
 
     def _told(self, url: str) -> Response:
-        """The answer about an entry or transaction, at once.
+        """The answer about an entry or transaction, of one attempt: meanwhile nobody reads.
 
-        Raises :class:`AdminError`, :class:`AccessError` and :class:`_SilentError` without one.
+        Raises :class:`AdminError`, :class:`AccessError` and :class:`urllib3.exceptions.HTTPError`
+        without one.
         """
-        response = self._request(url, frozenset(), ENTRY_TIMEOUT_S)
+        response = self._transport(url, min(self._timeout_s, ENTRY_TIMEOUT_S))
         if response.status != 200:
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
         return response
@@ -430,7 +431,7 @@ class AdminClient:
 def _is_final(response: Response, retry_status: frozenset[int]) -> bool:
     """Whether a retry would have the same answer."""
     if response.status == 412:
-        return _NO_OWNER not in response.body
+        return not any(text in response.body for text in _NO_OWNER)
     if is_without_transactions(response.status, response.body):
         return True
     return response.status not in retry_status

@@ -23,6 +23,9 @@ _PLACE: Final = re.compile(r"(\d{1,19}):(-1|\d{1,19})")
 _UNKNOWN_STATES: Final = frozenset({"None", "Initializing", "Close"})
 """The broker does not yet know, or not any more, which transactions of the topic have ended."""
 _NO_TOPIC: Final = "Topic not found"
+_UNKNOWN_REQUEST: Final = frozenset({204, 404, 405, 501})
+"""Statuses of topics, and of releases, without such a buffer. Any other may be a broker that cannot
+tell now, as 412 while it finds no owner of the topic."""
 _ABORTED: Final = "x-pulsar-txn-aborted"
 _BITS: Final = re.compile(r"-?\d{1,19}")
 
@@ -49,6 +52,8 @@ def readable_end(status: int, body: bytes, last: EntryId) -> EntryId:
     if status != 200:
         if status == 404 and _NO_TOPIC in reason_in(body, str):
             raise NotReadyError("the topic is not loaded")
+        if status not in _UNKNOWN_REQUEST and not is_without_transactions(status, body):
+            raise NotReadyError(f"status {status}")
         return last
     found = decoded(body) if body else None
     if found is None:

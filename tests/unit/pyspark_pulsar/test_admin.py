@@ -193,7 +193,15 @@ def test_the_end_is_before_a_transaction_that_has_not_ended(
 
 
 @pytest.mark.parametrize(
-    "unknown", [buffer("9:-1", "Initializing"), buffer("-1:-1"), MISSING, Response(503, b"busy")]
+    "unknown",
+    [
+        buffer("9:-1", "Initializing"),
+        buffer("-1:-1"),
+        MISSING,
+        Response(503, b"busy"),
+        Response(409, b"fenced"),
+        Response(412, b'{"reason":"Failed to find ownership for topic:persistent://a/b/c"}'),
+    ],
 )
 def test_a_topic_whose_transactions_are_not_known_yet_is_asked_about_again(unknown: Any) -> None:
     answers = {
@@ -312,6 +320,16 @@ def test_a_transaction_of_which_nothing_is_told_may_be_sent() -> None:
         assert not cluster.client().is_unsent(T, (3, 0))
 
 
+def test_a_task_that_reads_waits_for_no_admin_api_that_is_down() -> None:
+    """The broker of the topic may be another one, and may send again."""
+    moving = Response(412, b'{"reason":"Can\'t find owner for topic persistent://a/b/c"}')
+    for answer in (urllib3.exceptions.ProtocolError("refused"), moving, Response(503, b"busy")):
+        cluster = FakeCluster({"t/ledger/3/entry/0": answer})
+        assert not cluster.client().is_unsent(T, (3, 0))
+        assert len(cluster.asked) == 1
+        assert cluster.now_s == 0
+
+
 def test_an_answer_that_tells_nothing_of_an_entry_is_an_error() -> None:
     cluster = FakeCluster({"t/ledger/3/entry/1": Response(409, b'{"reason":"fenced"}')})
     with pytest.raises(AdminError, match="t/ledger/3/entry/1 answered 409: fenced"):
@@ -356,8 +374,15 @@ def test_temporary_failures_are_retried() -> None:
     assert cluster.now_s == pytest.approx(0.1 + 0.2 + 0.4)
 
 
-def test_a_topic_that_moves_to_another_broker_is_asked_about_again() -> None:
-    moving = Response(412, b'{"reason":"Can\'t find owner for topic persistent://a/b/c"}')
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Can't find owner for topic persistent://a/b/c",
+        "Failed to find ownership for topic:persistent://a/b/c",
+    ],
+)
+def test_a_topic_that_moves_to_another_broker_is_asked_about_again(reason: str) -> None:
+    moving = Response(412, json.dumps({"reason": reason}).encode())
     cluster = FakeCluster({"t/partitions": [moving, moving, {"partitions": 0}]})
     assert cluster.client().partitions_of([T]) == {T: (T,)}
     assert cluster.now_s == pytest.approx(0.1 + 0.2)

@@ -30,7 +30,16 @@ def test_the_end_is_where_the_first_open_transaction_begins(
 
 
 @pytest.mark.parametrize(
-    ("status", "body"), [(404, b""), (404, b"<html>"), (405, b"{}"), (204, b""), (200, b"null")]
+    ("status", "body"),
+    [
+        (404, b""),
+        (404, b"<html>"),
+        (405, b"{}"),
+        (501, b""),
+        (204, b""),
+        (200, b"null"),
+        (503, b'{"reason":"not configured with transactionCoordinatorEnabled=true"}'),
+    ],
 )
 def test_without_transactions_the_end_is_that_of_the_topic(status: int, body: bytes) -> None:
     assert readable_end(status, body, LAST) == LAST
@@ -44,6 +53,10 @@ def test_without_transactions_the_end_is_that_of_the_topic(status: int, body: by
         (200, answer("9:5", "None")),
         (200, answer("9:5", "Close")),
         (200, answer("-1:-1")),
+        (412, b'{"reason":"Failed to find ownership for topic:persistent://a/b/c"}'),
+        (409, b"{}"),
+        (307, b""),
+        (503, b"starting"),
     ],
 )
 def test_a_broker_that_does_not_know_yet_gives_no_end(status: int, body: bytes) -> None:

@@ -40,6 +40,9 @@ from headgate.record.fields import FIELDS, Kind
 ROWS_DECODED_MAX: Final = 20_000
 """Rows that are buffered before they are yielded; the last message may exceed it."""
 
+TEXT_BYTES_DECODED_MAX: Final = 128 << 20
+"""Bytes of texts that are buffered before rows are yielded; the last message may exceed it."""
+
 TEXT_BYTES_JOINED_MAX: Final = 256 << 20
 """Most bytes of a text column that are copied into one array."""
 
@@ -48,11 +51,11 @@ def bronze_tables(messages: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
     """Decode messages (columns ``value``, ``__topic``, ``__messageId``, ``__publishTime``).
 
     Yields pairs of a bronze table's name and rows, as soon as :data:`ROWS_DECODED_MAX` rows are
-    decoded. A pair has rows of one kind.
+    decoded, or :data:`TEXT_BYTES_DECODED_MAX`. A pair has rows of one kind.
     """
     decoded: list[MessageArrays] = []
     refused: dict[int, str] = {}
-    row_count = 0
+    row_count = text_bytes = 0
     values = messages.column("value")
     published_us = messages.column("__publishTime").cast(pa.int64())
     for place in range(messages.num_rows):
@@ -65,9 +68,10 @@ def bronze_tables(messages: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
             continue
         decoded.append(message)
         row_count += 1 + sum(message.rows.values())
-        if row_count >= ROWS_DECODED_MAX:
+        text_bytes += message.text_bytes
+        if row_count >= ROWS_DECODED_MAX or text_bytes >= TEXT_BYTES_DECODED_MAX:
             yield from _tables(decoded)
-            decoded, row_count = [], 0
+            decoded, row_count, text_bytes = [], 0, 0
     if refused:
         yield BRONZE_QUARANTINE.name, _quarantined(messages, refused)
     yield from _tables(decoded)

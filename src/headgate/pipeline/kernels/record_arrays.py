@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.errors import CorruptionError
+from headgate.base.names import NAME_CHARACTERS_MAX
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.record.codec import BatchHeader, PackedBatch, PackedColumn
 from headgate.record.fields import COUNT_MAX, FIELDS, Field, FieldType, Kind, Nature
@@ -42,11 +43,14 @@ TIME_NS_MAX: Final = 1 << 62
 CUMULATIVE_MAX: Final = COUNT_MAX + 1
 """No count is as large. A sum over all cells of the account then fits 64 bits."""
 
-_TEXT_BYTES_MAX: Final = 32 << 20
+TEXT_BYTES_MAX: Final = 32 << 20
 """Most text in one column of one message, repeated for all its rows."""
 
 _UTF8_BYTES_MAX: Final = 4
 """Most bytes of one character."""
+
+HEADER_BYTES_MAX: Final = _UTF8_BYTES_MAX * NAME_CHARACTERS_MAX
+"""Most bytes of a text of the header, which each row of the message has."""
 
 _NUMPY: Final = {
     FieldType.INT64: np.dtype(np.int64),
@@ -71,6 +75,8 @@ class MessageArrays:
     seq: int
     rows: dict[Kind, int]
     columns: dict[Kind, dict[str, pa.Array]]
+    text_bytes: int
+    """Of all columns of texts."""
 
 
 def message_arrays(batch: PackedBatch, published_ns: int | None) -> MessageArrays:
@@ -85,14 +91,20 @@ def message_arrays(batch: PackedBatch, published_ns: int | None) -> MessageArray
     columns: dict[Kind, dict[str, pa.Array]] = {}
     for kind, packed in batch.columns.items():
         count = batch.rows[kind]
-        is_short = longest_bytes * count <= _TEXT_BYTES_MAX
+        is_short = longest_bytes * count <= TEXT_BYTES_MAX
         columns[kind] = {
             name: _texts(kind, name, column, count, strings, is_short=is_short)
             if column.type is FieldType.STRING
             else _numbers(kind, _FIELDS[kind][name], column, count)
             for name, column in packed.items()
         }
-    return MessageArrays(batch.header, batch.seq, batch.rows, columns)
+    text_bytes = sum(
+        columns[kind][name].nbytes
+        for kind, packed in batch.columns.items()
+        for name, column in packed.items()
+        if column.type is FieldType.STRING
+    )
+    return MessageArrays(batch.header, batch.seq, batch.rows, columns, text_bytes)
 
 
 def _check_header(batch: PackedBatch, published_ns: int | None) -> None:
@@ -108,6 +120,11 @@ def _check_header(batch: PackedBatch, published_ns: int | None) -> None:
             f"telemetry record: window_end_ns is {end_ns}; up to a day after the publish time, "
             f"{published_ns}, is allowed"
         )
+    count = 1 + sum(batch.rows.values())
+    for name in ("source", "cluster", "broker", "boot_id"):
+        size = len(getattr(batch.header, name).encode())
+        if size > HEADER_BYTES_MAX or size * count > TEXT_BYTES_MAX:
+            raise CorruptionError(f"telemetry record: {name} takes {size} bytes in {count} rows")
 
 
 def _texts(
@@ -121,7 +138,7 @@ def _texts(
     if not is_short:
         times = count if len(found) == 1 else 1
         size = (pc.sum(pc.binary_length(found)).as_py() or 0) * times
-        if size > _TEXT_BYTES_MAX:
+        if size > TEXT_BYTES_MAX:
             raise CorruptionError(
                 f"telemetry record: {kind.value}.{name} takes {size} bytes in {count} rows"
             )

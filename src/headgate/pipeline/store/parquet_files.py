@@ -33,6 +33,9 @@ MINUTE_COLUMN: Final = "minute"
 ROWS_BUFFERED_MAX: Final = 50_000
 """Rows that a writer buffers, over all partitions, before it writes row groups."""
 
+BYTES_BUFFERED_MAX: Final = 256 * MIB
+"""Bytes that a writer buffers likewise: a row has some 1.5 KB, and more with long names."""
+
 FILES_OPEN_MAX: Final = 32
 """Files that a writer keeps open; after days without a run, rows are of very many hours."""
 
@@ -94,7 +97,7 @@ class TableFiles:
             file.add(part.select(self._schema.names).cast(self._schema))
             if len(self._open) > FILES_OPEN_MAX:
                 self._finish(next(iter(self._open)))
-        if sum(file.buffered for file in self._open.values()) >= ROWS_BUFFERED_MAX:
+        if sum(file.share for file in self._open.values()) >= _share_max():
             self._flush()
 
     def _flush(self) -> None:
@@ -103,12 +106,12 @@ class TableFiles:
         Otherwise a file of few rows, as that of kind ``batch``, would get a row group each time.
         The driver reads these, and their footers would be larger than their rows.
         """
-        left = sum(file.buffered for file in self._open.values())
-        fullest_first = sorted(self._open.items(), key=lambda open_: -open_[1].buffered)
+        left = sum(file.share for file in self._open.values())
+        fullest_first = sorted(self._open.items(), key=lambda open_: -open_[1].share)
         for values, file in fullest_first:
-            if left <= ROWS_BUFFERED_MAX // 4:
+            if left <= _share_max() // 4:
                 return
-            left -= file.buffered
+            left -= file.share
             file.flush()
             if file.size_bytes >= self._file_bytes_max:
                 self._finish(values)
@@ -155,6 +158,10 @@ class TableFiles:
         self._added, self._finished = [], []
 
 
+def _share_max() -> int:
+    return ROWS_BUFFERED_MAX * BYTES_BUFFERED_MAX
+
+
 class _OpenFile:
     def __init__(
         self,
@@ -179,7 +186,7 @@ class _OpenFile:
             metadata_collector=self._footers,
         )
         self._pieces: list[pa.Table] = []
-        self.buffered = 0
+        self.buffered = self._buffered_bytes = 0
         self._rows = 0
 
     @property
@@ -187,10 +194,16 @@ class _OpenFile:
         """Bytes that were written so far, without the buffered rows."""
         return int(self._sink.tell())
 
+    @property
+    def share(self) -> int:
+        """What is buffered, of :func:`_share_max` that a writer buffers over all its files."""
+        return max(self.buffered * BYTES_BUFFERED_MAX, self._buffered_bytes * ROWS_BUFFERED_MAX)
+
     def add(self, rows: pa.Table) -> None:
         """Add rows without partition columns; they are written in large groups."""
         self._pieces.append(rows)
         self.buffered += rows.num_rows
+        self._buffered_bytes += rows.nbytes
 
     def flush(self) -> None:
         """Write the buffered rows as a row group."""
@@ -199,7 +212,7 @@ class _OpenFile:
             self._checks.add(rows)
             self._writer.write_table(rows, row_group_size=1 << 20)
         self._rows += self.buffered
-        self._pieces, self.buffered = [], 0
+        self._pieces, self.buffered, self._buffered_bytes = [], 0, 0
 
     def finish(self, table: Table) -> FileAdded:
         """Write the buffered rows, close the file and describe it."""

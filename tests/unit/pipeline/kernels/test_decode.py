@@ -51,6 +51,16 @@ def test_very_much_text_stays_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None
     assert (rows["topic"].num_chunks, rows["appended"].num_chunks) == (3, 1)
 
 
+def test_much_text_in_few_rows_is_yielded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text in each row of a message is in its bytes only once."""
+    monkeypatch.setattr(decode, "TEXT_BYTES_DECODED_MAX", 100_000)
+    rows = {"topic": ["t" * 1_000] * 60}
+    messages = [encode_window(HEADER, seq, {Kind.TOPIC: rows})[0] for seq in range(5)]
+    tables = [rows for _, rows in bronze_tables(message_batch(messages))]
+    counts = [rows.num_rows for rows in tables if rows["kind"][0].as_py() == "topic"]
+    assert counts == [120, 120, 60]
+
+
 def test_a_window_that_ends_at_a_full_hour_belongs_to_the_hour_it_covers() -> None:
     ((_, rows),) = bronze_tables(message_batch(encode_window(HEADER, 0, {})))
     assert rows["hour"].to_pylist() == [9]

@@ -144,6 +144,20 @@ def test_a_small_message_cannot_exhaust_memory() -> None:
         decode_packed(batch.SerializeToString())
 
 
+@pytest.mark.parametrize("name", ["source", "cluster", "broker", "boot_id"])
+def test_each_row_has_the_texts_of_the_header(name: str) -> None:
+    """A message of 40 KB would take 5 GB, more than an array of texts can have."""
+    batch = MESSAGE.FromString(topics(topic=["a", "b"]))
+    setattr(batch, name, "x" * 2_048)
+    message_arrays(decode_packed(batch.SerializeToString()), T0)
+    batch.topic.rows = codec.ROWS_MAX
+    batch.topic.topic.indexes[:] = [1]
+    assert f"{name} takes 2048 bytes in 131073 rows" in refused(batch.SerializeToString())
+    batch.topic.rows = 1
+    setattr(batch, name, "x" * 2_049)
+    assert f"{name} takes 2049 bytes in 2 rows" in refused(batch.SerializeToString())
+
+
 def test_a_string_index_out_of_range_is_refused() -> None:
     batch = MESSAGE.FromString(topics(topic=["a", "b"]))
     batch.topic.topic.indexes[1] = 3

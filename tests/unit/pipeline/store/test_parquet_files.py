@@ -90,6 +90,21 @@ def test_a_large_partition_becomes_files_of_a_bounded_size(
     assert [file.rows for file in files.close()] == [3 * one.num_rows] * 2 + [one.num_rows]
 
 
+def test_few_rows_of_very_many_bytes_are_written_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = bronze(play(1))
+    one = rows.filter(pc.equal(rows["kind"], "batch"))
+    monkeypatch.setattr(module, "BYTES_BUFFERED_MAX", 5 * one.nbytes // 2)
+    files = TableFiles(str(tmp_path), BRONZE_SAMPLES, "0")
+    for _ in range(7):
+        files.write(one)
+    (file,) = files.close()
+    footer = pq.read_metadata(tmp_path / BRONZE_SAMPLES.name / file.path)
+    groups = [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
+    assert groups == [3 * one.num_rows] * 2 + [one.num_rows]
+
+
 def test_a_file_of_few_rows_has_few_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
