@@ -258,6 +258,10 @@ class RecordReads(asyncio.BufferedProtocol):
                 self._turns.hand_over(self._tls.buffer_updated, first.stop)
                 self._check_answers()
                 return
+        self.keep(data)
+
+    def keep(self, data: bytes | bytearray | memoryview) -> None:
+        """Hand ``data`` over in turn; the socket is not read meanwhile."""
         self._kept += data
         if self._has_piece:
             self._plain.pause_reading()
