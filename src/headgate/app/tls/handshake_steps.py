@@ -7,16 +7,24 @@ amid it. The loop only waits for its end.
 
 from __future__ import annotations
 
-from collections import deque
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Final, Protocol
 
 from headgate.base.errors import broken
 from headgate.storage.lanes import Lane
 
 LANES: Final = 2
 """Threads, each with one step at a time. A network has one step at a time."""
+
+COSTLY_S: Final = 0.05
+"""A network with a step that took longer is served behind others, by all threads but one."""
+
+COSTLY_NETWORKS_MAX: Final = 10_000
+"""Such networks that are remembered, the last ones."""
 
 put_off: ContextVar[list[Callable[[], None]] | None] = ContextVar("put_off", default=None)
 """Where the step of a handshake goes that is to be taken later; None to take it at once."""
@@ -35,9 +43,17 @@ class Stepping(Protocol):
 class HandshakeSteps:
     """The steps of one loop. Networks take turns, and an ended connection is passed over."""
 
-    def __init__(self, make_lane: Callable[[], Lane]) -> None:
-        """``make_lane`` is called when the first steps come."""
+    def __init__(
+        self, make_lane: Callable[[], Lane], cpu_s: Callable[[], float] = time.thread_time
+    ) -> None:
+        """``make_lane`` is called when the first steps come. ``cpu_s`` is the time that the calling
+        thread has worked."""
         self._make_lane = make_lane
+        self._cpu_s = cpu_s
+        self._costly: OrderedDict[str, None] = OrderedDict()
+        self._ready_costly: deque[tuple[str, Stepping]] = deque()
+        self._costly_count = 0
+        """Steps of costly networks that are under way."""
         self._lanes: list[Lane] = []
         self._idle: list[Lane] = []
         self._ready: deque[tuple[str, Stepping]] = deque()
@@ -49,7 +65,7 @@ class HandshakeSteps:
         behind = self._behind.get(network)
         if behind is None:
             self._behind[network] = deque()
-            self._ready.append((network, one))
+            self._put(network, one)
             self._fill()
         else:
             behind.append(one)
@@ -57,24 +73,48 @@ class HandshakeSteps:
     def close(self) -> None:
         """Begin no further step."""
         self._ready.clear()
+        self._ready_costly.clear()
         self._idle.clear()
         for lane in self._lanes:
             lane.abandon()
 
+    def _put(self, network: str, one: Stepping) -> None:
+        (self._ready_costly if network in self._costly else self._ready).append((network, one))
+
     def _fill(self) -> None:
-        while self._ready and (lane := self._idle_lane()) is not None:
-            network, one = self._ready.popleft()
+        while self._ready or (self._ready_costly and self._costly_count < LANES - 1):
+            lane = self._idle_lane()
+            if lane is None:
+                return
+            is_costly = not self._ready
+            network, one = (self._ready_costly if is_costly else self._ready).popleft()
             step = one.step()
             if step is None:
                 self._idle.append(lane)
                 self._go_on(network)
                 one.step_is_done()
             else:
-                self._submit(lane, network, one, step)
+                self._costly_count += is_costly
+                self._submit(lane, network, partial(self._timed, step), one, is_costly)
 
-    def _submit(self, lane: Lane, network: str, one: Stepping, step: Callable[[], None]) -> None:
-        def done(_: Any, error: BaseException | None) -> None:
+    def _timed(self, step: Callable[[], None]) -> float:
+        begun_s = self._cpu_s()
+        step()
+        return self._cpu_s() - begun_s
+
+    def _submit(
+        self,
+        lane: Lane,
+        network: str,
+        step: Callable[[], float],
+        one: Stepping,
+        is_costly: bool,
+    ) -> None:
+        def done(used_s: float, error: BaseException | None) -> None:
+            self._costly_count -= is_costly
             self._idle.append(lane)
+            if error is None and used_s > COSTLY_S:
+                self._remember(network)
             self._go_on(network)
             try:
                 one.step_is_done()
@@ -85,10 +125,16 @@ class HandshakeSteps:
 
         lane.submit(step, done)
 
+    def _remember(self, network: str) -> None:
+        self._costly[network] = None
+        self._costly.move_to_end(network)
+        if len(self._costly) > COSTLY_NETWORKS_MAX:
+            self._costly.popitem(last=False)
+
     def _go_on(self, network: str) -> None:
         behind = self._behind[network]
         if behind:
-            self._ready.append((network, behind.popleft()))
+            self._put(network, behind.popleft())
         else:
             del self._behind[network]
 

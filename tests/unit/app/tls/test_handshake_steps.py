@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import ssl
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from headgate.app.tls.handshake_steps import LANES, HandshakeSteps, put_off
+from headgate.app.tls.handshake_steps import COSTLY_S, LANES, HandshakeSteps, put_off
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from tests.trial_certificates import Trial
 from tests.unit.app.tls.test_entry import Whole
@@ -30,8 +31,7 @@ class Lane:
 
     def finish(self) -> None:
         work, done = self.jobs.pop(0)
-        work()
-        done(None, None)
+        done(work(), None)
 
 
 class One:
@@ -74,6 +74,31 @@ def test_a_network_has_one_step_at_a_time() -> None:
     assert notes[4:] == [
         "a0", "a0 done", "a1 done", "a2", "a2 done", "a3", "a3 done", "a4", "a4 done",
     ]  # fmt: skip
+
+
+def test_networks_with_costly_steps_leave_a_thread_to_others() -> None:
+    """Two networks kept new connections of all others waiting for 9 s."""
+    lanes: list[Any] = []
+
+    def make() -> Any:
+        lanes.append(Lane())
+        return lanes[-1]
+
+    notes: list[str] = []
+    looks = itertools.count()
+    steps = HandshakeSteps(make, lambda: next(looks) * 2 * COSTLY_S)
+    for name in "abab":
+        steps.add(name, One(name, notes))
+    for lane in list(lanes):
+        lane.finish()
+    assert sum(len(lane.jobs) for lane in lanes) == 1, "of two costly ones"
+    steps.add("c", One("c", notes))
+    assert [len(lane.jobs) for lane in lanes] == [1] * LANES
+    while any(lane.jobs for lane in lanes):
+        for lane in lanes:
+            if lane.jobs:
+                lane.finish()
+    assert sorted(note for note in notes if "done" not in note) == ["a", "a", "b", "b", "c"]
 
 
 class Slow(Tls):
