@@ -41,11 +41,12 @@ largest read, as long as the connection lives; the loop would read 256 KiB."""
 HANDSHAKE_BYTES_MAX: Final = 22 * KIB
 """What TLS gets of a connection before its handshake is done, behind the first record: all of
 :data:`~headgate.app.tls.client_chains.CHAIN_BYTES_MAX`, which is of PEM, and its proofs. OpenSSL
-decodes each key of a certificate when it has come, up to 0.6 ms for 230 bytes."""
+decodes each key of a certificate when it has come, up to 0.2 s for 500 bytes
+(:mod:`~headgate.app.tls.handshake_steps`)."""
 
 HANDSHAKES_TURN_S: Final = 0.004
-"""Time for handshakes in one turn, beside :data:`RECORDS_TURN_S`; the last piece may exceed it, by
-50 ms for the costliest certificates."""
+"""Time for handshakes in one turn, beside :data:`RECORDS_TURN_S`; the last piece may exceed
+it."""
 
 BUSY_READ_BYTES: Final = 16 * KIB
 """A connection that cannot be served in this iteration takes no more from its socket, nor does one
