@@ -102,4 +102,5 @@ class AgentPort:
         stack.callback(refresh.stop)
         gate = WebGate(lambda _: True, connections)
         pace = HandshakePace(loop)
+        stack.callback(pace.records.steps.close)
         return TlsPort(loop, current.web, gate, pace, self._status, connections.lines)

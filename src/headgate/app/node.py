@@ -160,6 +160,7 @@ class Node:
             if tls is not None:
                 stack.callback(_start_refresh(tls, broker).stop)
             pace = HandshakePace(loop)
+            stack.callback(pace.records.steps.close)
             await ports.serve_binary(broker, tls, pace, connection_class, stack)
             facade = AdminFacade(broker, observer, backups, shut_down)
             admin = AdminApp(facade, broker.clock, broker.audit)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ssl
 from typing import Any, Final
 
+from headgate.app.tls.handshake_steps import put_off
 from headgate.base.units import KIB
 
 CHAIN_BYTES_MAX: Final = 24 * KIB
@@ -30,12 +31,41 @@ class LongChainError(ssl.SSLError):
 class ServerTls(ssl.SSLObject):
     """The server's end of one connection."""
 
+    _is_taken = False
+    """Whether a step was taken elsewhere, whose outcome is not told."""
+    _error: Exception | None = None
+    """What it raised."""
+
     def do_handshake(self) -> None:
-        """As OpenSSL does it; then look at the certificates of the client.
+        """As OpenSSL does it; then look at the certificates of the client. Where steps are put off,
+        the next one tells how it was.
 
         Raises:
             LongChainError: they are too long.
         """
+        later = put_off.get()
+        if later is None or self.context.verify_mode == ssl.CERT_NONE:
+            self._take()
+        elif self._is_taken:
+            error, self._error, self._is_taken = self._error, None, False
+            if error is not None:
+                try:
+                    raise error
+                finally:
+                    del error
+        else:
+            later.append(self._take_elsewhere)
+            raise ssl.SSLWantReadError
+
+    def _take_elsewhere(self) -> None:
+        """Take a step on a thread. Nothing else may use this or its buffers meanwhile."""
+        try:
+            self._take()
+        except Exception as error:  # for the loop
+            self._error = error
+        self._is_taken = True
+
+    def _take(self) -> None:
         super().do_handshake()
         size_bytes = self._chain_bytes()
         if size_bytes > CHAIN_BYTES_MAX:

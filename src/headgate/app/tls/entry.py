@@ -209,13 +209,16 @@ class TlsEntry(asyncio.BufferedProtocol):
         tls = self._plain.get_protocol()
         if tls is self or self._plain.is_closing():
             return
-        record, self._buffer = self._buffer[: self._size], bytearray()
+        received, self._buffer = self._buffer[: self._size], bytearray()
+        size = hello_bytes(received) or len(received)
         below = cast(asyncio.BufferedProtocol, tls)
-        cast(memoryview, below.get_buffer(len(record)))[: len(record)] = record
-        below.buffer_updated(len(record))
+        cast(memoryview, below.get_buffer(size))[:size] = received[:size]
+        below.buffer_updated(size)
         network = peer_network_of(self._address)
         self._reads = RecordReads(below, self._plain, self._port.pace.records, network)
         self._plain.set_protocol(self._reads)
+        if rest := received[size:]:
+            self._reads.keep(rest)
 
     async def _upgrade(self, context: ssl.SSLContext) -> None:
         port = self._port

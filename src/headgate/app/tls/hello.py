@@ -57,6 +57,10 @@ def hello_bytes(data: bytes | bytearray | memoryview) -> int | None:
     size = int.from_bytes(beginning[3:HEADER_BYTES])
     if not 0 < size <= RECORD_BYTES_MAX or beginning[HEADER_BYTES] != _CLIENT_HELLO:
         raise NotTlsError("bytes that are no TLS handshake")
+    if len(beginning) >= HEADER_BYTES + _FIELD_BYTES:
+        message_bytes = int.from_bytes(beginning[HEADER_BYTES + 1 : HEADER_BYTES + _FIELD_BYTES])
+        if _FIELD_BYTES + message_bytes < size:  # certificates would be decoded at once
+            raise NotTlsError("a TLS handshake with more than one message in its first record")
     return HEADER_BYTES + size
 
 

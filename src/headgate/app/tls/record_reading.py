@@ -14,12 +14,15 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple, Protocol, cast
 
+from headgate.app.tls.handshake_steps import HandshakeSteps, put_off
 from headgate.app.tls.hello import HEADER_BYTES
 from headgate.base.fair_queue import FairQueue
 from headgate.base.units import KIB
 from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
+from headgate.storage.lanes import ThreadLane
 
 RECORDS_TURN_S: Final = 0.008
 """Time for records in one iteration of the loop, with what their protocols do at once; the last
@@ -38,11 +41,12 @@ largest read, as long as the connection lives; the loop would read 256 KiB."""
 HANDSHAKE_BYTES_MAX: Final = 22 * KIB
 """What TLS gets of a connection before its handshake is done, behind the first record: all of
 :data:`~headgate.app.tls.client_chains.CHAIN_BYTES_MAX`, which is of PEM, and its proofs. OpenSSL
-decodes each key of a certificate when it has come, up to 0.6 ms for 230 bytes."""
+decodes each key of a certificate when it has come, up to 0.2 s for 500 bytes
+(:mod:`~headgate.app.tls.handshake_steps`)."""
 
 HANDSHAKES_TURN_S: Final = 0.004
-"""Time for handshakes in one turn, beside :data:`RECORDS_TURN_S`; the last piece may exceed it, by
-50 ms for the costliest certificates."""
+"""Time for handshakes in one turn, beside :data:`RECORDS_TURN_S`; the last piece may exceed
+it."""
 
 BUSY_READ_BYTES: Final = 16 * KIB
 """A connection that cannot be served in this iteration takes no more from its socket, nor does one
@@ -99,6 +103,8 @@ class RecordTurns:
         self._many: deque[Reads] = deque()
         self._handshakes: FairQueue[Reads] = FairQueue()
         """Those whose handshakes are not done, by network: a crowd of one makes its own wait."""
+        self.steps = HandshakeSteps(partial(ThreadLane, loop, "headgate-handshakes"))
+        """What handshakes do beside the loop."""
         self._has_handshake_turn = False
         self._used_s = 0.0
         self._is_armed = False
@@ -234,6 +240,11 @@ class RecordReads(asyncio.BufferedProtocol):
         self._is_paused = False
         self._has_ended = False
         """Whether the client has sent its last byte, while others wait."""
+        self._step: Callable[[], None] | None = None
+        """What a thread does for the handshake, or is to do. TLS must not be called meanwhile."""
+        self._end_of_step: list[Callable[[], object]] = []
+        """What TLS is to be told then."""
+        self._is_lost = False
         self.is_full = False
         """Whether the socket's transport takes no more bytes now."""
         self.writes: Writes = _NO_WRITES
@@ -258,6 +269,10 @@ class RecordReads(asyncio.BufferedProtocol):
                 self._turns.hand_over(self._tls.buffer_updated, first.stop)
                 self._check_answers()
                 return
+        self.keep(data)
+
+    def keep(self, data: bytes | bytearray | memoryview) -> None:
+        """Hand ``data`` over in turn; the socket is not read meanwhile."""
         self._kept += data
         if self._has_piece:
             self._plain.pause_reading()
@@ -274,11 +289,18 @@ class RecordReads(asyncio.BufferedProtocol):
         self._tls.pause_writing()
 
     def resume_writing(self) -> None:
+        if self._step is not None:
+            self._end_of_step.append(self.resume_writing)
+            return
         self.is_full = False
         self._tls.resume_writing()
         self.writes.go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+        if self._step is not None:
+            self._end_of_step.append(partial(self.connection_lost, exc))
+            return
         writes, self.writes = self.writes, _NO_WRITES  # it leads to what leads here
         tls, self._tls = self._tls, asyncio.BufferedProtocol()
         self._plain, self._kept = ENDED_TRANSPORT, bytearray()
@@ -343,7 +365,30 @@ class RecordReads(asyncio.BufferedProtocol):
                 self._left_to_give -= first.stop
             self._left_bytes = first.left_bytes
             self._hand_over(data)
+            if self._step is not None:
+                self._turns.steps.add(cast(str, self.handshake_of), self)
+                return False
             self._check_answers()
+        return self._is_left()
+
+    def step(self) -> Callable[[], None] | None:
+        """What a thread is to do now."""
+        return None if self._is_lost else self._step
+
+    def step_is_done(self) -> None:
+        """It has done so: tell TLS, and go on."""
+        self._step = None
+        ends, self._end_of_step = self._end_of_step, []
+        for end in ends:
+            end()
+        if self._is_lost:
+            return
+        self._tell(0)
+        self._check_answers()
+        if self._is_left():
+            self._turns.wait(self)
+
+    def _is_left(self) -> bool:
         if self._has_piece and not self._is_paused:
             return True
         self._is_waiting = False
@@ -357,8 +402,22 @@ class RecordReads(asyncio.BufferedProtocol):
             room = cast(memoryview, self._tls.get_buffer(len(data) - at))
             some = data[at : at + len(room)]
             room[: len(some)] = some
-            self._tls.buffer_updated(len(some))
+            self._tell(len(some))
             at += len(some)
+
+    def _tell(self, size_bytes: int) -> None:
+        """Tell TLS of bytes in its buffer; amid the handshake it may put a step off."""
+        if self.handshake_of is None:
+            self._tls.buffer_updated(size_bytes)
+            return
+        later: list[Callable[[], None]] = []
+        token = put_off.set(later)
+        try:
+            self._tls.buffer_updated(size_bytes)
+        finally:
+            put_off.reset(token)
+        if later:
+            self._step = later[0]
 
     def _check_answers(self) -> None:
         """End a connection whose client has TLS answer, as KEY_UPDATE does, and reads nothing."""

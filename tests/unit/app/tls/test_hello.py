@@ -143,3 +143,12 @@ def test_of_very_many_offers_the_first_ones_are_read() -> None:
     assert not read_hello(hello_of(*some)).has_tls_1_3
     for unreadable in ([*some, (1, b"")], [*some[:5], some[2]]):
         assert read_hello(hello_of(*unreadable)) == ClientHello()
+
+
+def test_a_first_record_with_a_second_message_is_refused() -> None:
+    """OpenSSL would go on to certificates behind the hello at once."""
+    hello = client_hello()
+    both = hello[5:] + b"\x0b\0\0\3\0\0\0"
+    with pytest.raises(NotTlsError, match="more than one message"):
+        hello_bytes(hello[:3] + len(both).to_bytes(2) + both)
+    assert hello_bytes(hello) == len(hello)
