@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import DATA_LOSS_ADVICE, DataLossError, EncryptedError
@@ -18,22 +17,20 @@ def report_loss(sentence: str, *, fail: bool) -> None:
     log.warning("%s; the query continues, because failOnDataLoss is false", sentence)
 
 
-def refuse_encrypted(
-    topic: str, encrypted: Sequence[EntryId], *, fail: bool, count_text: str = ""
-) -> None:
+def refuse_encrypted(topic: str, first: EntryId, *, fail: bool, count: int = 0) -> None:
     """Raise :class:`EncryptedError` if ``fail`` (``failOnDataLoss``); else log how many are left
-    out, if ``count_text`` says it."""
-    text = f"{topic}: entry {entry_text(encrypted[0])} is encrypted, and this source has no "
+    out, if there is a ``count``, with the first one's id."""
+    text = f"{topic}: entry {entry_text(first)} is encrypted, and this source has no "
     if fail:
         raise EncryptedError(
             f"{text}keys. Read a topic that is not encrypted, or set failOnDataLoss=false to leave "
             "encrypted messages out"
         )
-    if count_text:
+    if count:
         log.warning(
             "%skeys; %s encrypted entries are left out, because failOnDataLoss is false",
             text,
-            count_text,
+            count,
         )
 
 

@@ -93,7 +93,7 @@ class RangeReader:
         """The due entries that did not arrive, in order. Complete after :meth:`batches`."""
         self._last: EntryId = work.start[:2]
         self._newest_ms = self._late_ms = 0
-        self._encrypted: list[EntryId] = []
+        self._first_encrypted: EntryId | None = None
         self._encrypted_count = self._losses = 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -206,9 +206,9 @@ class RangeReader:
                 yield from self._add_chunk(place, entry)
             case Kind.ENCRYPTED:
                 fail = self._settings.fail_on_data_loss
-                refuse_encrypted(self._work.topic, [place], fail=fail)
+                refuse_encrypted(self._work.topic, place, fail=fail)
                 self._encrypted_count += 1
-                self._encrypted = self._encrypted or [place]
+                self._first_encrypted = self._first_encrypted or place
             case Kind.MALFORMED:
                 self._report(f"entry {entry_text(place)} is malformed ({entry.why})")
             case Kind.MARKER:
@@ -282,9 +282,9 @@ class RangeReader:
         if self._losses > REPORTS_MAX:
             more = self._losses - REPORTS_MAX
             report_loss(f"{self._work.topic}: {more} more such entries are left out", fail=False)
-        if self._encrypted:
-            count_text = str(self._encrypted_count)
-            refuse_encrypted(self._work.topic, self._encrypted, fail=False, count_text=count_text)
+        if self._first_encrypted:
+            count = self._encrypted_count
+            refuse_encrypted(self._work.topic, self._first_encrypted, fail=False, count=count)
         if self._late_ms > self._settings.publish_time_skew_ms:
             log.warning(
                 "%s: messages were published up to %d ms before others that are stored in front of "

@@ -204,8 +204,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._wait(HEAD_TIMEOUT_S)
 
     def eof_received(self) -> None:
-        """The client sends no more. The loop closes the transport, but over TLS it would leave out
-        what waits to be encrypted."""
+        """The client sends no more. Over TLS the loop would drop what waits to be encrypted."""
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -403,9 +402,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         def begin() -> int:
             if cycle.disconnected or self.transport.is_closing():
                 return 0
-            watched = self._served.watched(app, self._turns.further(self._network))
+            starts = starts_of(cycle.scope)
+            watched = self._served.watched(app, self._turns.further(self._network), starts)
             super(BoundedHttpProtocol, self)._start_asgi_task(cycle, watched)
-            return starts_of(cycle.scope)
+            return starts
 
         self._turns.start(begin, self._network)
 

@@ -39,12 +39,7 @@ from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.sign_in.issuer_client import IssuerClient
 from headgate.app.sign_in.opening import open_issuer_client
 from headgate.app.sign_in.routes import SignInApp
-from headgate.app.system_memory import (
-    ProcSelfMemory,
-    limit_bytes_of,
-    memory_with_caches,
-    throttling_memory,
-)
+from headgate.app.system_memory import ProcSelfMemory, memory_with_caches, throttling_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.tls.current import CurrentTls
 from headgate.app.tls.entry import HandshakePace
@@ -333,6 +328,7 @@ async def _open_broker(
         _keep_log(stack, telemetry_log, lanes, lanes.telemetry)
     system = ProcSelfMemory()
     stack.callback(system.close)
+    all_memory = memory_with_caches(settings, system, clock)
     memory = None
     if settings.adaptivePublisherThrottlingEnabled:
         memory = throttling_memory(settings, system, lambda: cached_bytes(broker), clock)
@@ -348,9 +344,9 @@ async def _open_broker(
         info=info,
         authentication=authentication,
         memory=memory,
-        room=ProcessRoom(memory_with_caches(settings, system, clock)),
+        room=ProcessRoom(all_memory),
         client_memory_bytes_max=client_memory_bytes(
-            settings.headgateClientMemoryMB, limit_bytes_of(settings)
+            settings.headgateClientMemoryMB, all_memory.limit_bytes
         ),
         boot_id=boot_id(),
     )

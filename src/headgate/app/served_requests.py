@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from headgate.app.http_turns import starts_of
 from headgate.broker.http_memory import HttpMemory
 
 if TYPE_CHECKING:
@@ -39,10 +38,14 @@ class ServedRequests:
         self._address = ""
 
     def watched(
-        self, app: ASGI3Application, further: Callable[[int], Awaitable[None]] | None = None
+        self,
+        app: ASGI3Application,
+        further: Callable[[int], Awaitable[None]] | None = None,
+        starts: int = 1,
     ) -> ASGI3Application:
         """The same application, which is known to be at work while it is. It gets the end of a body
-        when ``further`` has returned; an extension gives it such a turn for the whole head."""
+        when ``further`` has returned; an extension gives it such a turn for the whole head, which
+        took so many ``starts``."""
 
         async def served(scope: Any, receive: Any, send: Any) -> None:
             async def receive_in_turn() -> Any:
@@ -53,7 +56,7 @@ class ServedRequests:
                 return message
 
             if further is not None:
-                again = partial(further, starts_of(scope))
+                again = partial(further, starts)
                 scope.setdefault("extensions", {})[TURN_EXTENSION] = {"call": again}
             task = asyncio.current_task()
             if task is not None:

@@ -101,7 +101,7 @@ def throttling_memory(
             STATM_PATH,
         )
     return ProcessMemory(
-        limit_bytes_of(settings),
+        _limit_bytes(settings),
         cache_bytes,
         system=system,
         low_share=lambda: settings.adaptivePublisherThrottlingMemoryLowWatermarkPct,
@@ -113,7 +113,7 @@ def memory_with_caches(settings: Settings, system: ProcSelfMemory, clock: Clock)
     """The process's memory as the system sees it, for what is left to clients. Caches count: they
     have bounds, and keep what they have."""
     return ProcessMemory(
-        limit_bytes_of(settings),
+        _limit_bytes(settings),
         lambda: 0,
         system=system,
         low_share=lambda: CALM_SHARE,
@@ -121,7 +121,7 @@ def memory_with_caches(settings: Settings, system: ProcSelfMemory, clock: Clock)
     )
 
 
-def limit_bytes_of(settings: Settings) -> int:
+def _limit_bytes(settings: Settings) -> int:
     """The memory that the broker may use: by setting, control group or machine."""
     return memory_limit_bytes(settings.headgateMemoryLimitMB, physical_memory_bytes(), read_text)
 

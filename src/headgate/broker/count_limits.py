@@ -15,6 +15,7 @@ from headgate.engine.errors import ConsumerBusyError, ProducerBusyError, TooMany
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
+from headgate.metadata.errors import no_memory_reason
 from headgate.policy.count_table import CountTable
 
 CONSUMERS_OF_SUBSCRIPTION_MAX: Final = 50_000
@@ -28,7 +29,7 @@ class CountLimits:
     def __init__(
         self, table: CountTable, may_keep_more: Callable[[str], bool] = lambda _: True
     ) -> None:
-        """``may_keep_more``: whether the memory of the process has room for more durable
+        """``may_keep_more``: whether the memory of the process has room for more topics and durable
         subscriptions of a tenant."""
         self._table = table
         self._may_keep_more = may_keep_more
@@ -113,15 +114,8 @@ class CountLimits:
         count_max = self._table.subscriptions_of_tenant()
         if 0 < count_max <= of_tenant and not topic.is_system:
             raise TooManySubscriptionsError(_too_many_of_tenant(topic.name, count_max))
-        if not topic.is_system:
-            self._check_memory(topic.name)
-
-    def _check_memory(self, name: TopicName) -> None:
-        if not self._may_keep_more(name.tenant):
-            raise TooManySubscriptionsError(
-                f"The broker is near the limit on its memory, and tenant {name.tenant} is one of "
-                "those with the most topics and subscriptions: delete some, or try again later"
-            )
+        if not (topic.is_system or self._may_keep_more(topic.name.tenant)):
+            raise TooManySubscriptionsError(no_memory_reason(topic.name.tenant))
 
     def check_partitions(
         self, topic: TopicName, added: int, count: Callable[[], int], of_tenant: int
@@ -134,7 +128,7 @@ class CountLimits:
             TooManySubscriptionsError: it may not.
         """
         if added and not self._may_keep_more(topic.tenant) and count():
-            self._check_memory(topic)
+            raise TooManySubscriptionsError(no_memory_reason(topic.tenant))
         topic_max = self._table.of_topic(topic, "max_subscriptions_per_topic")
         tenant_max = self._table.subscriptions_of_tenant()
         if topic_max <= 0 and tenant_max <= 0:

@@ -15,7 +15,6 @@ from typing import Final
 
 from headgate.base.units import MIB
 from headgate.control.memory import MemorySource
-from headgate.engine.memory_part import PART_LEAST
 
 logger = logging.getLogger("headgate.connection")
 
@@ -25,7 +24,7 @@ FULL_SHARE: Final = 0.8
 LEAST_SHARE: Final = 0.95
 """From this share of the limit on they have :data:`PART_MIN` of them."""
 
-PART_MIN: Final = PART_LEAST
+PART_MIN: Final = 1 / 16
 """The least part. With none the broker would serve nobody where something else than clients takes
 the memory, such as very many topics; and nobody could drain or delete these."""
 

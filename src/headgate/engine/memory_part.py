@@ -18,9 +18,6 @@ from headgate.engine.ack_budget import AckBudget
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.remembered_budget import RememberedBudget
 
-PART_LEAST: Final = 1 / 16
-"""The part of the bounds that is there at the limit."""
-
 CREATING_PART: Final = 1 / 2
 """At this part of the bounds tenants with the most get no more topics and subscriptions."""
 

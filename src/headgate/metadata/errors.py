@@ -55,6 +55,14 @@ class TooManyTopicsError(RefusalError):
         super().__init__(412, "Exceed maximum number of topics in namespace.")
 
 
+def no_memory_reason(tenant: str) -> str:
+    """Why a tenant gets no more topics and durable subscriptions."""
+    return (
+        f"The broker is near the limit on its memory, and tenant {tenant} is one of those with the "
+        "most topics and subscriptions: delete some, or try again later"
+    )
+
+
 def not_found(reason: str) -> RefusalError:
     """The error for a request about something that does not exist."""
     return RefusalError(404, reason)

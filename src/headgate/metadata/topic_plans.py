@@ -9,7 +9,13 @@ import msgspec
 
 from headgate.base.names import TopicName
 from headgate.metadata.checks import check_partition_count, check_partition_name
-from headgate.metadata.errors import TooManyTopicsError, conflict, not_allowed, not_found
+from headgate.metadata.errors import (
+    TooManyTopicsError,
+    conflict,
+    no_memory_reason,
+    not_allowed,
+    not_found,
+)
 from headgate.metadata.own_rows import TOPIC_NUMBER, TopicNumbers
 from headgate.metadata.property_plans import checked_properties
 from headgate.metadata.rows import (
@@ -263,10 +269,7 @@ class TopicPlans:
         if not counted:
             return
         if not self._may_keep_more(counted[0].tenant):
-            raise not_allowed(
-                f"The broker is near the limit on its memory, and tenant {counted[0].tenant} is "
-                "one of those with the most topics and subscriptions: delete some, or try later"
-            )
+            raise not_allowed(no_memory_reason(counted[0].tenant))
         state, parent = self._state, parent_of(Kind.TOPIC, counted[0].full)
         policies = staged_namespace(state, counted[0].namespace).policies
         count_max = self._topics_max(policies.max_topics_per_namespace)

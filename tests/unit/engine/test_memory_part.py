@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import BLOCK_MEMORY_BYTES
+from headgate.broker.process_room import PART_MIN
 from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.delayed_index import INDEXED_BYTES
-from headgate.engine.memory_part import CREATING_PART, KEPT_MIN, PART_LEAST
+from headgate.engine.memory_part import CREATING_PART, KEPT_MIN
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.types import SubscriptionType
 from tests.unit.engine.harness import START_MS, Rig
@@ -32,7 +33,7 @@ def test_at_the_limit_the_tenants_with_the_most_get_no_more_subscriptions() -> N
 def test_topics_count_as_subscriptions_do() -> None:
     engine = Rig(name="persistent://acme/ns/t").engine
     engine.durable_by_tenant.update({"acme": KEPT_MIN - 1, "globex": KEPT_MIN - 1})
-    engine.memory_part.use(PART_LEAST)
+    engine.memory_part.use(PART_MIN)
     assert engine.memory_part.may_keep_more("globex")
     assert not engine.memory_part.may_keep_more("acme")
 
@@ -41,7 +42,7 @@ def test_a_tenant_may_have_some_in_any_case() -> None:
     engine = Rig().engine
     for count, may in (KEPT_MIN - 1, True), (KEPT_MIN, False):
         engine.durable_by_tenant["alone"] = count
-        engine.memory_part.use(PART_LEAST)
+        engine.memory_part.use(PART_MIN)
         assert engine.memory_part.may_keep_more("alone") is may
 
 
@@ -55,7 +56,7 @@ def test_who_has_most_acknowledged_out_of_order_gets_a_part_of_the_bound() -> No
         subscription.ack_entry(consumer, 5)
         budget.measure(subscription)
     budget.check_room(subscription)
-    rig.engine.memory_part.use(PART_LEAST)
+    rig.engine.memory_part.use(PART_MIN)
     with pytest.raises(NoAckRoomError):
         budget.check_room(subscription)
     other = Rig(name="persistent://globex/prod/orders").subscribe("another")
@@ -85,7 +86,7 @@ def test_who_has_most_delayed_messages_waits_until_there_is_room_again() -> None
     engine.delays.memory_bytes_max = 160 * INDEXED_BYTES
     subscription = rig.subscribe()
     _, port = rig.consumer(subscription, SHARED, permits=1_000)
-    engine.memory_part.use(PART_LEAST)
+    engine.memory_part.use(PART_MIN)
     rig.topic.may_be_delayed()
     rig.publish(30, body=b"later")
     rig.publish()
