@@ -11,7 +11,7 @@ and log are known to belong together nothing is written: a refused start leaves 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from headgate.base.errors import CorruptionError, StorageError
@@ -19,8 +19,9 @@ from headgate.base.units import MIB
 from headgate.fs import File, Fs
 from headgate.ledger.format.directory import (
     METADATA_COPY_NAME,
-    read_file,
-    write_file,
+    PIECE_BYTES,
+    GrowingFile,
+    size_to_read,
 )
 from headgate.metadata.copy_format import CopiedRows, CopyEncoder, decode_copy, encode_change
 from headgate.metadata.store import MetadataStore, Write
@@ -59,6 +60,8 @@ class CopiedStore:
         """The next save writes the whole file."""
         self._is_reading = False
         """A save reads the rows for it. What is committed meanwhile is added behind them."""
+        self._growing: GrowingFile | None = None
+        """The whole file that a save writes."""
         self._is_synced = True
         self._saves_count = 0
 
@@ -72,7 +75,7 @@ class CopiedStore:
     def load(self) -> dict[tuple[str, str], bytes]:
         """All rows; raises as the store. Compares the copy with them."""
         rows = self._store.load()
-        found = self._read()
+        found = self._read(rows)
         if found is not None and not found.rest_bytes and found.rows == rows:
             self._end, self._crc = found.end, found.crc
             self._snapshot_bytes = found.snapshot_bytes
@@ -107,6 +110,8 @@ class CopiedStore:
 
     def close(self) -> None:
         """Close both."""
+        if self._growing is not None:
+            self._growing.discard()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -152,6 +157,9 @@ class CopiedStore:
         self._is_reading = False
         self._unsaved.clear()
         self._unsaved_bytes = 0
+        if self._growing is not None:
+            self._growing.discard()
+            self._growing = None
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -180,28 +188,43 @@ class CopiedStore:
     def _write_anew(self) -> Iterator[None]:
         self._is_reading = True
         encoder = CopyEncoder()
+        self._growing = GrowingFile(self._fs, self._directory, METADATA_COPY_NAME)
+        size_bytes = 0
         for rows in self._store.rows_in_pieces(_PIECE_ROWS):
             encoder.add(rows)
+            if encoder.held_bytes >= PIECE_BYTES:
+                size_bytes += self._grow(self._growing, encoder)
             yield
             if not self._is_reading:  # too much was committed meanwhile, or nobody knows what
                 return
-        parts, crc = encoder.parts()
-        size_bytes = sum(map(len, parts))
-        free_bytes = self._fs.space(self._directory).free_bytes
-        if free_bytes < size_bytes + _FREE_BYTES_MIN:
-            self._begin_anew()
-            text = f"writing {self._path} takes {size_bytes:,} bytes, which messages may need"
-            raise StorageError(f"{text}: {free_bytes:,} are free", retryable=True)
-        write_file(self._fs, self._directory, METADATA_COPY_NAME, parts)
-        self._end, self._crc = size_bytes, crc
-        self._snapshot_bytes = size_bytes
+        encoder.end()
+        size_bytes += self._grow(self._growing, encoder)
+        self._growing.finish()
+        self._fs.sync_directory(self._directory)
+        self._growing = None
+        self._end = self._snapshot_bytes = size_bytes
+        self._crc = encoder.crc
         self._is_anew = self._is_reading = False
         yield from self._add()
 
-    def _read(self) -> CopiedRows | None:
+    def _grow(self, file: GrowingFile, encoder: CopyEncoder) -> int:
+        """Write what an encoder holds; returns its bytes."""
+        size_bytes = encoder.held_bytes
+        free_bytes = self._fs.space(self._directory).free_bytes
+        if free_bytes < size_bytes + _FREE_BYTES_MIN:
+            self._begin_anew()
+            raise StorageError(
+                f"writing {self._path} takes {size_bytes:,} bytes more, which messages may need: "
+                f"{free_bytes:,} are free",
+                retryable=True,
+            )
+        file.append(encoder.take())
+        return size_bytes
+
+    def _read(self, rows: Mapping[tuple[str, str], bytes]) -> CopiedRows | None:
         """The copy of before this start; None if it is missing or unusable."""
         try:
-            return read_copy(self._fs, self._directory)
+            return read_copy(self._fs, self._directory, rows)
         except CorruptionError as error:
             logger.warning("%s; it is written anew from the metadata, which are sound", error)
         except OSError as error:
@@ -213,13 +236,20 @@ def _size_bytes(writes: Sequence[Write]) -> int:
     return sum(len(write.key) + len(write.value or b"") for write in writes)
 
 
-def read_copy(fs: Fs, directory: str) -> CopiedRows | None:
-    """The copy in a log's directory; None without one.
+def read_copy(
+    fs: Fs, directory: str, known: Mapping[tuple[str, str], bytes] | None = None
+) -> CopiedRows | None:
+    """The copy in a log's directory; None without one. Values that ``known`` has, too, are not in
+    memory a second time.
 
     Raises :class:`CorruptionError` if it is unusable, and :class:`OSError`.
     """
+    path = f"{directory}/{METADATA_COPY_NAME}"
     try:
-        data = read_file(fs, f"{directory}/{METADATA_COPY_NAME}")
+        file = fs.open(path)
     except FileNotFoundError:
         return None
-    return decode_copy(data, f"{directory}/{METADATA_COPY_NAME}")
+    try:
+        return decode_copy(file.read_at, size_to_read(file, path), path, known or {})
+    finally:
+        file.close()

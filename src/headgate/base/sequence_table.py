@@ -17,7 +17,7 @@ Stored form (little endian), one row after another::
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -65,7 +65,7 @@ class SequenceTotal:
 
     __slots__ = ("__weakref__", "_bytes_max", "shares")
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: Callable[[], int]) -> None:
         """Beyond one and a half times ``bytes_max`` the tables of a topic that takes at least as
         much as the others on average, with all partitions, forget somebody who is not connected for
         a name that they get; beyond twice ``bytes_max`` all do."""
@@ -82,7 +82,7 @@ class SequenceTotal:
         """Whether a table of a topic has to forget somebody. Else who sends to one topic by very
         many names would have the producers of all other topics forgotten when they leave."""
         bounds = SMALL_BOUNDS if self.shares.takes_most(topic) else OWNERS_BOUNDS
-        return self.held_bytes > bounds * self._bytes_max
+        return self.held_bytes > bounds * self._bytes_max()
 
 
 class SequenceTable:

@@ -103,7 +103,7 @@ class TopicRegistry:
             engine.properties.by_tenant,
         )
         catalog.limit_partitions(self.partition_subscriptions.check_room)
-        catalog.limit_memory(engine.memory_part.may_keep_more)
+        catalog.limit_memory(engine.memory_part)
         self._mutex = KeyedMutex()
         """Held by base name while a topic is unloaded or deleted."""
         self._used: dict[str, set[str]] = {}

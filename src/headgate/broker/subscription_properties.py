@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.base.errors import InputError
+from headgate.base.memory_room import NEAR_LIMIT
 from headgate.base.text_memory import PROPERTY_BYTES, properties_bytes
 from headgate.base.units import KIB, MIB
 
@@ -31,11 +32,15 @@ def allowed_bytes(partitions: int) -> int:
 
 
 def check_properties(
-    properties: Mapping[str, str], partitions: int, of_tenant: int, replaced_bytes: int = 0
+    properties: Mapping[str, str],
+    partitions: int,
+    of_tenant: int,
+    replaced_bytes: int = 0,
+    part: float = 1.0,
 ) -> None:
     """Check that a subscription of a topic with ``partitions`` may have these properties in the
     place of ``replaced_bytes`` of the ``of_tenant`` that its tenant has. Less than before is always
-    allowed: an earlier release may have admitted more.
+    allowed: an earlier release may have admitted more. The tenant has ``part`` of its bound.
 
     Raises:
         InputError: they are too long or too many.
@@ -48,10 +53,12 @@ def check_properties(
             f"counts {PROPERTY_BYTES} more: {allowed} are allowed"
         )
     of_others = of_tenant - replaced_bytes
-    if size > replaced_bytes and of_others + size > TENANT_BYTES_MAX:
+    tenant_max = int(part * TENANT_BYTES_MAX)
+    if size > replaced_bytes and of_others + size > tenant_max:
         raise InputError(
             f"The properties take {size} bytes of memory, and those of other subscriptions of the "
-            f"tenant {of_others}, where each partition has its own: {TENANT_BYTES_MAX} are allowed"
+            f"tenant {of_others}, where each partition has its own: {tenant_max} are allowed"
+            f"{NEAR_LIMIT if part < 1 else ''}"
         )
 
 

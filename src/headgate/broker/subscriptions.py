@@ -373,7 +373,8 @@ class Subscriptions:
             tenant = topic.name.tenant
             of_tenant = self._engine.properties.by_tenant[tenant] + self._creating_bytes[tenant]
             partitions = self._partitions(topic.name.base)
-            check_properties(properties, partitions, of_tenant, replaced_bytes)
+            part = self._engine.properties.part
+            check_properties(properties, partitions, of_tenant, replaced_bytes, part)
 
 
 def _check_usable(topic: Topic) -> None:

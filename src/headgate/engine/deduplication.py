@@ -42,13 +42,18 @@ class SequenceTotals:
 
     def __init__(self) -> None:
         self._by_tenant: WeakValueDictionary[str, SequenceTotal] = WeakValueDictionary()
+        self.part = 1.0
+        """The part of its bound that a tenant has: less while the process nears the limit on its
+        memory."""
 
     def join(self, table: SequenceTable, name: TopicName) -> None:
         """Count the table of a topic or partition for its tenant, until it leaves."""
         tenant = name.tenant
         total = self._by_tenant.get(tenant)
         if total is None:
-            total = self._by_tenant[tenant] = SequenceTotal(SEQUENCES_OF_TENANT_BYTES_MAX)
+            total = self._by_tenant[tenant] = SequenceTotal(
+                lambda: int(self.part * SEQUENCES_OF_TENANT_BYTES_MAX)
+            )
         table.join(total, name.base.full)
 
     def held_bytes(self, tenant: str) -> int:

@@ -1,10 +1,10 @@
 """What clients may leave behind while the process nears the limit on its memory.
 
-Nobody is charged with it: topics, durable subscriptions, and what these acknowledged in part, out
-of order or have put aside until it is due. Each kind has a bound of its own, and all of them
-together may be more than the process may take. So near the limit the tenants with the most get a
-part of these bounds, and nearer to it no more topics and durable subscriptions. What is stored of
-these is in memory a second time now and then, while a checkpoint or a copy is written.
+Nobody is charged with it: topics, durable subscriptions, what these acknowledged in part, out of
+order or have put aside until it is due, and the properties, schemas, grants and names of producers
+that are stored. Each kind has a bound of its own, and all of them together may be more than the
+process may take. So near the limit the tenants with the most get a part of these bounds, and nearer
+to it no more topics and durable subscriptions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Final, Protocol
 
 from headgate.base.owner_shares import level_of
 from headgate.engine.ack_budget import AckBudget
+from headgate.engine.deduplication import SequenceTotals
 from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.property_budget import PropertyBudget
 from headgate.engine.remembered_budget import RememberedBudget
 
 CREATING_PART: Final = 1 / 2
@@ -30,6 +32,8 @@ class BoundedEngine(Protocol):
 
     remembered: RememberedBudget
     delays: DelaySchedule
+    properties: PropertyBudget
+    sequence_totals: SequenceTotals
 
     @property
     def partials(self) -> AckBudget:
@@ -53,6 +57,8 @@ class MemoryPart:
 
     def __init__(self, engine: BoundedEngine) -> None:
         self._engine = engine
+        self.part = 1.0
+        """The part of the bounds that is there, as of the last measurement."""
         self._largest: frozenset[str] = frozenset()
         """The tenants that may have no more topics and subscriptions."""
 
@@ -60,6 +66,7 @@ class MemoryPart:
         """The process leaves this part, of 1, to those that have the most. Call it at each
         measurement."""
         engine = self._engine
+        self.part = engine.properties.part = engine.sequence_totals.part = part
         engine.partials.part = engine.ack_blocks.part = engine.remembered.part = part
         engine.delays.use_part(part)
         self._largest = self._found_largest() if part <= CREATING_PART else frozenset()

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from headgate.base.errors import CorruptionError, InputError
+from headgate.base.memory_room import MemoryRoom
 from headgate.base.names import PERSISTENT, NamespaceName, TopicName
 from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.grant_plans import GrantPlans, subscription_key
@@ -99,7 +100,6 @@ class Catalog(OwnRows):
         topics = TopicPlans(self._state, self._numbers, self.topic_by_number)
         self.keep_in = topics.keep_in
         self.limit_topics, self.limit_partitions = topics.limit_topics, topics.limit_partitions
-        self.limit_memory = topics.limit_memory
         self.plan_create_topic = topics.plan_create_topic
         self.plan_move_topic = topics.plan_move_topic
         self.plan_topic_epoch, self.plan_terminate = topics.plan_topic_epoch, topics.plan_terminate
@@ -130,6 +130,15 @@ class Catalog(OwnRows):
         self.plan_topic_revoke = grants.plan_topic_revoke
         self.plan_subscription_grant = grants.plan_subscription_grant
         self.plan_subscription_revoke = grants.plan_subscription_revoke
+
+    def limit_memory(self, room: MemoryRoom) -> None:
+        """Have tenants store more only as far as the memory of the process has room."""
+        self._state.memory_room = room
+
+    @property
+    def memory_room(self) -> MemoryRoom:
+        """What the memory of the process leaves to tenants."""
+        return self._state.memory_room
 
     def are_partitions_settled(self, base: TopicName) -> bool:
         """Whether no partition of a topic is being created or deleted, and each has all

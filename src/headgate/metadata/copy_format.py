@@ -1,16 +1,16 @@
 """The format of the copy of the metadata that lies in a log's directory.
 
-The first line is ``headgate-metadata-copy 1``. Records follow, integers little endian::
+The first line is ``headgate-metadata-copy 2``. Records follow, integers little endian::
 
     u32 CRC-32 of size and payload, continued from that of the record before | u32 payload size
     | payload
 
 A payload is MessagePack: a list of ``[kind, key, value]``, where a value of nil removes the row.
-The first record has one such row of the kind ``snapshot``, whose key is the number of rows that the
-file was written with; the next records have those rows, and all later ones a change each.
+The first records have the rows that the file was written with. The next one has one row of the kind
+``snapshot``, whose key is their number; all later ones have a change each.
 
-The file is written as a whole and then only grows. So damage behind the first rows costs the
-changes behind it, and a file that ends within the first rows is unusable.
+The file is written up to that record, gets its name, and then only grows. So damage behind the
+first rows costs the changes behind it, and a file that ends within the first rows is unusable.
 """
 
 from __future__ import annotations
@@ -18,26 +18,31 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from headgate.base.errors import CorruptionError
+from headgate.base.units import MIB
 from headgate.metadata.store import Write
 
-COPY_VERSION: Final = 1
+COPY_VERSION: Final = 2
 _LINE: Final = b"headgate-metadata-copy %d\n" % COPY_VERSION
 _OTHER_LINE = re.compile(rb"(headgate-metadata-copy [1-9]\d{0,8})\n")
-_COUNT = re.compile(r"[0-9]{1,18}")
 _HEAD = struct.Struct("<II")
 _SIZE = struct.Struct("<I")
 _SNAPSHOT: Final = "snapshot"
 _ROWS_PER_RECORD: Final = 1_000
+_LINE_BYTES_MAX: Final = 40
+WINDOW_BYTES: Final = MIB
+"""What is read of a file at once."""
 
 _Row = tuple[str, str, bytes | None]
+_NONE: Final[Mapping[tuple[str, str], bytes]] = MappingProxyType({})
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[_Row])
 
@@ -61,23 +66,32 @@ class CopyEncoder:
     """Makes the parts of a file from rows that come in lists."""
 
     def __init__(self) -> None:
-        self._payloads: list[bytes] = []
+        self._parts: list[bytes] = [_LINE]
         self._rows_count = 0
+        self.crc = 0
+        """The checksum from which the next record continues."""
+        self.held_bytes = len(_LINE)
+        """Bytes of the parts that :meth:`take` returns next."""
 
     def add(self, rows: Sequence[_Row]) -> None:
         """Add rows, none of which was added before."""
-        self._payloads.append(_encoder.encode(rows))
+        self._append(rows)
         self._rows_count += len(rows)
 
-    def parts(self) -> tuple[list[bytes], int]:
-        """The parts of the file, and the checksum from which changes continue."""
-        head, crc = _record([(_SNAPSHOT, str(self._rows_count), None)], 0)
-        parts = [_LINE, head]
-        for payload in self._payloads:
-            # Not joined: tenants may have hundreds of megabytes of rows, which were there twice.
-            head, crc = _head_of(payload, crc)
-            parts += head, payload
-        return parts, crc
+    def end(self) -> None:
+        """There are no more rows."""
+        self._append([(_SNAPSHOT, str(self._rows_count), None)])
+
+    def take(self) -> list[bytes]:
+        """The parts that follow those that were taken before."""
+        parts, self._parts = self._parts, []
+        self.held_bytes = 0
+        return parts
+
+    def _append(self, rows: Sequence[_Row]) -> None:
+        record, self.crc = _record(rows, self.crc)
+        self._parts.append(record)
+        self.held_bytes += len(record)
 
 
 def encode_copy(rows: Mapping[tuple[str, str], bytes]) -> tuple[list[bytes], int]:
@@ -86,7 +100,8 @@ def encode_copy(rows: Mapping[tuple[str, str], bytes]) -> tuple[list[bytes], int
     listed = ((kind, key, value) for (kind, key), value in rows.items())
     while some := list[_Row](islice(listed, _ROWS_PER_RECORD)):
         encoder.add(some)
-    return encoder.parts()
+    encoder.end()
+    return encoder.take(), encoder.crc
 
 
 def encode_change(writes: Sequence[Write], crc: int) -> tuple[bytes, int]:
@@ -94,55 +109,79 @@ def encode_change(writes: Sequence[Write], crc: int) -> tuple[bytes, int]:
     return _record([(write.kind, write.key, write.value) for write in writes], crc)
 
 
-def decode_copy(data: bytes, name: str) -> CopiedRows:
-    """Decode a file up to its last sound record. ``name`` is for the error.
+def decode_copy(
+    read: Callable[[int, int], bytes],
+    size_bytes: int,
+    name: str,
+    known: Mapping[tuple[str, str], bytes] = _NONE,
+) -> CopiedRows:
+    """Decode a file up to its last sound record, a part at a time.
+
+    ``read`` returns bytes from an offset on, ``name`` is for the error. A value that ``known`` has,
+    too, is not in memory a second time.
 
     Raises :class:`CorruptionError` if it is of another version, or damaged within its first rows.
     """
-    if not data.startswith(_LINE):
-        other = _OTHER_LINE.match(data)
-        if other is not None:
-            raise CorruptionError(f"{name} is of another release: {other[1].decode()}")
-        raise CorruptionError(f"{name} is damaged: its first line is not that of a copy")
+    window = _Window(read, size_bytes)
+    _check_line(window.bytes_at(0, _LINE_BYTES_MAX), name)
     rows: dict[tuple[str, str], bytes] = {}
-    at, crc, expected, snapshot_bytes = len(_LINE), 0, -1, 0
-    while (found := _record_at(data, at, crc)) is not None:
+    at, crc, snapshot_bytes = len(_LINE), 0, 0
+    while (found := _record_at(window, at, crc)) is not None:
         listed, at, crc = found
-        if expected < 0:
-            expected = _expected(listed, name)
-        else:
-            _take(rows, listed)
-        if not snapshot_bytes and len(rows) >= expected:
+        if not snapshot_bytes and listed and listed[0][0] == _SNAPSHOT:
+            if listed != [(_SNAPSHOT, str(len(rows)), None)]:
+                text = f"{len(rows)} rows where it says {listed[0][1]!r:.40}"
+                raise CorruptionError(f"{name} is damaged: it has {text}")
             snapshot_bytes = at
+        else:
+            _take(rows, listed, known)
     if not snapshot_bytes:
         raise CorruptionError(
-            f"{name} is damaged at offset {at}: it ends after {len(rows)} of "
-            f"{max(expected, 0)} rows"
+            f"{name} is damaged at offset {at}: it ends within its first rows, after {len(rows)}"
         )
-    return CopiedRows(rows, at, crc, len(data) - at, snapshot_bytes)
+    return CopiedRows(rows, at, crc, size_bytes - at, snapshot_bytes)
+
+
+class _Window:
+    """A file of which a part is in memory."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size_bytes: int) -> None:
+        self._read = read
+        self._size_bytes = size_bytes
+        self._data, self._at = b"", 0
+
+    def bytes_at(self, at: int, count: int) -> bytes:
+        """So many bytes from an offset on; fewer at the end of the file."""
+        end = min(at + count, self._size_bytes)
+        if not self._at <= at <= end <= self._at + len(self._data):
+            self._data = self._read(at, min(max(count, WINDOW_BYTES), self._size_bytes - at))
+            self._at = at
+        return self._data[at - self._at : max(end, at) - self._at]
+
+
+def _check_line(data: bytes, name: str) -> None:
+    if data.startswith(_LINE):
+        return
+    other = _OTHER_LINE.match(data)
+    if other is not None:
+        raise CorruptionError(f"{name} is of another release: {other[1].decode()}")
+    raise CorruptionError(f"{name} is damaged: its first line is not that of a copy")
 
 
 def _record(rows: Sequence[_Row], crc: int) -> tuple[bytes, int]:
-    return _framed(_encoder.encode(rows), crc)
-
-
-def _framed(payload: bytes, crc: int) -> tuple[bytes, int]:
-    head, crc = _head_of(payload, crc)
-    return head + payload, crc
-
-
-def _head_of(payload: bytes, crc: int) -> tuple[bytes, int]:
+    payload = _encoder.encode(rows)
     size = _SIZE.pack(len(payload))
     crc = zlib.crc32(payload, zlib.crc32(size, crc))
-    return _HEAD.pack(crc, len(payload)), crc
+    return _HEAD.pack(crc, len(payload)) + payload, crc
 
 
-def _record_at(data: bytes, at: int, crc: int) -> tuple[list[_Row], int, int] | None:
+def _record_at(window: _Window, at: int, crc: int) -> tuple[list[_Row], int, int] | None:
     """The rows at an offset, the end of their record and its checksum; None if it is not sound."""
-    if at + _HEAD.size > len(data):
+    head = window.bytes_at(at, _HEAD.size)
+    if len(head) < _HEAD.size:
         return None
-    stored, size = _HEAD.unpack_from(data, at)
-    payload = data[at + _HEAD.size : at + _HEAD.size + size]
+    stored, size = _HEAD.unpack(head)
+    payload = window.bytes_at(at + _HEAD.size, size)
     crc = zlib.crc32(payload, zlib.crc32(_SIZE.pack(size), crc))
     if len(payload) != size or crc != stored:
         return None
@@ -152,16 +191,14 @@ def _record_at(data: bytes, at: int, crc: int) -> tuple[list[_Row], int, int] | 
         return None
 
 
-def _expected(listed: Sequence[_Row], name: str) -> int:
-    """The number of rows that the first record announces."""
-    if len(listed) == 1 and listed[0][0] == _SNAPSHOT and _COUNT.fullmatch(listed[0][1]):
-        return int(listed[0][1])
-    raise CorruptionError(f"{name} is damaged: its first record is not that of a copy")
-
-
-def _take(rows: dict[tuple[str, str], bytes], listed: Sequence[_Row]) -> None:
+def _take(
+    rows: dict[tuple[str, str], bytes],
+    listed: Sequence[_Row],
+    known: Mapping[tuple[str, str], bytes],
+) -> None:
     for kind, key, value in listed:
         if value is None:
             rows.pop((kind, key), None)
         else:
-            rows[kind, key] = value
+            other = known.get((kind, key))
+            rows[kind, key] = other if other is not None and other == value else value

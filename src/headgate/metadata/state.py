@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from headgate.base.errors import CorruptionError, invariant
+from headgate.base.memory_room import MemoryRoom, NoMemoryLimit
 from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.name_totals import NameTotals
 from headgate.metadata.property_totals import PropertyTotals
@@ -102,6 +103,8 @@ class RowState:
         for keys in self._sorted.values():
             keys.sort()
         self._revision_last = self.revision
+        self.memory_room: MemoryRoom = NoMemoryLimit()
+        """What the memory of the process leaves to tenants."""
 
     @property
     def revision(self) -> int:
@@ -170,7 +173,7 @@ class RowState:
                 RowChange(kind, key, self.staged(kind, key), after) for kind, key, after in numbered
             )
         )
-        grown = [totals.grown(change.rows) for totals in self._totals]
+        grown = [totals.grown(change.rows, self.memory_room.part) for totals in self._totals]
         self._revision_last = revision
         for row in change.rows:
             self._overlay[(row.kind, row.key)] = _Staged(row.after, change)

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import ClassVar, Final, Protocol
 
+from headgate.base.memory_room import NEAR_LIMIT
 from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.errors import not_allowed
 from headgate.metadata.rows import Kind, Row
@@ -73,12 +74,14 @@ class TenantTotals(ABC):
         if size_bytes:
             self._by_tenant[_tenant_of(kind, key)] += size_bytes
 
-    def grown(self, rows: Iterable[_RowChange]) -> Counter[str]:
-        """How much more, or less, each tenant has with these rows, for :meth:`staged`.
+    def grown(self, rows: Iterable[_RowChange], part: float = 1.0) -> Counter[str]:
+        """How much more, or less, each tenant has with these rows, for :meth:`staged`. A tenant has
+        ``part`` of its bound: less than 1 while the process nears the limit on its memory.
 
         Raises:
             RefusalError: 412, a tenant would get more, and have too much.
         """
+        bytes_max = int(part * self.bytes_max)
         more: Counter[str] = Counter()
         for row in rows:
             grown = self.bytes_of(row.key, row.after) - self.bytes_of(row.key, row.before)
@@ -86,10 +89,10 @@ class TenantTotals(ABC):
                 more[_tenant_of(row.kind, row.key)] += grown
         for tenant, grown in more.items():
             size_bytes = self.of_tenant(tenant) + grown
-            if grown > 0 and size_bytes > self.bytes_max:
+            if grown > 0 and size_bytes > bytes_max:
                 raise not_allowed(
                     f"{self.what} of tenant {tenant} would take {size_bytes} bytes of memory:"
-                    f" {self.bytes_max} are allowed"
+                    f" {bytes_max} are allowed{NEAR_LIMIT if part < 1 else ''}"
                 )
         return more
 

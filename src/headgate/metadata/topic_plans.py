@@ -54,7 +54,6 @@ class TopicPlans:
         self._topics_max: Callable[[int | None], int] = lambda policy: policy or 0
         self._exempt: Collection[str] = ()
         self._check_added: Callable[[TopicName, int], None] = lambda _, __: None
-        self._may_keep_more: Callable[[str], bool] = lambda _: True
 
     def keep_in(self, topic: TopicName, log: str) -> None:
         """Create a topic of this name in a log other than the main one from now on."""
@@ -68,11 +67,6 @@ class TopicPlans:
         count."""
         self._topics_max = topics_max
         self._exempt = exempt
-
-    def limit_memory(self, may_keep_more: Callable[[str], bool]) -> None:
-        """Create a topic only if ``may_keep_more`` of its tenant is true: else the memory of the
-        process has no room."""
-        self._may_keep_more = may_keep_more
 
     def limit_partitions(self, check: Callable[[TopicName, int], None]) -> None:
         """Have ``check`` raise a refusal unless a partitioned topic may get so many partitions
@@ -268,7 +262,7 @@ class TopicPlans:
         counted = [topic for topic in new if topic.full not in self._exempt]
         if not counted:
             return
-        if not self._may_keep_more(counted[0].tenant):
+        if not self._state.memory_room.may_keep_more(counted[0].tenant):
             raise not_allowed(no_memory_reason(counted[0].tenant))
         state, parent = self._state, parent_of(Kind.TOPIC, counted[0].full)
         policies = staged_namespace(state, counted[0].namespace).policies

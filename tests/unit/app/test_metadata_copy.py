@@ -324,3 +324,38 @@ def test_too_many_changes_between_the_steps_begin_the_copy_anew() -> None:
     assert copied.is_behind
     copied.save()
     assert copied_rows(fs) == store.load()
+
+
+def test_a_large_copy_is_written_in_parts_and_read_without_a_second_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A save had all rows of all tenants in memory, and the next start three times."""
+    monkeypatch.setattr("headgate.app.metadata_copy.PIECE_BYTES", 10_000)
+    fs, store = MemFs(), MemoryStore()
+    disk = FaultyFs(fs)
+    copied = made(disk, store)
+    copied.commit([Write("tenant", f"{at:04}", bytes(100)) for at in range(1_000)])
+    kinds: list[str] = []
+    disk.plan = lambda operation: kinds.append(operation.kind)
+    copied.save()
+    assert kinds.count("write") == 11
+    rows = store.load()
+    found = read_copy(fs, LOG, rows)
+    assert found is not None
+    assert all(found.rows[key] is rows[key] for key in rows)
+
+
+def test_a_copy_that_is_begun_anew_leaves_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.app.metadata_copy.PIECE_BYTES", 10_000)
+    fs, store = MemFs(), MemoryStore()
+    copied = made(fs, store)
+    copied.commit([Write("tenant", f"{at:04}", bytes(100)) for at in range(1_000)])
+    steps = copied.save_steps()
+    for _ in range(4):
+        next(steps)
+    assert fs.list_directory(LOG) == [f"{METADATA_COPY_NAME}.tmp"]
+    copied.commit([Write("tenant", "large", bytes(5 << 20))])
+    assert list(steps) == []
+    assert fs.list_directory(LOG) == []
+    copied.save()
+    assert copied_rows(fs) == store.load()

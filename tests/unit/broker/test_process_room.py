@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.identity import NOBODY
+from headgate.base.names import NamespaceName
 from headgate.base.units import KIB, MIB
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.held_memory import CONNECTION_BYTES
@@ -14,6 +15,7 @@ from headgate.broker.http_memory import HttpMemory
 from headgate.broker.process_room import PART_MIN, ProcessRoom, room_part
 from headgate.engine import memory_part
 from headgate.engine.errors import NotAllowedError
+from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
@@ -205,3 +207,20 @@ async def test_at_the_limit_the_largest_tenants_make_no_more_topics_and_subscrip
         await asyncio.sleep(2)
         await client.subscribe(TOPIC, "three")
         await client.producer(TOPIC + "-2")
+
+
+STORING = Process(100)
+
+
+@played(process=STORING)
+async def test_at_the_limit_tenants_store_less(world: World) -> None:
+    """Properties, grants and schemas stay, too. With them three tenants had brought the process to
+    1,318 MiB of 1,024."""
+    catalog, engine = world.broker.catalog, world.broker.engine
+    STORING.used_mb = 960
+    await asyncio.sleep(2)
+    assert catalog.memory_room.part == engine.properties.part == PART_MIN
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headgate.metadata.property_totals.PROPERTIES_OF_TENANT_BYTES_MAX", 2_000)
+        with pytest.raises(RefusalError, match="because the broker is near the limit"):
+            catalog.plan_namespace_properties(NamespaceName("public", "default"), {"k": "v"})

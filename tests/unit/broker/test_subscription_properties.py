@@ -66,3 +66,10 @@ def test_those_of_a_tenant_have_a_bound_together() -> None:
     check_properties(properties, 2, 2 * TENANT_BYTES_MAX, size)  # no more than before
     with pytest.raises(InputError, match="of the tenant"):
         check_properties(properties, 2, 2 * TENANT_BYTES_MAX, size - 1)
+
+
+def test_near_the_limit_on_the_memory_a_tenant_has_a_part_of_the_bound() -> None:
+    size = properties_bytes({"k": "v"})
+    check_properties({"k": "v"}, 0, TENANT_BYTES_MAX // 2 - size, part=0.5)
+    with pytest.raises(InputError, match="allowed, because the broker is near the limit"):
+        check_properties({"k": "v"}, 0, TENANT_BYTES_MAX // 2 - size + 1, part=0.5)

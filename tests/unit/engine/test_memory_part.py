@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import BLOCK_MEMORY_BYTES
+from headgate.base.sequence_table import SequenceRow, SequenceTable
 from headgate.broker.process_room import PART_MIN
 from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
@@ -96,3 +97,18 @@ def test_who_has_most_delayed_messages_waits_until_there_is_room_again() -> None
     assert (engine.delays.entries, port.ordinals) == (30, [30])
     rig.advance(61_000)
     assert sorted(port.ordinals) == list(range(31))
+
+
+def test_the_largest_tables_of_producers_forget_those_that_leave() -> None:
+    """Names for deduplication stay when their producers leave: 128 to 256 MiB of each tenant."""
+    rig = Rig(deduplicates=True)
+    totals = rig.engine.sequence_totals
+    table = SequenceTable(SequenceRow(name, 1, 1) for name in "abc")
+    totals.join(table, rig.topic.name)
+    table.disconnected("a", 2)
+    rig.engine.memory_part.use(1e-9)
+    table.store("d", 1)
+    assert list(table.last) == ["a", "c", "d"]
+    rig.engine.memory_part.use(1.0)
+    table.store("e", 1)
+    assert list(table.last) == ["a", "c", "d", "e"]

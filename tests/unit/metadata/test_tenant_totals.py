@@ -53,3 +53,12 @@ def test_a_tenant_with_too_much_gets_no_more_and_may_have_less() -> None:
     totals.applied()
     assert not totals._by_tenant
     assert totals.grown(change(0, 10, "persistent://u/ns/topic")) == {"u": 10}
+
+
+def test_near_the_limit_on_the_memory_a_tenant_has_a_part_of_the_bound() -> None:
+    totals = Names()
+    assert totals.grown(change(4, 5), part=0.5) == {"t": 1}
+    totals.stored(Kind.IDLE_SUBSCRIPTIONS, KEY, row(5))
+    with pytest.raises(RefusalError, match="5 are allowed, because the broker is near the limit"):
+        totals.grown(change(5, 6), part=0.5)
+    assert totals.grown(change(5, 4), part=0.5) == {"t": -1}

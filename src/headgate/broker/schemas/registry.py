@@ -366,7 +366,8 @@ class SchemaRegistry:
             of_all=catalog.schema_bytes,
             tenants_count=len(catalog.tenant_schema_bytes),
         )
-        check_room(use, size_bytes, settings.headgateSchemaMemoryMB)
+        part = catalog.memory_room.part
+        check_room(use, size_bytes, settings.headgateSchemaMemoryMB, part)
 
     async def _verdict(
         self,

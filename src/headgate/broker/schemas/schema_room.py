@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from headgate.base.memory_room import NEAR_LIMIT
 from headgate.base.units import MIB
 from headgate.schema.errors import IncompatibleSchemaError
 
@@ -28,9 +29,10 @@ class SchemaUse(NamedTuple):
     """Tenants that have schemas."""
 
 
-def check_room(use: SchemaUse, size_bytes: int, memory_mb: int) -> None:
+def check_room(use: SchemaUse, size_bytes: int, memory_mb: int, part: float = 1.0) -> None:
     """Check that a version of ``size_bytes`` may be added. ``memory_mb`` is the setting
-    ``headgateSchemaMemoryMB``.
+    ``headgateSchemaMemoryMB``, of which all topics together have ``part``: less than 1 while the
+    process nears the limit on its memory.
 
     Raises:
         IncompatibleSchemaError: it may not.
@@ -41,6 +43,7 @@ def check_room(use: SchemaUse, size_bytes: int, memory_mb: int) -> None:
             f"The schema of the topic takes {use.of_topic} bytes: a sixteenth of "
             f"headgateSchemaMemoryMB={memory_mb} has no room for {size_bytes} more"
         )
+    bytes_max = int(part * bytes_max)
     over = use.of_all + size_bytes - bytes_max
     if over <= 0:
         return
@@ -49,4 +52,5 @@ def check_room(use: SchemaUse, size_bytes: int, memory_mb: int) -> None:
         raise IncompatibleSchemaError(
             f"The schemas of all topics take {use.of_all} bytes, those of the tenant "
             f"{use.of_tenant}: headgateSchemaMemoryMB={memory_mb} has no room for {size_bytes} more"
+            f"{NEAR_LIMIT if part < 1 else ''}"
         )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headgate.base.units import GIB, MIB
-from headgate.fs.api import Fs, Lock
+from headgate.fs.api import File, Fs, Lock
 from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 from headgate.ledger.format.records import segment_of_name
 
@@ -138,13 +138,18 @@ def read_file(fs: Fs, path: str) -> bytes:
     """
     file = fs.open(path)
     try:
-        size_bytes = file.size()
-        if size_bytes > READ_BYTES_MAX and file.allocated_bytes() < size_bytes:
-            what = f"{size_bytes:,} bytes, where {READ_BYTES_MAX:,} are the most"
-            raise OSError(errno.EFBIG, what, path)
-        return file.read_at(0, size_bytes)
+        return file.read_at(0, size_to_read(file, path))
     finally:
         file.close()
+
+
+def size_to_read(file: File, path: str) -> int:
+    """The bytes of a file that is to be read. Raises as :func:`read_file`."""
+    size_bytes = file.size()
+    if size_bytes > READ_BYTES_MAX and file.allocated_bytes() < size_bytes:
+        what = f"{size_bytes:,} bytes, where {READ_BYTES_MAX:,} are the most"
+        raise OSError(errno.EFBIG, what, path)
+    return size_bytes
 
 
 def file_size(fs: Fs, path: str) -> int:

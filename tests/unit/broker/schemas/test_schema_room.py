@@ -30,3 +30,11 @@ def test_a_quarter_beyond_it_nobody_adds_any() -> None:
     check_room(use, 1, 16)
     with pytest.raises(IncompatibleSchemaError, match="headgateSchemaMemoryMB=16"):
         check_room(use, 2, 16)
+
+
+def test_near_the_limit_on_the_memory_all_have_a_part_of_the_bound() -> None:
+    large = SchemaUse(0, MIB, MIB, 1)
+    check_room(large, 1, 16, 1 / 8)
+    with pytest.raises(IncompatibleSchemaError, match="more, because the broker is near the limit"):
+        check_room(large, 1, 16, 1 / 16)
+    check_room(large._replace(of_tenant=0, tenants_count=2), 1, 16, 1 / 16)
