@@ -62,6 +62,9 @@ class CopiedStore:
         """A save reads the rows for it. What is committed meanwhile is added behind them."""
         self._growing: GrowingFile | None = None
         """The whole file that a save writes."""
+        self._size_min_bytes = 0
+        """What an attempt at it found that it takes, or more: on a full disk the next ones do not
+        write most of it each time."""
         self._is_synced = True
         self._saves_count = 0
 
@@ -187,39 +190,44 @@ class CopiedStore:
 
     def _write_anew(self) -> Iterator[None]:
         self._is_reading = True
+        size_min_bytes = self._size_min_bytes
+        self._size_min_bytes -= size_min_bytes // 1024  # rows may have been removed since
+        self._check_space(size_min_bytes)
         encoder = CopyEncoder()
         self._growing = GrowingFile(self._fs, self._directory, METADATA_COPY_NAME)
         size_bytes = 0
         for rows in self._store.rows_in_pieces(_PIECE_ROWS):
             encoder.add(rows)
             if encoder.held_bytes >= PIECE_BYTES:
-                size_bytes += self._grow(self._growing, encoder)
+                size_bytes = self._grow(self._growing, encoder, size_bytes)
             yield
             if not self._is_reading:  # too much was committed meanwhile, or nobody knows what
                 return
         encoder.end()
-        size_bytes += self._grow(self._growing, encoder)
+        size_bytes = self._grow(self._growing, encoder, size_bytes)
         self._growing.finish()
         self._fs.sync_directory(self._directory)
         self._growing = None
         self._end = self._snapshot_bytes = size_bytes
+        self._size_min_bytes = 0
         self._crc = encoder.crc
         self._is_anew = self._is_reading = False
         yield from self._add()
 
-    def _grow(self, file: GrowingFile, encoder: CopyEncoder) -> int:
-        """Write what an encoder holds; returns its bytes."""
-        size_bytes = encoder.held_bytes
-        free_bytes = self._fs.space(self._directory).free_bytes
-        if free_bytes < size_bytes + _FREE_BYTES_MIN:
-            self._begin_anew()
-            raise StorageError(
-                f"writing {self._path} takes {size_bytes:,} bytes more, which messages may need: "
-                f"{free_bytes:,} are free",
-                retryable=True,
-            )
+    def _grow(self, file: GrowingFile, encoder: CopyEncoder, size_bytes: int) -> int:
+        """Write what an encoder holds behind ``size_bytes``; returns the size then."""
+        more_bytes = encoder.held_bytes
+        self._size_min_bytes = max(self._size_min_bytes, size_bytes + more_bytes)
+        self._check_space(more_bytes)
         file.append(encoder.take())
-        return size_bytes
+        return size_bytes + more_bytes
+
+    def _check_space(self, more_bytes: int) -> None:
+        free_bytes = self._fs.space(self._directory).free_bytes
+        if free_bytes < more_bytes + _FREE_BYTES_MIN:
+            self._begin_anew()
+            text = f"writing {self._path} takes {more_bytes:,} bytes, which messages may need"
+            raise StorageError(f"{text}: {free_bytes:,} are free", retryable=True)
 
     def _read(self, rows: Mapping[tuple[str, str], bytes]) -> CopiedRows | None:
         """The copy of before this start; None if it is missing or unusable."""

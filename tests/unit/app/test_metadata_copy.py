@@ -12,7 +12,7 @@ import pytest
 from headgate.app.metadata_copy import CopiedStore, read_copy
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
-from headgate.ledger.format.directory import METADATA_COPY_NAME
+from headgate.ledger.format.directory import METADATA_COPY_NAME, PIECE_BYTES
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.store import Write
 
@@ -172,8 +172,13 @@ def test_a_change_that_the_store_refused_is_not_copied() -> None:
         assert copied_rows(fs) == {}
 
 
-def test_every_failing_operation_is_repaired_by_the_next_save() -> None:
-    for failing in range(12):
+@pytest.mark.parametrize("piece_bytes", [1, PIECE_BYTES])
+def test_every_failing_operation_is_repaired_by_the_next_save(
+    piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.app.metadata_copy.PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("headgate.app.metadata_copy._PIECE_ROWS", 1)
+    for failing in range(20):
         fs, store = MemFs(), MemoryStore()
         disk = FaultyFs(fs)
         copied = made(disk, store)
@@ -195,12 +200,17 @@ def test_every_failing_operation_is_repaired_by_the_next_save() -> None:
         assert fs.list_directory(LOG) == [METADATA_COPY_NAME]
 
 
-def test_a_power_cut_leaves_a_copy_that_is_a_moment_of_the_store() -> None:
+@pytest.mark.parametrize("piece_bytes", [1, PIECE_BYTES])
+def test_a_power_cut_leaves_a_copy_that_is_a_moment_of_the_store(
+    piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.app.metadata_copy.PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr("headgate.app.metadata_copy._PIECE_ROWS", 1)
     for seed in range(150):
         fs, store = MemFs(), MemoryStore()
         disk = FaultyFs(fs)
         copied = made(disk, store)
-        moments = [{}]
+        moments: list[dict[tuple[str, str], bytes]] = [{}]
         cut = random.Random(seed).randrange(3, 30)
 
         def plan(operation: Operation, at: int = cut) -> None:
@@ -231,6 +241,26 @@ def test_a_small_disk_keeps_its_room_for_messages() -> None:
     with pytest.raises(StorageError, match="which messages may need"):
         copied.save()
     assert fs.list_directory(LOG) == []
+
+
+def test_on_a_disk_that_is_nearly_full_a_large_copy_is_not_begun_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headgate.app.metadata_copy.PIECE_BYTES", 100_000)
+    fs, store = MemFs((16 << 20) + 500_000), MemoryStore()
+    disk = FaultyFs(fs)
+    copied = made(disk, store)
+    copied.commit([Write("tenant", f"{at:04}", bytes(1_000)) for at in range(1_000)])
+    writes = []
+    disk.plan = lambda operation: writes.append(operation.kind)
+    for _ in range(10):
+        with pytest.raises(StorageError, match="which messages may need"):
+            copied.save()
+        assert fs.list_directory(LOG) == []
+    assert writes.count("write") < 10
+    fs.capacity_bytes = 1 << 30
+    copied.save()
+    assert copied_rows(fs) == store.load()
 
 
 def test_damage_of_the_store_never_replaces_the_copy() -> None:
