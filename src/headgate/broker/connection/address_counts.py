@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Final, NamedTuple
 
 from headgate.base.sparse_counter import SparseCounter
@@ -16,6 +17,8 @@ PER_ADDRESS_MAX: Final = 16_384
 PER_ADDRESS_SHARE: Final = 1 / 2
 """And from one address this share, at most :data:`PER_ADDRESS_MAX`. A machine with thousands of
 clients reconnects at once, so the share is large."""
+
+_WIDE_BITS: Final = {4: 24, 6: 48}
 
 
 class CountBounds(NamedTuple):
@@ -92,3 +95,13 @@ def host_of(address: str) -> str:
 def peer_network_of(address: str) -> str:
     """What counts as one address of ``/host:port``: of IPv6 the first 64 bits."""
     return network_of(host_of(address))
+
+
+def wide_network_of(network: str) -> str:
+    """The first 48 bits of an IPv6 network of :func:`peer_network_of`, the first 24 of an IPv4
+    address: one owner often has all that follow. What is no network stays as it is."""
+    try:
+        found = ip_network(network)
+    except ValueError:
+        return network
+    return str(found.supernet(new_prefix=_WIDE_BITS[found.version]))
