@@ -12,6 +12,7 @@ a good certificate waits behind nobody who has not.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -20,8 +21,9 @@ from typing import Final, NamedTuple, Protocol
 
 from headgate.base.errors import broken
 from headgate.base.fair_queue import NestedFairQueue
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import KIB
-from headgate.broker.connection.address_counts import wide_network_of
+from headgate.broker.connection.address_counts import region_of, wide_network_of
 from headgate.storage.lanes import Lane
 
 COSTLY_S: Final = 0.05
@@ -30,9 +32,15 @@ COSTLY_S: Final = 0.05
 NETWORKS_MAX: Final = 10_000
 """Networks of a kind that are remembered, the last ones."""
 
-SHORT_BYTES: Final = 3 * KIB
-"""A new network that has sent no more in its handshake waits for none that has: a certificate of
-RSA-2048 with that of its authority fits, or three with keys on curves."""
+REGION_NETWORKS_MAX: Final = 16
+"""In a region (:func:`~headgate.broker.connection.address_counts.region_of`) with so many wide
+networks with costly steps, new networks wait with those: a provider has 65,536 of them."""
+
+STEP_BYTES: Final = (3 * KIB // 2, 3 * KIB, 12 * KIB)
+"""What TLS gets of a client in its handshake, behind its first bytes, until the first, second and
+third of the lines for new networks: who sends little waits for none that has sent more. The first
+has room for a certificate of RSA-2048, or two with keys on curves, and the second for twice as
+many. The last is a bound for all networks."""
 
 put_off: ContextVar[list[Callable[[], bool]] | None] = ContextVar("put_off", default=None)
 """Where the step of a handshake goes that is to be taken later; None to take it at once. It returns
@@ -52,7 +60,7 @@ class Stepping(Protocol):
 class _Waiting(NamedTuple):
     network: str
     wide: str
-    is_short: bool
+    size_bytes: int
     one: Stepping
 
 
@@ -84,19 +92,21 @@ class HandshakeSteps:
         self._good_networks = _LastOnes()
         self._costly_networks = _LastOnes()
         """Wide ones."""
-        self._good, self._new_short, self._new_long, self._costly = (_Line() for _ in range(4))
+        self._regions: SparseCounter[str] = SparseCounter()
+        """How many of them each has."""
+        self._good, self._costly = _Line(), _Line()
+        self._new = [_Line() for _ in STEP_BYTES]
         self._is_closed = False
 
     def add(self, network: str, size_bytes: int, one: Stepping) -> None:
         """Take its step in its turn. ``size_bytes`` is what the client has sent in its
         handshake."""
-        wide = wide_network_of(network)
-        self._put(_Waiting(network, wide, size_bytes <= SHORT_BYTES, one))
+        self._put(_Waiting(network, wide_network_of(network), size_bytes, one))
 
     def close(self) -> None:
         """Begin no further step."""
         self._is_closed = True
-        for line in (self._good, self._new_short, self._new_long, self._costly):
+        for line in (self._good, self._costly, *self._new):
             line.waiting.clear()
             if line.lane is not None:
                 line.lane.abandon()
@@ -111,7 +121,9 @@ class HandshakeSteps:
             return self._costly
         if waiting.network in self._good_networks:
             return self._good
-        return self._new_short if waiting.is_short else self._new_long
+        if self._regions[region_of(waiting.wide)] >= REGION_NETWORKS_MAX:
+            return self._costly
+        return self._new[bisect_left(STEP_BYTES, waiting.size_bytes)]
 
     def _fill(self, line: _Line) -> None:
         while line.waiting and not (line.is_busy or self._is_closed):
@@ -142,7 +154,7 @@ class HandshakeSteps:
         line.is_busy = False
         is_costly, has_shown = result or (False, False)
         if is_costly:
-            self._costly_networks.add(waiting.wide)
+            self._note_costly(waiting.wide)
         elif has_shown:
             self._good_networks.add(waiting.network)
         try:
@@ -152,6 +164,13 @@ class HandshakeSteps:
         if error is not None:
             raise broken("a step of a handshake", error)
 
+    def _note_costly(self, wide: str) -> None:
+        if wide not in self._costly_networks:
+            self._regions[region_of(wide)] += 1
+        forgotten = self._costly_networks.add(wide)
+        if forgotten is not None:
+            self._regions[region_of(forgotten)] -= 1
+
 
 class _LastOnes:
     """The last networks of a kind."""
@@ -159,11 +178,14 @@ class _LastOnes:
     def __init__(self) -> None:
         self._networks: OrderedDict[str, None] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._networks)
+
     def __contains__(self, network: str) -> bool:
         return network in self._networks
 
-    def add(self, network: str) -> None:
+    def add(self, network: str) -> str | None:
+        """Add one, or keep it for longer. Returns the one that is forgotten for it."""
         self._networks[network] = None
         self._networks.move_to_end(network)
-        if len(self._networks) > NETWORKS_MAX:
-            self._networks.popitem(last=False)
+        return self._networks.popitem(last=False)[0] if len(self) > NETWORKS_MAX else None

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple, Protocol, cast
 
-from headgate.app.tls.handshake_steps import SHORT_BYTES, HandshakeSteps, put_off
+from headgate.app.tls.handshake_steps import STEP_BYTES, HandshakeSteps, put_off
 from headgate.app.tls.hello import HEADER_BYTES, harmless_bytes
 from headgate.base.fair_queue import FairQueue
 from headgate.base.units import KIB
@@ -38,10 +38,10 @@ READ_BYTES: Final = 64 * KIB
 """What a connection takes from its socket at once. TLS has two buffers that stay as large as the
 largest read, as long as the connection lives; the loop would read 256 KiB."""
 
-HANDSHAKE_BYTES_MAX: Final = 12 * KIB
+HANDSHAKE_BYTES_MAX: Final = STEP_BYTES[-1]
 """What TLS gets of a connection before its handshake is done, behind the first record: a second
 hello, all of :data:`~headgate.app.tls.client_chains.CHAIN_BYTES_MAX`, which is of PEM, and its
-proof. Each KiB may hold a thread for 0.3 s (:mod:`~headgate.app.tls.handshake_steps`)."""
+proof."""
 
 HANDSHAKES_TURN_S: Final = 0.004
 """Time for what handshakes do on the loop in one turn, beside :data:`RECORDS_TURN_S`; the last
@@ -363,12 +363,12 @@ class RecordReads(asyncio.BufferedProtocol):
         return self._is_left()
 
     def _hand_over_of_handshake(self, network: str) -> None:
-        """The first bytes are for the loop, and what follows for threads: in two pieces at least,
-        because those of a client with few certificates wait less, whatever comes behind them."""
+        """The first bytes are for the loop, and what follows for threads: in pieces, because a
+        client with few certificates waits less, whatever comes behind them."""
         given = HANDSHAKE_BYTES_MAX - self._left_to_give
         if not given:
             self._harmless_bytes = harmless_bytes(self._kept)
-        for bound in (self._harmless_bytes, SHORT_BYTES, HANDSHAKE_BYTES_MAX):
+        for bound in (self._harmless_bytes, *STEP_BYTES):
             data = self._take_piece(max(0, bound - given))
             if data:
                 break

@@ -18,8 +18,6 @@ PER_ADDRESS_SHARE: Final = 1 / 2
 """And from one address this share, at most :data:`PER_ADDRESS_MAX`. A machine with thousands of
 clients reconnects at once, so the share is large."""
 
-_WIDE_BITS: Final = {4: 24, 6: 48}
-
 
 class CountBounds(NamedTuple):
     """The most connections of a kind."""
@@ -100,8 +98,18 @@ def peer_network_of(address: str) -> str:
 def wide_network_of(network: str) -> str:
     """The first 48 bits of an IPv6 network of :func:`peer_network_of`, the first 24 of an IPv4
     address: one owner often has all that follow. What is no network stays as it is."""
+    return _supernet(network, 24, 48)
+
+
+def region_of(network: str) -> str:
+    """The first 32 bits of an IPv6 network, the first 16 of an IPv4 one: a provider has all that
+    follow, and few owners have. What is no network stays as it is."""
+    return _supernet(network, 16, 32)
+
+
+def _supernet(network: str, bits_of_ipv4: int, bits_of_ipv6: int) -> str:
     try:
         found = ip_network(network)
     except ValueError:
         return network
-    return str(found.supernet(new_prefix=_WIDE_BITS[found.version]))
+    return str(found.supernet(new_prefix=bits_of_ipv4 if found.version == 4 else bits_of_ipv6))

@@ -13,7 +13,13 @@ import pytest
 import uvloop
 
 from headgate.app.tls import handshake_steps
-from headgate.app.tls.handshake_steps import COSTLY_S, SHORT_BYTES, HandshakeSteps, put_off
+from headgate.app.tls.handshake_steps import (
+    COSTLY_S,
+    REGION_NETWORKS_MAX,
+    STEP_BYTES,
+    HandshakeSteps,
+    put_off,
+)
 from headgate.app.tls.hello import HARMLESS_BYTES
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from tests.trial_certificates import Trial
@@ -123,7 +129,7 @@ def test_the_networks_of_a_wide_one_have_one_turn_together(prefix: str) -> None:
     assert taken(notes) == order
 
 
-def test_networks_with_costly_steps_keep_no_others_waiting() -> None:
+def test_networks_with_costly_steps_leave_a_thread_to_others() -> None:
     """Two networks kept new connections of all others waiting for 9 s."""
     lanes, notes, costly = Lanes(), list[str](), CostlyClock()
     steps = HandshakeSteps(lanes.make, costly)
@@ -165,14 +171,50 @@ def test_who_has_shown_a_good_certificate_does_not_wait_for_those_who_have_not()
     assert taken(notes)[-1] == "good, behind a costly one"
 
 
-def test_new_networks_that_sent_little_do_not_wait_for_those_that_sent_much() -> None:
+def test_new_networks_that_sent_little_do_not_wait_for_those_that_sent_more() -> None:
     lanes, notes = Lanes(), list[str]()
     steps = HandshakeSteps(lanes.make)
-    for number in range(9):
-        steps.add(f"10.2.{number}.1", SHORT_BYTES + 1, One("much", notes))
-    steps.add("10.1.1.1", SHORT_BYTES, One("little", notes))
-    lanes.made[1].finish()
-    assert taken(notes) == ["little"]
+    for size_bytes in (STEP_BYTES[1] + 1, STEP_BYTES[0] + 1, 1):
+        for number in range(9):
+            steps.add(f"10.2.{number}.1", size_bytes, One("more", notes))
+        steps.add("10.1.1.1", size_bytes, One(f"{size_bytes}", notes))
+    assert lanes.busy == len(STEP_BYTES)
+    lanes.finish()
+    steps.add("10.2.1.1", STEP_BYTES[2], One("much", notes))
+    steps.add("10.1.1.1", STEP_BYTES[0], One("little", notes))
+    lanes.made[2].finish()
+    assert taken(notes)[-1] == "little"
+    lanes.finish()
+
+
+@pytest.mark.parametrize("prefix", ["2001:db8:%x:7::/64", "10.1.%d.1"])
+def test_a_region_with_many_costly_networks_keeps_no_others_waiting(
+    monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    """One with 65,536 networks of /48 could take each of them once."""
+    monkeypatch.setattr(handshake_steps, "NETWORKS_MAX", REGION_NETWORKS_MAX)
+    lanes, notes, clock = Lanes(), list[str](), CostlyClock(0.0)
+    steps = HandshakeSteps(lanes.make, clock)
+    steps.add(prefix % 99, 9, One("good", notes))
+    lanes.finish()
+
+    def costly(network: str) -> None:
+        clock.step_s = 2 * COSTLY_S
+        steps.add(network, 9, One("costly", notes))
+        lanes.finish()
+        clock.step_s = 0.0
+
+    for number in range(REGION_NETWORKS_MAX):
+        assert len(lanes.made) == 1
+        costly(prefix % number)
+    steps.add(prefix % 100, 9, One("new", notes))
+    assert (len(lanes.made), lanes.busy) == (2, 1), "behind costly ones"
+    steps.add(prefix % 99, 9, One("good again", notes))
+    assert (len(lanes.made), lanes.busy) == (3, 2), "not so"
+    lanes.finish()
+    costly("192.0.2.1")  # for which another is forgotten
+    steps.add(prefix % 100, 9, One("new", notes))
+    assert (len(lanes.made[0].jobs), lanes.busy) == (1, 1)
     lanes.finish()
 
 

@@ -244,6 +244,26 @@ def test_a_crowd_amid_its_handshakes_keeps_nobody_waiting() -> None:
     play(story, HANDSHAKES_TURN_S)
 
 
+def test_costly_handshakes_leave_others_as_much_time() -> None:
+    """The loop serves records between any two pieces that take a whole turn."""
+
+    async def story(turns: RecordTurns) -> None:
+        crowd = [One(turns, f"10.0.{number}.1") for number in range(10)]
+        for one in crowd:
+            one.read(record(100))
+        busy = One(turns)
+        busy.read(record() * 500)
+        parts = []
+        while turns.waiting_count:
+            await asyncio.sleep(0)
+            parts.append((sum(bool(one.tls.data) for one in crowd), len(busy.tls.parts)))
+        begun = [number for number, _ in parts]
+        assert max(later - one for one, later in itertools.pairwise(begun)) <= 2, "two turns"
+        assert all(served >= number - 1 for number, served in parts)
+
+    play(story, HANDSHAKES_TURN_S)
+
+
 def test_a_header_in_two_reads() -> None:
     async def story(turns: RecordTurns) -> None:
         for cut in range(1, 5):

@@ -11,6 +11,7 @@ from headgate.broker.connection.address_counts import (
     CountBounds,
     address_of,
     peer_network_of,
+    region_of,
     unauthenticated_bounds,
     wide_network_of,
 )
@@ -71,6 +72,8 @@ def test_a_wide_network_has_the_networks_of_one_owner() -> None:
         assert wide == wide_network_of(peer_network_of(other))
         assert wide != wide_network_of(peer_network_of(third))
     assert wide_network_of("2001:db8:7:1::/64") == "2001:db8:7::/48"
+    assert region_of("2001:db8:7:1::/64") == region_of("2001:db8:7::/48") == "2001:db8::/32"
+    assert region_of("192.0.2.1") == region_of("192.0.2.0/24") == "192.0.0.0/16"
 
 
 def test_few_addresses_do_not_take_all_that_others_could_have() -> None:
