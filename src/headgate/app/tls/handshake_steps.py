@@ -11,6 +11,10 @@ a good certificate waits behind nobody who has not.
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+import threading
 import time
 from bisect import bisect_left
 from collections import OrderedDict
@@ -24,13 +28,16 @@ from headgate.base.fair_queue import NestedFairQueue
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import KIB
 from headgate.broker.connection.address_counts import region_of, wide_network_of
-from headgate.storage.lanes import Lane
+from headgate.storage.lanes import Lane, ThreadLane
 
 COSTLY_S: Final = 0.05
 """A step that took longer is costly; that of an honest client takes a few milliseconds."""
 
 NETWORKS_MAX: Final = 10_000
 """Networks of a kind that are remembered, the last ones."""
+
+NICENESS: Final = 10
+"""Of threads that anybody can keep busy: the loop gets ten times as much time as one of them."""
 
 REGION_NETWORKS_MAX: Final = 16
 """In a region (:func:`~headgate.broker.connection.address_counts.region_of`) with so many wide
@@ -74,6 +81,21 @@ class _Line:
         self.is_busy = False
 
 
+def new_thread(loop: asyncio.AbstractEventLoop, gives_way: bool) -> Lane:
+    """A lane of its own thread. With ``gives_way`` it gets little time while others of the machine
+    work, where threads have priorities of their own (Linux)."""
+    lane = ThreadLane(loop, "headgate-handshakes")
+    if gives_way and sys.platform == "linux":
+        lane.submit(_give_way, lambda *_: None)
+    return lane
+
+
+def _give_way() -> None:
+    own = threading.get_native_id()
+    niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, own))
+    os.setpriority(os.PRIO_PROCESS, own, niceness)
+
+
 class HandshakeSteps:
     """The steps of one loop. An ended connection is passed over.
 
@@ -83,10 +105,11 @@ class HandshakeSteps:
     """
 
     def __init__(
-        self, make_lane: Callable[[], Lane], cpu_s: Callable[[], float] = time.thread_time
+        self, make_lane: Callable[[bool], Lane], cpu_s: Callable[[], float] = time.thread_time
     ) -> None:
-        """``make_lane`` is called when a line has its first step. ``cpu_s`` is the time that the
-        calling thread has worked."""
+        """``make_lane`` is called when a line has its first step, with whether the lane gives way,
+        as all do but that of good networks. ``cpu_s`` is the time that the calling thread has
+        worked."""
         self._make_lane = make_lane
         self._cpu_s = cpu_s
         self._good_networks = _LastOnes()
@@ -135,7 +158,7 @@ class HandshakeSteps:
             else:
                 line.is_busy = True
                 if line.lane is None:
-                    line.lane = self._make_lane()
+                    line.lane = self._make_lane(line is not self._good)
                 line.lane.submit(partial(self._take, step), partial(self._done, line, waiting))
 
     def _take(self, step: Callable[[], bool]) -> tuple[bool, bool]:

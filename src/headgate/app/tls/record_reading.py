@@ -17,12 +17,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple, Protocol, cast
 
-from headgate.app.tls.handshake_steps import STEP_BYTES, HandshakeSteps, put_off
+from headgate.app.tls.handshake_steps import STEP_BYTES, HandshakeSteps, new_thread, put_off
 from headgate.app.tls.hello import HEADER_BYTES, harmless_bytes
 from headgate.base.fair_queue import FairQueue
 from headgate.base.units import KIB
 from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
-from headgate.storage.lanes import ThreadLane
 
 RECORDS_TURN_S: Final = 0.008
 """Time for records in one iteration of the loop, with what their protocols do at once; the last
@@ -102,7 +101,7 @@ class RecordTurns:
         self._many: deque[Reads] = deque()
         self._handshakes: FairQueue[Reads] = FairQueue()
         """Those whose handshakes are not done, by network: a crowd of one makes its own wait."""
-        self.steps = HandshakeSteps(partial(ThreadLane, loop, "headgate-handshakes"))
+        self.steps = HandshakeSteps(partial(new_thread, loop))
         """What handshakes do beside the loop."""
         self._has_handshake_turn = False
         self._used_s = 0.0

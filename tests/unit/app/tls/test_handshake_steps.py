@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +17,16 @@ import uvloop
 from headgate.app.tls import handshake_steps
 from headgate.app.tls.handshake_steps import (
     COSTLY_S,
+    NICENESS,
     REGION_NETWORKS_MAX,
     STEP_BYTES,
     HandshakeSteps,
+    new_thread,
     put_off,
 )
 from headgate.app.tls.hello import HARMLESS_BYTES
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
+from headgate.storage.lanes import run_on
 from tests.trial_certificates import Trial
 from tests.unit.app.tls.test_entry import Whole
 from tests.unit.app.tls.test_record_reading import Tls, Wire, play, record
@@ -67,9 +72,11 @@ class Lanes:
 
     def __init__(self) -> None:
         self.made: list[Any] = []
+        self.giving_way: list[bool] = []
 
-    def make(self) -> Any:
+    def make(self, gives_way: bool) -> Any:
         self.made.append(Lane())
+        self.giving_way.append(gives_way)
         return self.made[-1]
 
     @property
@@ -166,7 +173,7 @@ def test_who_has_shown_a_good_certificate_does_not_wait_for_those_who_have_not()
     for name in ("good", "good, behind a costly one"):
         steps.add("10.1.1.1", 9, One(name, notes))
     lanes.made[1].finish()
-    assert len(lanes.made) == 3, "it waits with costly ones from then on"
+    assert lanes.giving_way == [True, False, True], "it waits with costly ones from then on"
     lanes.finish()
     assert taken(notes)[-1] == "good, behind a costly one"
 
@@ -232,6 +239,24 @@ def test_few_networks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     lanes.finish()
 
 
+@pytest.mark.parametrize("gives_way", [True, False])
+def test_threads_of_new_networks_give_way_to_the_loop(gives_way: bool) -> None:
+    async def story() -> int:
+        lane = new_thread(asyncio.get_running_loop(), gives_way)
+        try:
+            return await run_on(
+                lane, lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+            )
+        finally:
+            lane.close()
+
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    has_own = sys.platform == "linux"  # elsewhere no thread has
+    niceness = max(own, NICENESS) if gives_way and has_own else own
+    assert asyncio.run(story()) == niceness
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
+
+
 def test_none_begins_behind_the_end() -> None:
     lanes, notes = Lanes(), list[str]()
     steps = HandshakeSteps(lanes.make)
@@ -259,7 +284,7 @@ def test_amid_a_step_tls_is_told_nothing() -> None:
 
     async def story(turns: RecordTurns) -> None:
         lane: Any = Lane()
-        turns.steps = HandshakeSteps(lambda: lane)
+        turns.steps = HandshakeSteps(lambda _: lane)
         tls, wire = Slow(), Wire()
         reads = RecordReads(tls, wire, turns, "10.0.0.1")
 
