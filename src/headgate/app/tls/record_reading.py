@@ -19,8 +19,9 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from headgate.app.tls.handshake_steps import STEP_BYTES, HandshakeSteps, new_thread, put_off
 from headgate.app.tls.hello import HEADER_BYTES, harmless_bytes
-from headgate.base.fair_queue import FairQueue
+from headgate.base.fair_queue import NestedFairQueue
 from headgate.base.units import KIB
+from headgate.broker.connection.address_counts import wide_network_of
 from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
 
 RECORDS_TURN_S: Final = 0.008
@@ -99,8 +100,9 @@ class RecordTurns:
         self._now_s = now_s
         self._few: deque[Reads] = deque()
         self._many: deque[Reads] = deque()
-        self._handshakes: FairQueue[Reads] = FairQueue()
-        """Those whose handshakes are not done, by network: a crowd of one makes its own wait."""
+        self._handshakes: NestedFairQueue[Reads] = NestedFairQueue()
+        """Those whose handshakes are not done, by wide network and network: a crowd of one makes
+        its own wait."""
         self.steps = HandshakeSteps(partial(new_thread, loop))
         """What handshakes do beside the loop."""
         self._has_handshake_turn = False
@@ -131,7 +133,7 @@ class RecordTurns:
         """Let a connection hand its records over in its turn. It waits once at a time."""
         network = reads.handshake_of
         if network is not None:
-            self._handshakes.add(network, reads)
+            self._handshakes.add(wide_network_of(network), network, reads)
             if not self._has_handshake_turn:
                 self._has_handshake_turn = True
                 self._loop.call_soon(self._turn_of_handshakes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_network
 from typing import Final, NamedTuple
 
@@ -107,6 +108,7 @@ def region_of(network: str) -> str:
     return _supernet(network, 16, 32)
 
 
+@lru_cache(maxsize=4_096)
 def _supernet(network: str, bits_of_ipv4: int, bits_of_ipv6: int) -> str:
     try:
         found = ip_network(network)
