@@ -44,3 +44,40 @@ class FairQueue(Generic[T]):
         """Drop them all."""
         self._by_owner.clear()
         self._count = 0
+
+
+class NestedFairQueue(Generic[T]):
+    """Items of several owners, which belong to groups. Groups take turns, and in each its
+    owners."""
+
+    __slots__ = ("_by_group", "_turns")
+
+    def __init__(self) -> None:
+        self._turns: FairQueue[str] = FairQueue()
+        """A group for each of its items."""
+        self._by_group: dict[str, FairQueue[T]] = {}
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def add(self, group: str, owner: str, item: T) -> None:
+        """Add an item behind the others of its owner, who belongs to one group."""
+        self._turns.add(group, group)
+        items = self._by_group.get(group)
+        if items is None:
+            items = self._by_group[group] = FairQueue()
+        items.add(owner, item)
+
+    def take(self) -> T:
+        """Remove and return the item whose turn it is. There must be one."""
+        group = self._turns.take()
+        items = self._by_group[group]
+        item = items.take()
+        if not items:
+            del self._by_group[group]
+        return item
+
+    def clear(self) -> None:
+        """Drop them all."""
+        self._turns.clear()
+        self._by_group.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.base.fair_queue import FairQueue
+from headgate.base.fair_queue import FairQueue, NestedFairQueue
 
 
 def test_owners_take_turns_and_each_has_its_oldest_first() -> None:
@@ -34,3 +34,20 @@ def test_nothing_is_left_of_what_is_dropped() -> None:
     assert len(queue) == 0
     queue.add("globex", 10)
     assert queue.take() == 10
+
+
+def test_groups_take_turns_and_so_do_their_owners() -> None:
+    queue: NestedFairQueue[int] = NestedFairQueue()
+    for item in range(2):
+        queue.add("north", "acme", item)
+        queue.add("north", "globex", 10 + item)
+    queue.add("south", "initech", 20)
+    queue.add("south", "initech", 21)
+    assert len(queue) == 6
+    assert [queue.take() for _ in range(6)] == [0, 20, 10, 21, 1, 11]
+    assert not queue
+    queue.add("north", "acme", 1)
+    queue.clear()
+    assert len(queue) == 0
+    queue.add("north", "globex", 2)
+    assert queue.take() == 2

@@ -13,8 +13,8 @@ from typing import Any, Final
 from headgate.app.tls.handshake_steps import put_off
 from headgate.base.units import KIB
 
-CHAIN_BYTES_MAX: Final = 24 * KIB
-"""Most bytes of the certificates of a client, as in a file of PEM: five long ones and more."""
+CHAIN_BYTES_MAX: Final = 14 * KIB
+"""Most bytes of the certificates of a client, as in a file of PEM: five of RSA-4096 and more."""
 
 SESSIONS_KEPT: Final = 1_000
 """Sessions in a context from which on it keeps none with certificates."""
@@ -57,13 +57,15 @@ class ServerTls(ssl.SSLObject):
             later.append(self._take_elsewhere)
             raise ssl.SSLWantReadError
 
-    def _take_elsewhere(self) -> None:
-        """Take a step on a thread. Nothing else may use this or its buffers meanwhile."""
+    def _take_elsewhere(self) -> bool:
+        """Take a step on a thread. Nothing else may use this or its buffers meanwhile. Returns
+        whether the handshake is done, with a certificate of an authority that is trusted."""
         try:
             self._take()
         except Exception as error:  # for the loop
             self._error = error
         self._is_taken = True
+        return self._error is None and self.getpeercert(binary_form=True) is not None
 
     def _take(self) -> None:
         super().do_handshake()

@@ -27,9 +27,13 @@ from headgate.app.tls.hello import (
 from headgate.app.tls.profile import PortContexts
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from headgate.app.tls.transport import TlsTransport
-from headgate.base.fair_queue import FairQueue
+from headgate.base.fair_queue import NestedFairQueue
 from headgate.base.units import KIB
-from headgate.broker.connection.address_counts import address_of, peer_network_of
+from headgate.broker.connection.address_counts import (
+    address_of,
+    peer_network_of,
+    wide_network_of,
+)
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import CLOSE_TIMEOUT_S, HANDSHAKE_TIMEOUT_S
 from headgate.broker.tls_status import HandshakeEnd, TlsStatus
@@ -76,13 +80,13 @@ class HandshakePace:
         self._loop = loop
         self.records = RecordTurns(loop, now_s)
         """What comes behind a connection's first record."""
-        self._waiting: FairQueue[TlsEntry] = FairQueue()
-        """By network: a crowd of one makes its own wait."""
+        self._waiting: NestedFairQueue[TlsEntry] = NestedFairQueue()
+        """By wide network and network: a crowd of one makes its own wait."""
         self._is_due = False
 
     def wait(self, entry: TlsEntry, network: str = "") -> None:
         """Call ``entry.begin()`` when its turn comes, among those of all networks."""
-        self._waiting.add(network, entry)
+        self._waiting.add(wide_network_of(network), network, entry)
         if not self._is_due:
             self._is_due = True
             self._loop.call_soon(self._turn)

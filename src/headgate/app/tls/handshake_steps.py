@@ -1,145 +1,214 @@
 """Takes the costly steps of handshakes on threads, beside the event loop.
 
 OpenSSL decodes the keys of a client's certificates when they have come, whoever signed them. A key
-on a curve of the client's own choice takes up to 0.2 s for 500 bytes, and nothing can stop OpenSSL
+on a curve of the client's own choice takes up to 0.3 s for each KiB, and nothing can stop OpenSSL
 amid it. The loop only waits for its end.
+
+Nobody knows beforehand which step is costly. So networks are told apart by what their earlier steps
+were, and new ones by how much they have sent. Each kind has its own line and thread. Who has shown
+a good certificate waits behind nobody who has not.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+import threading
 import time
-from collections import OrderedDict, deque
+from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from headgate.base.errors import broken
-from headgate.storage.lanes import Lane
-
-LANES: Final = 2
-"""Threads, each with one step at a time. A network has one step at a time."""
+from headgate.base.fair_queue import NestedFairQueue
+from headgate.base.sparse_counter import SparseCounter
+from headgate.base.units import KIB
+from headgate.broker.connection.address_counts import region_of, wide_network_of
+from headgate.storage.lanes import Lane, ThreadLane
 
 COSTLY_S: Final = 0.05
-"""A network with a step that took longer is served behind others, by all threads but one."""
+"""A step that took longer is costly; that of an honest client takes a few milliseconds."""
 
-COSTLY_NETWORKS_MAX: Final = 10_000
-"""Such networks that are remembered, the last ones."""
+NETWORKS_MAX: Final = 10_000
+"""Networks of a kind that are remembered, the last ones."""
 
-put_off: ContextVar[list[Callable[[], None]] | None] = ContextVar("put_off", default=None)
-"""Where the step of a handshake goes that is to be taken later; None to take it at once."""
+NICENESS: Final = 10
+"""Of threads that anybody can keep busy: the loop gets ten times as much time as one of them."""
+
+REGION_NETWORKS_MAX: Final = 16
+"""In a region (:func:`~headgate.broker.connection.address_counts.region_of`) with so many wide
+networks with costly steps, new networks wait with those: a provider has 65,536 of them."""
+
+STEP_BYTES: Final = (3 * KIB // 2, 3 * KIB, 12 * KIB)
+"""What TLS gets of a client in its handshake, behind its first bytes, until the first, second and
+third of the lines for new networks: who sends little waits for none that has sent more. The first
+has room for a certificate of RSA-2048, or two with keys on curves, and the second for twice as
+many. The last is a bound for all networks."""
+
+put_off: ContextVar[list[Callable[[], bool]] | None] = ContextVar("put_off", default=None)
+"""Where the step of a handshake goes that is to be taken later; None to take it at once. It returns
+whether the handshake is done, and its client has shown a good certificate."""
 
 
 class Stepping(Protocol):
     """A connection with a step to take."""
 
-    def step(self) -> Callable[[], None] | None:
-        """What a thread does; None if the connection has ended."""
+    def step(self) -> Callable[[], bool] | None:
+        """What a thread does, as in :data:`put_off`; None if the connection has ended."""
 
     def step_is_done(self) -> None:
         """The thread has done it, or had nothing to do."""
 
 
+class _Waiting(NamedTuple):
+    network: str
+    wide: str
+    size_bytes: int
+    one: Stepping
+
+
+class _Line:
+    """Steps that wait for one thread, which is begun with the first. Wide networks take turns, and
+    so do the networks in one."""
+
+    def __init__(self) -> None:
+        self.waiting: NestedFairQueue[_Waiting] = NestedFairQueue()
+        self.lane: Lane | None = None
+        self.is_busy = False
+
+
+def new_thread(loop: asyncio.AbstractEventLoop, gives_way: bool) -> Lane:
+    """A lane of its own thread. With ``gives_way`` it gets little time while others of the machine
+    work, where threads have priorities of their own (Linux)."""
+    lane = ThreadLane(loop, "headgate-handshakes")
+    if gives_way and sys.platform == "linux":
+        lane.submit(_give_way, lambda *_: None)
+    return lane
+
+
+def _give_way() -> None:
+    own = threading.get_native_id()
+    niceness = max(NICENESS, os.getpriority(os.PRIO_PROCESS, own))
+    os.setpriority(os.PRIO_PROCESS, own, niceness)
+
+
 class HandshakeSteps:
-    """The steps of one loop. Networks take turns, and an ended connection is passed over."""
+    """The steps of one loop. An ended connection is passed over.
+
+    A costly step counts against the whole wide network
+    (:func:`~headgate.broker.connection.address_counts.wide_network_of`), because an attacker has
+    many networks in one. A good certificate counts for the network that has shown it.
+    """
 
     def __init__(
-        self, make_lane: Callable[[], Lane], cpu_s: Callable[[], float] = time.thread_time
+        self, make_lane: Callable[[bool], Lane], cpu_s: Callable[[], float] = time.thread_time
     ) -> None:
-        """``make_lane`` is called when the first steps come. ``cpu_s`` is the time that the calling
-        thread has worked."""
+        """``make_lane`` is called when a line has its first step, with whether the lane gives way,
+        as all do but that of good networks. ``cpu_s`` is the time that the calling thread has
+        worked."""
         self._make_lane = make_lane
         self._cpu_s = cpu_s
-        self._costly: OrderedDict[str, None] = OrderedDict()
-        self._ready_costly: deque[tuple[str, Stepping]] = deque()
-        self._costly_count = 0
-        """Steps of costly networks that are under way."""
-        self._lanes: list[Lane] = []
-        self._idle: list[Lane] = []
-        self._ready: deque[tuple[str, Stepping]] = deque()
-        self._behind: dict[str, deque[Stepping]] = {}
-        """By network with a step that is ready or under way: those that wait for it."""
+        self._good_networks = _LastOnes()
+        self._costly_networks = _LastOnes()
+        """Wide ones."""
+        self._regions: SparseCounter[str] = SparseCounter()
+        """How many of them each has."""
+        self._good, self._costly = _Line(), _Line()
+        self._new = [_Line() for _ in STEP_BYTES]
+        self._is_closed = False
 
-    def add(self, network: str, one: Stepping) -> None:
-        """Take its step in its turn."""
-        behind = self._behind.get(network)
-        if behind is None:
-            self._behind[network] = deque()
-            self._put(network, one)
-            self._fill()
-        else:
-            behind.append(one)
+    def add(self, network: str, size_bytes: int, one: Stepping) -> None:
+        """Take its step in its turn. ``size_bytes`` is what the client has sent in its
+        handshake."""
+        self._put(_Waiting(network, wide_network_of(network), size_bytes, one))
 
     def close(self) -> None:
         """Begin no further step."""
-        self._ready.clear()
-        self._ready_costly.clear()
-        self._idle.clear()
-        for lane in self._lanes:
-            lane.abandon()
+        self._is_closed = True
+        for line in (self._good, self._costly, *self._new):
+            line.waiting.clear()
+            if line.lane is not None:
+                line.lane.abandon()
 
-    def _put(self, network: str, one: Stepping) -> None:
-        (self._ready_costly if network in self._costly else self._ready).append((network, one))
+    def _put(self, waiting: _Waiting) -> None:
+        line = self._line_of(waiting)
+        line.waiting.add(waiting.wide, waiting.network, waiting)
+        self._fill(line)
 
-    def _fill(self) -> None:
-        while self._ready or (self._ready_costly and self._costly_count < LANES - 1):
-            lane = self._idle_lane()
-            if lane is None:
-                return
-            is_costly = not self._ready
-            network, one = (self._ready_costly if is_costly else self._ready).popleft()
-            step = one.step()
-            if step is None:
-                self._idle.append(lane)
-                self._go_on(network)
-                one.step_is_done()
+    def _line_of(self, waiting: _Waiting) -> _Line:
+        if waiting.wide in self._costly_networks:
+            return self._costly
+        if waiting.network in self._good_networks:
+            return self._good
+        if self._regions[region_of(waiting.wide)] >= REGION_NETWORKS_MAX:
+            return self._costly
+        return self._new[bisect_left(STEP_BYTES, waiting.size_bytes)]
+
+    def _fill(self, line: _Line) -> None:
+        while line.waiting and not (line.is_busy or self._is_closed):
+            waiting = line.waiting.take()
+            if self._line_of(waiting) is not line:  # another step has told more of its network
+                self._put(waiting)
+            elif (step := waiting.one.step()) is None:
+                waiting.one.step_is_done()
             else:
-                self._costly_count += is_costly
-                self._submit(lane, network, partial(self._timed, step), one, is_costly)
+                line.is_busy = True
+                if line.lane is None:
+                    line.lane = self._make_lane(line is not self._good)
+                line.lane.submit(partial(self._take, step), partial(self._done, line, waiting))
 
-    def _timed(self, step: Callable[[], None]) -> float:
+    def _take(self, step: Callable[[], bool]) -> tuple[bool, bool]:
+        """Take a step, on a thread. Returns whether it was costly and what it returned."""
         begun_s = self._cpu_s()
-        step()
-        return self._cpu_s() - begun_s
+        has_shown = step()
+        return self._cpu_s() - begun_s > COSTLY_S, has_shown
 
-    def _submit(
+    def _done(
         self,
-        lane: Lane,
-        network: str,
-        step: Callable[[], float],
-        one: Stepping,
-        is_costly: bool,
+        line: _Line,
+        waiting: _Waiting,
+        result: tuple[bool, bool] | None,
+        error: BaseException | None,
     ) -> None:
-        def done(used_s: float, error: BaseException | None) -> None:
-            self._costly_count -= is_costly
-            self._idle.append(lane)
-            if error is None and used_s > COSTLY_S:
-                self._remember(network)
-            self._go_on(network)
-            try:
-                one.step_is_done()
-            finally:
-                self._fill()
-            if error is not None:
-                raise broken("a step of a handshake", error)
+        line.is_busy = False
+        is_costly, has_shown = result or (False, False)
+        if is_costly:
+            self._note_costly(waiting.wide)
+        elif has_shown:
+            self._good_networks.add(waiting.network)
+        try:
+            waiting.one.step_is_done()
+        finally:
+            self._fill(line)
+        if error is not None:
+            raise broken("a step of a handshake", error)
 
-        lane.submit(step, done)
+    def _note_costly(self, wide: str) -> None:
+        if wide not in self._costly_networks:
+            self._regions[region_of(wide)] += 1
+        forgotten = self._costly_networks.add(wide)
+        if forgotten is not None:
+            self._regions[region_of(forgotten)] -= 1
 
-    def _remember(self, network: str) -> None:
-        self._costly[network] = None
-        self._costly.move_to_end(network)
-        if len(self._costly) > COSTLY_NETWORKS_MAX:
-            self._costly.popitem(last=False)
 
-    def _go_on(self, network: str) -> None:
-        behind = self._behind[network]
-        if behind:
-            self._put(network, behind.popleft())
-        else:
-            del self._behind[network]
+class _LastOnes:
+    """The last networks of a kind."""
 
-    def _idle_lane(self) -> Lane | None:
-        if not self._idle and len(self._lanes) < LANES:
-            self._lanes.append(self._make_lane())
-            return self._lanes[-1]
-        return self._idle.pop() if self._idle else None
+    def __init__(self) -> None:
+        self._networks: OrderedDict[str, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._networks)
+
+    def __contains__(self, network: str) -> bool:
+        return network in self._networks
+
+    def add(self, network: str) -> str | None:
+        """Add one, or keep it for longer. Returns the one that is forgotten for it."""
+        self._networks[network] = None
+        self._networks.move_to_end(network)
+        return self._networks.popitem(last=False)[0] if len(self) > NETWORKS_MAX else None

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple, Protocol, cast
 
-from headgate.app.tls.handshake_steps import HandshakeSteps, put_off
-from headgate.app.tls.hello import HEADER_BYTES
-from headgate.base.fair_queue import FairQueue
+from headgate.app.tls.handshake_steps import STEP_BYTES, HandshakeSteps, new_thread, put_off
+from headgate.app.tls.hello import HEADER_BYTES, harmless_bytes
+from headgate.base.fair_queue import NestedFairQueue
 from headgate.base.units import KIB
+from headgate.broker.connection.address_counts import wide_network_of
 from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
-from headgate.storage.lanes import ThreadLane
 
 RECORDS_TURN_S: Final = 0.008
 """Time for records in one iteration of the loop, with what their protocols do at once; the last
@@ -38,15 +38,14 @@ READ_BYTES: Final = 64 * KIB
 """What a connection takes from its socket at once. TLS has two buffers that stay as large as the
 largest read, as long as the connection lives; the loop would read 256 KiB."""
 
-HANDSHAKE_BYTES_MAX: Final = 22 * KIB
-"""What TLS gets of a connection before its handshake is done, behind the first record: all of
-:data:`~headgate.app.tls.client_chains.CHAIN_BYTES_MAX`, which is of PEM, and its proofs. OpenSSL
-decodes each key of a certificate when it has come, up to 0.2 s for 500 bytes
-(:mod:`~headgate.app.tls.handshake_steps`)."""
+HANDSHAKE_BYTES_MAX: Final = STEP_BYTES[-1]
+"""What TLS gets of a connection before its handshake is done, behind the first record: a second
+hello, all of :data:`~headgate.app.tls.client_chains.CHAIN_BYTES_MAX`, which is of PEM, and its
+proof."""
 
 HANDSHAKES_TURN_S: Final = 0.004
-"""Time for handshakes in one turn, beside :data:`RECORDS_TURN_S`; the last piece may exceed
-it."""
+"""Time for what handshakes do on the loop in one turn, beside :data:`RECORDS_TURN_S`; the last
+piece may exceed it, by a millisecond or two."""
 
 BUSY_READ_BYTES: Final = 16 * KIB
 """A connection that cannot be served in this iteration takes no more from its socket, nor does one
@@ -101,9 +100,10 @@ class RecordTurns:
         self._now_s = now_s
         self._few: deque[Reads] = deque()
         self._many: deque[Reads] = deque()
-        self._handshakes: FairQueue[Reads] = FairQueue()
-        """Those whose handshakes are not done, by network: a crowd of one makes its own wait."""
-        self.steps = HandshakeSteps(partial(ThreadLane, loop, "headgate-handshakes"))
+        self._handshakes: NestedFairQueue[Reads] = NestedFairQueue()
+        """Those whose handshakes are not done, by wide network and network: a crowd of one makes
+        its own wait."""
+        self.steps = HandshakeSteps(partial(new_thread, loop))
         """What handshakes do beside the loop."""
         self._has_handshake_turn = False
         self._used_s = 0.0
@@ -133,7 +133,7 @@ class RecordTurns:
         """Let a connection hand its records over in its turn. It waits once at a time."""
         network = reads.handshake_of
         if network is not None:
-            self._handshakes.add(network, reads)
+            self._handshakes.add(wide_network_of(network), network, reads)
             if not self._has_handshake_turn:
                 self._has_handshake_turn = True
                 self._loop.call_soon(self._turn_of_handshakes)
@@ -167,7 +167,7 @@ class RecordTurns:
                 self.wait(reads)
 
     def _turn_of_handshakes(self) -> None:
-        """At least one piece. After a costly one all others have as much time as it took."""
+        """At least one piece."""
         begun_s, used_s = self._now_s(), 0.0
         try:
             while self._handshakes and used_s < HANDSHAKES_TURN_S:
@@ -176,11 +176,8 @@ class RecordTurns:
                     self.wait(reads)
                 used_s = self._now_s() - begun_s
         finally:
-            is_costly = used_s > 2 * HANDSHAKES_TURN_S
-            self._has_handshake_turn = is_costly or bool(self._handshakes)
-            if is_costly:
-                self._loop.call_later(used_s, self._turn_of_handshakes)
-            elif self._handshakes:
+            self._has_handshake_turn = bool(self._handshakes)
+            if self._has_handshake_turn:
                 self._loop.call_soon(self._turn_of_handshakes)
 
 
@@ -240,7 +237,9 @@ class RecordReads(asyncio.BufferedProtocol):
         self._is_paused = False
         self._has_ended = False
         """Whether the client has sent its last byte, while others wait."""
-        self._step: Callable[[], None] | None = None
+        self._harmless_bytes = 0
+        """How many of the first bytes can hold no costly certificate."""
+        self._step: Callable[[], bool] | None = None
         """What a thread does for the handshake, or is to do. TLS must not be called meanwhile."""
         self._end_of_step: list[Callable[[], object]] = []
         """What TLS is to be told then."""
@@ -355,23 +354,40 @@ class RecordReads(asyncio.BufferedProtocol):
     def hand_over(self) -> bool:
         """Hand a piece of what is kept to TLS; returns whether another can be handed over now."""
         if self._has_piece and not self._is_paused:
-            with memoryview(self._kept) as kept:
-                given = kept[: self._left_to_give]
-                first = piece_of(given, self._left_bytes, PIECE_RECORDS)
-                data = bytes(given[: first.stop])
-                given.release()
-            del self._kept[: first.stop]
-            if self.handshake_of is not None:
-                self._left_to_give -= first.stop
-            self._left_bytes = first.left_bytes
-            self._hand_over(data)
+            if self.handshake_of is None:
+                self._hand_over(self._take_piece(len(self._kept)))
+            else:
+                self._hand_over_of_handshake(self.handshake_of)
             if self._step is not None:
-                self._turns.steps.add(cast(str, self.handshake_of), self)
                 return False
             self._check_answers()
         return self._is_left()
 
-    def step(self) -> Callable[[], None] | None:
+    def _hand_over_of_handshake(self, network: str) -> None:
+        """The first bytes are for the loop, and what follows for threads: in pieces, because a
+        client with few certificates waits less, whatever comes behind them."""
+        given = HANDSHAKE_BYTES_MAX - self._left_to_give
+        if not given:
+            self._harmless_bytes = harmless_bytes(self._kept)
+        for bound in (self._harmless_bytes, *STEP_BYTES):
+            data = self._take_piece(max(0, bound - given))
+            if data:
+                break
+        self._left_to_give -= len(data)
+        self._hand_over(data, puts_off=bound > self._harmless_bytes)
+        if self._step is not None:
+            self._turns.steps.add(network, given + len(data), self)
+
+    def _take_piece(self, size_max: int) -> bytes:
+        """Remove a piece of at most so many bytes; empty if they are but a part of a header."""
+        with memoryview(self._kept) as kept, kept[:size_max] as given:
+            first = piece_of(given, self._left_bytes, PIECE_RECORDS)
+            data = bytes(given[: first.stop])
+        del self._kept[: first.stop]
+        self._left_bytes = first.left_bytes
+        return data
+
+    def step(self) -> Callable[[], bool] | None:
         """What a thread is to do now."""
         return None if self._is_lost else self._step
 
@@ -383,7 +399,7 @@ class RecordReads(asyncio.BufferedProtocol):
             end()
         if self._is_lost:
             return
-        self._tell(0)
+        self._tell(0, puts_off=True)
         self._check_answers()
         if self._is_left():
             self._turns.wait(self)
@@ -396,21 +412,21 @@ class RecordReads(asyncio.BufferedProtocol):
             self._go_on()
         return False
 
-    def _hand_over(self, data: bytes) -> None:
+    def _hand_over(self, data: bytes, *, puts_off: bool = False) -> None:
         at = 0
         while at < len(data):
             room = cast(memoryview, self._tls.get_buffer(len(data) - at))
             some = data[at : at + len(room)]
             room[: len(some)] = some
-            self._tell(len(some))
+            self._tell(len(some), puts_off=puts_off)
             at += len(some)
 
-    def _tell(self, size_bytes: int) -> None:
-        """Tell TLS of bytes in its buffer; amid the handshake it may put a step off."""
-        if self.handshake_of is None:
+    def _tell(self, size_bytes: int, *, puts_off: bool) -> None:
+        """Tell TLS of bytes in its buffer; ``puts_off`` lets it put a step off."""
+        if not puts_off:
             self._tls.buffer_updated(size_bytes)
             return
-        later: list[Callable[[], None]] = []
+        later: list[Callable[[], bool]] = []
         token = put_off.set(later)
         try:
             self._tls.buffer_updated(size_bytes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from ipaddress import ip_network
 from typing import Final, NamedTuple
 
 from headgate.base.sparse_counter import SparseCounter
@@ -92,3 +94,24 @@ def host_of(address: str) -> str:
 def peer_network_of(address: str) -> str:
     """What counts as one address of ``/host:port``: of IPv6 the first 64 bits."""
     return network_of(host_of(address))
+
+
+def wide_network_of(network: str) -> str:
+    """The first 48 bits of an IPv6 network of :func:`peer_network_of`, the first 24 of an IPv4
+    address: one owner often has all that follow. What is no network stays as it is."""
+    return _supernet(network, 24, 48)
+
+
+def region_of(network: str) -> str:
+    """The first 32 bits of an IPv6 network, the first 16 of an IPv4 one: a provider has all that
+    follow, and few owners have. What is no network stays as it is."""
+    return _supernet(network, 16, 32)
+
+
+@lru_cache(maxsize=4_096)
+def _supernet(network: str, bits_of_ipv4: int, bits_of_ipv6: int) -> str:
+    try:
+        found = ip_network(network)
+    except ValueError:
+        return network
+    return str(found.supernet(new_prefix=bits_of_ipv4 if found.version == 4 else bits_of_ipv6))

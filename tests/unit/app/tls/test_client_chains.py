@@ -11,6 +11,7 @@ import pytest
 
 from headgate.app.tls import client_chains
 from headgate.app.tls.client_chains import CHAIN_BYTES_MAX, LongChainError
+from headgate.app.tls.handshake_steps import put_off
 from headgate.app.tls.profile import Profile
 from tests.trial_certificates import Trial
 
@@ -92,7 +93,7 @@ def test_a_chain_has_a_bound(tmp_path: Path, version: ssl.TLSVersion) -> None:
     Pair(server, client_of(trial, version, CHAIN_BYTES_MAX // 2)).shake_hands()
     with pytest.raises(LongChainError) as refusal:
         Pair(server, client_of(trial, version, CHAIN_BYTES_MAX)).shake_hands()
-    assert "its certificates have 2" in refusal.value.reason
+    assert f"bytes, {CHAIN_BYTES_MAX:,} are allowed" in refusal.value.reason
     del refusal
     gc.collect()
     assert server.session_stats()["number"] == 0
@@ -140,3 +141,39 @@ def test_a_session_that_is_kept_can_be_resumed(tmp_path: Path) -> None:
     second.shake_hands()
     assert second.client.session_reused
     assert second.server.getpeercert() == first.server.getpeercert()
+
+
+def steps_elsewhere(pair: Pair) -> list[bool]:
+    """What the steps of the server return, each of which is put off."""
+    outcomes = list[bool]()
+
+    def step() -> None:
+        later = list[Callable[[], bool]]()
+        token = put_off.set(later)
+        try:
+            pair.server.do_handshake()
+        finally:
+            put_off.reset(token)
+            outcomes.extend(take() for take in later)
+
+    try:
+        Pair._until_done(pair.client.do_handshake, step)
+    except ssl.SSLError:  # at one of both ends
+        outcomes.append(False)
+    return outcomes
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_a_step_elsewhere_tells_whether_a_certificate_is_proven(
+    tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    trial = Trial(tmp_path)
+    server = server_of(trial)
+    *others, last = steps_elsewhere(Pair(server, client_of(trial, version)))
+    assert last
+    assert not any(others)
+    assert not any(steps_elsewhere(Pair(server, client_of(trial, version, -1))))
+    (tmp_path / "strange").mkdir()
+    strange = client_of(Trial(tmp_path / "strange"), version)
+    strange.load_verify_locations(trial.ca)
+    assert not any(steps_elsewhere(Pair(server, strange)))

@@ -259,7 +259,8 @@ def test_a_turn_begins_few_handshakes() -> None:
     assert max(turns.count(each) for each in turns) == HANDSHAKES_PER_TURN
 
 
-def test_a_crowd_of_one_address_does_not_keep_others_from_their_handshakes() -> None:
+@pytest.mark.parametrize("crowd", ["10.0.0.1", "2001:db8:0:%x::/64"])
+def test_a_crowd_of_one_address_does_not_keep_others_from_their_handshakes(crowd: str) -> None:
     loop = SimLoop(ManualClock())
     begun: list[int] = []
 
@@ -274,7 +275,8 @@ def test_a_crowd_of_one_address_does_not_keep_others_from_their_handshakes() -> 
     async def story() -> None:
         pace = HandshakePace(loop)
         for number in range(1_000):
-            pace.wait(Entry(number), "10.0.0.1")  # type: ignore[arg-type]
+            network = crowd.replace("%x", f"{number:x}")
+            pace.wait(Entry(number), network)  # type: ignore[arg-type]
         pace.wait(Entry(-1), "10.0.0.2")  # type: ignore[arg-type]
         await asyncio.sleep(0)
         await asyncio.sleep(0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import os
 import ssl
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,19 @@ from typing import Any
 import pytest
 import uvloop
 
-from headgate.app.tls.handshake_steps import COSTLY_S, LANES, HandshakeSteps, put_off
+from headgate.app.tls import handshake_steps
+from headgate.app.tls.handshake_steps import (
+    COSTLY_S,
+    NICENESS,
+    REGION_NETWORKS_MAX,
+    STEP_BYTES,
+    HandshakeSteps,
+    new_thread,
+    put_off,
+)
+from headgate.app.tls.hello import HARMLESS_BYTES
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
+from headgate.storage.lanes import run_on
 from tests.trial_certificates import Trial
 from tests.unit.app.tls.test_entry import Whole
 from tests.unit.app.tls.test_record_reading import Tls, Wire, play, record
@@ -24,6 +36,7 @@ class Lane:
     """Notes what it is given."""
 
     def __init__(self) -> None:
+        self.is_abandoned = False
         self.jobs: list[tuple[Callable[[], Any], Callable[[Any, Any], None]]] = []
 
     def submit(self, work: Callable[[], Any], done: Callable[[Any, Any], None]) -> None:
@@ -33,6 +46,9 @@ class Lane:
         work, done = self.jobs.pop(0)
         done(work(), None)
 
+    def abandon(self) -> None:
+        self.is_abandoned = True
+
 
 class One:
     """A connection with a step."""
@@ -40,65 +56,217 @@ class One:
     def __init__(self, name: str, notes: list[str]) -> None:
         self.name, self.notes, self.is_lost = name, notes, False
 
-    def step(self) -> Callable[[], None] | None:
-        return None if self.is_lost else lambda: self.notes.append(self.name)
+    def step(self) -> Callable[[], bool] | None:
+        return None if self.is_lost else self._take
+
+    def _take(self) -> bool:
+        self.notes.append(self.name)
+        return self.name.startswith("good")
 
     def step_is_done(self) -> None:
         self.notes.append(f"{self.name} done")
 
 
+class Lanes:
+    """All lanes of some steps."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+        self.giving_way: list[bool] = []
+
+    def make(self, gives_way: bool) -> Any:
+        self.made.append(Lane())
+        self.giving_way.append(gives_way)
+        return self.made[-1]
+
+    @property
+    def busy(self) -> int:
+        assert all(len(lane.jobs) <= 1 for lane in self.made)
+        return sum(len(lane.jobs) for lane in self.made)
+
+    def finish(self) -> None:
+        while self.busy:
+            for lane in self.made:
+                if lane.jobs:
+                    lane.finish()
+
+
+class CostlyClock:
+    """By which each step takes so long."""
+
+    def __init__(self, step_s: float = 2 * COSTLY_S) -> None:
+        self.step_s, self._now_s = step_s, 0.0
+
+    def __call__(self) -> float:
+        self._now_s += self.step_s
+        return self._now_s
+
+
+def taken(notes: list[str]) -> list[str]:
+    return [note for note in notes if not note.endswith("done")]
+
+
 def test_a_network_has_one_step_at_a_time() -> None:
-    lanes: list[Any] = []
-
-    def make() -> Any:
-        lanes.append(Lane())
-        return lanes[-1]
-
-    notes: list[str] = []
-    steps = HandshakeSteps(make)
-    crowd = [One(f"a{number}", notes) for number in range(5)]
+    lanes, notes = Lanes(), list[str]()
+    steps = HandshakeSteps(lanes.make)
+    crowd = [One(f"a{number}", notes) for number in range(4)]
     for one in crowd:
-        steps.add("a", one)
-    assert [len(lane.jobs) for lane in lanes] == [1], "the others of this network wait"
-    steps.add("b", One("b", notes))
-    steps.add("c", One("c", notes))
-    assert [len(lane.jobs) for lane in lanes] == [1] * LANES
+        steps.add("a", 9, one)
+    steps.add("b", 9, One("b", notes))
+    steps.add("c", 9, One("c", notes))
+    assert lanes.busy == 1
     crowd[1].is_lost = True
-    lanes[1].finish()
-    lanes[1].finish()
-    assert notes == ["b", "b done", "c", "c done"]
-    while any(lane.jobs for lane in lanes):
-        for lane in lanes:
-            if lane.jobs:
-                lane.finish()
-    assert notes[4:] == [
-        "a0", "a0 done", "a1 done", "a2", "a2 done", "a3", "a3 done", "a4", "a4 done",
+    lanes.finish()
+    assert notes == [
+        "a0", "a0 done", "a1 done", "b", "b done", "c", "c done", "a2", "a2 done", "a3", "a3 done",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("prefix", ["2001:db8:7:%d::/64", "10.1.2.%d"])
+def test_the_networks_of_a_wide_one_have_one_turn_together(prefix: str) -> None:
+    """Two networks of 65,536 that one attacker has held all threads, again and again."""
+    lanes, notes = Lanes(), list[str]()
+    steps = HandshakeSteps(lanes.make)
+    for number in range(5):
+        for _ in range(2):
+            steps.add(prefix % number, 9, One(f"a{number}", notes))
+    steps.add("192.0.2.1", 9, One("other", notes))
+    lanes.finish()
+    order = ["a0", "a0", "other", "a1", "a2", "a3", "a4", "a1", "a2", "a3", "a4"]
+    assert taken(notes) == order
 
 
 def test_networks_with_costly_steps_leave_a_thread_to_others() -> None:
     """Two networks kept new connections of all others waiting for 9 s."""
-    lanes: list[Any] = []
+    lanes, notes, costly = Lanes(), list[str](), CostlyClock()
+    steps = HandshakeSteps(lanes.make, costly)
+    for name in ("10.1.1.1", "10.1.1.2", "10.1.2.1", "10.1.1.1", "10.1.2.2"):
+        steps.add(name, 9, One(name, notes))
+    lanes.made[0].finish()
+    lanes.made[0].finish()
+    assert taken(notes) == ["10.1.1.1", "10.1.2.1"]
+    assert (lanes.busy, len(lanes.made)) == (1, 2), "those of both have one thread by now"
+    costly.step_s = 0.0
+    steps.add("10.1.3.1", 9, One("other", notes))
+    lanes.made[0].finish()
+    assert taken(notes)[-1] == "other"
+    lanes.finish()
+    assert len(taken(notes)) == 6
 
-    def make() -> Any:
-        lanes.append(Lane())
-        return lanes[-1]
 
-    notes: list[str] = []
-    looks = itertools.count()
-    steps = HandshakeSteps(make, lambda: next(looks) * 2 * COSTLY_S)
-    for name in "abab":
-        steps.add(name, One(name, notes))
-    for lane in list(lanes):
-        lane.finish()
-    assert sum(len(lane.jobs) for lane in lanes) == 1, "of two costly ones"
-    steps.add("c", One("c", notes))
-    assert [len(lane.jobs) for lane in lanes] == [1] * LANES
-    while any(lane.jobs for lane in lanes):
-        for lane in lanes:
-            if lane.jobs:
-                lane.finish()
-    assert sorted(note for note in notes if "done" not in note) == ["a", "a", "b", "b", "c"]
+def test_who_has_shown_a_good_certificate_does_not_wait_for_those_who_have_not() -> None:
+    """An attacker with ever new wide networks, each with a costly first step."""
+    lanes, notes, costly = Lanes(), list[str](), CostlyClock(0.0)
+    steps = HandshakeSteps(lanes.make, costly)
+    steps.add("10.1.1.1", 9, One("good", notes))
+    steps.add("10.1.1.2", 9, One("other", notes))
+    lanes.finish()
+    for number in range(9):
+        steps.add(f"10.2.{number}.1", 9, One(f"new {number}", notes))
+    steps.add("10.1.1.2", 9, One("other again", notes))
+    assert lanes.busy == 1, "it has shown nothing"
+    steps.add("10.1.1.1", 9, One("good again", notes))
+    lanes.made[1].finish()
+    assert taken(notes) == ["good", "other", "good again"]
+    lanes.finish()
+    costly.step_s = 2 * COSTLY_S
+    for name in ("good", "good, behind a costly one"):
+        steps.add("10.1.1.1", 9, One(name, notes))
+    lanes.made[1].finish()
+    assert lanes.giving_way == [True, False, True], "it waits with costly ones from then on"
+    lanes.finish()
+    assert taken(notes)[-1] == "good, behind a costly one"
+
+
+def test_new_networks_that_sent_little_do_not_wait_for_those_that_sent_more() -> None:
+    lanes, notes = Lanes(), list[str]()
+    steps = HandshakeSteps(lanes.make)
+    for size_bytes in (STEP_BYTES[1] + 1, STEP_BYTES[0] + 1, 1):
+        for number in range(9):
+            steps.add(f"10.2.{number}.1", size_bytes, One("more", notes))
+        steps.add("10.1.1.1", size_bytes, One(f"{size_bytes}", notes))
+    assert lanes.busy == len(STEP_BYTES)
+    lanes.finish()
+    steps.add("10.2.1.1", STEP_BYTES[2], One("much", notes))
+    steps.add("10.1.1.1", STEP_BYTES[0], One("little", notes))
+    lanes.made[2].finish()
+    assert taken(notes)[-1] == "little"
+    lanes.finish()
+
+
+@pytest.mark.parametrize("prefix", ["2001:db8:%x:7::/64", "10.1.%d.1"])
+def test_a_region_with_many_costly_networks_keeps_no_others_waiting(
+    monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    """One with 65,536 networks of /48 could take each of them once."""
+    monkeypatch.setattr(handshake_steps, "NETWORKS_MAX", REGION_NETWORKS_MAX)
+    lanes, notes, clock = Lanes(), list[str](), CostlyClock(0.0)
+    steps = HandshakeSteps(lanes.make, clock)
+    steps.add(prefix % 99, 9, One("good", notes))
+    lanes.finish()
+
+    def costly(network: str) -> None:
+        clock.step_s = 2 * COSTLY_S
+        steps.add(network, 9, One("costly", notes))
+        lanes.finish()
+        clock.step_s = 0.0
+
+    for number in range(REGION_NETWORKS_MAX):
+        assert len(lanes.made) == 1
+        costly(prefix % number)
+    steps.add(prefix % 100, 9, One("new", notes))
+    assert (len(lanes.made), lanes.busy) == (2, 1), "behind costly ones"
+    steps.add(prefix % 99, 9, One("good again", notes))
+    assert (len(lanes.made), lanes.busy) == (3, 2), "not so"
+    lanes.finish()
+    costly("192.0.2.1")  # for which another is forgotten
+    steps.add(prefix % 100, 9, One("new", notes))
+    assert (len(lanes.made[0].jobs), lanes.busy) == (1, 1)
+    lanes.finish()
+
+
+def test_few_networks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake_steps, "NETWORKS_MAX", 3)
+    lanes, notes = Lanes(), list[str]()
+    steps = HandshakeSteps(lanes.make)
+    for number in range(5):
+        steps.add(f"10.1.{number}.1", 9, One("good", notes))
+        lanes.finish()
+    steps.add("10.1.1.1", 9, One("the second", notes))
+    assert len(lanes.made) == 1, "it is new"
+    steps.add("10.1.2.1", 9, One("the third", notes))
+    assert len(lanes.made) == 2, "it is known"
+    lanes.finish()
+
+
+@pytest.mark.parametrize("gives_way", [True, False])
+def test_threads_of_new_networks_give_way_to_the_loop(gives_way: bool) -> None:
+    async def story() -> int:
+        lane = new_thread(asyncio.get_running_loop(), gives_way)
+        try:
+            return await run_on(
+                lane, lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+            )
+        finally:
+            lane.close()
+
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    has_own = sys.platform == "linux"  # elsewhere no thread has
+    niceness = max(own, NICENESS) if gives_way and has_own else own
+    assert asyncio.run(story()) == niceness
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
+
+
+def test_none_begins_behind_the_end() -> None:
+    lanes, notes = Lanes(), list[str]()
+    steps = HandshakeSteps(lanes.make)
+    for _ in range(3):
+        steps.add("a", 9, One("a", notes))
+    steps.close()
+    steps.add("b", 9, One("b", notes))
+    lanes.finish()
+    assert taken(notes) == ["a"]
+    assert lanes.made[0].is_abandoned
 
 
 class Slow(Tls):
@@ -108,7 +276,7 @@ class Slow(Tls):
         super().buffer_updated(nbytes)
         later = put_off.get()
         if nbytes and later is not None:
-            later.append(lambda: None)
+            later.append(lambda: False)
 
 
 def test_amid_a_step_tls_is_told_nothing() -> None:
@@ -116,7 +284,7 @@ def test_amid_a_step_tls_is_told_nothing() -> None:
 
     async def story(turns: RecordTurns) -> None:
         lane: Any = Lane()
-        turns.steps = HandshakeSteps(lambda: lane)
+        turns.steps = HandshakeSteps(lambda _: lane)
         tls, wire = Slow(), Wire()
         reads = RecordReads(tls, wire, turns, "10.0.0.1")
 
@@ -124,15 +292,16 @@ def test_amid_a_step_tls_is_told_nothing() -> None:
             reads.get_buffer(-1)[: len(data)] = data
             reads.buffer_updated(len(data))
 
-        read(record(50))
+        read(record(500))
         await asyncio.sleep(0)
-        assert (tls.data, len(lane.jobs), wire.is_paused) == (record(50), 1, True)
+        assert [len(part) for part in tls.parts] == [HARMLESS_BYTES, 505 - HARMLESS_BYTES]
+        assert (tls.data, len(lane.jobs), wire.is_paused) == (record(500), 1, True)
         read(record(60))
         await asyncio.sleep(0)
-        assert tls.data == record(50)
+        assert tls.data == record(500)
         lane.finish()
         await asyncio.sleep(0)
-        assert tls.data == record(50) + record(60)
+        assert tls.data == record(500) + record(60)
         reads.connection_lost(None)
         assert not tls.lost
         lane.finish()
@@ -149,7 +318,8 @@ def test_certificates_of_clients_are_decoded_beside_the_loop(
     new_loop: Callable[[], asyncio.AbstractEventLoop],
     version: ssl.TLSVersion,
 ) -> None:
-    """Those of 22 KiB, with keys on curves of the client's own choice, held the loop for 9 s."""
+    """Those of 22 KiB, with keys on curves of the client's own choice, held the loop for 9 s. A
+    handshake begins with nothing, goes on with the hello, and then with the first few bytes."""
     trial, threads = Trial(tmp_path), list[str]()
     original = ssl.SSLObject.do_handshake
 
@@ -176,6 +346,33 @@ def test_certificates_of_clients_are_decoded_beside_the_loop(
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(story())
-    beginning, hello, *others = threads
-    assert beginning == hello == threading.main_thread().name, "nothing, and a hello alone"
-    assert set(others) == {"headgate-handshakes"}
+    assert threads[:3] == [threading.main_thread().name] * 3, "without a whole certificate"
+    assert set(threads[3:]) == {"headgate-handshakes"}
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_client_without_a_certificate_waits_for_no_thread(
+    tmp_path: Path,
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+    version: ssl.TLSVersion,
+) -> None:
+    """It waited for 9 s behind those with costly certificates. Its first bytes come right behind
+    the handshake, in one read of the socket with it."""
+    trial = Trial(tmp_path)
+
+    async def story() -> None:
+        whole = Whole(trial)
+        whole.port.pace.records.steps = None  # type: ignore[assignment]
+        context = trial.context()
+        context.maximum_version = version
+        reader, writer = await asyncio.open_connection(
+            sock=await whole.dial(), ssl=context, server_hostname="broker.example"
+        )
+        writer.write(b"request" * 100)
+        assert await reader.readexactly(700) == b"request" * 100
+        writer.close()
+        await whole.until(lambda: len(whole.notes) == 2)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(story())

@@ -9,11 +9,14 @@ import pytest
 
 from headgate.app.tls.hello import (
     EXTENSIONS_MAX,
+    HARMLESS_BYTES,
+    HARMLESS_BYTES_OF_TLS_1_2,
     HELLO_BYTES_MAX,
     OFFERS_MAX,
     ClientHello,
     NotTlsButHttpError,
     NotTlsError,
+    harmless_bytes,
     hello_bytes,
     read_hello,
 )
@@ -152,3 +155,16 @@ def test_a_first_record_with_a_second_message_is_refused() -> None:
     with pytest.raises(NotTlsError, match="more than one message"):
         hello_bytes(hello[:3] + len(both).to_bytes(2) + both)
     assert hello_bytes(hello) == len(hello)
+
+
+def test_how_many_bytes_behind_a_hello_hold_no_long_certificate() -> None:
+    key = bytes([16, 0, 0, 66]) + bytes(66)
+    none, one = bytes([11, 0, 0, 3, 0, 0, 0]), bytes([11, 0, 0, 3, 0, 0, 1])
+    for beginning in (none, none + key):
+        plain = bytes([22, 3, 3, 0, len(beginning)]) + beginning
+        assert harmless_bytes(plain) == HARMLESS_BYTES_OF_TLS_1_2
+        assert harmless_bytes(memoryview(plain)) == HARMLESS_BYTES_OF_TLS_1_2
+        assert harmless_bytes(b"\x17" + plain[1:]) == HARMLESS_BYTES
+        assert harmless_bytes(plain[:11]) == HARMLESS_BYTES
+    assert harmless_bytes(bytes([22, 3, 3, 0, 7]) + one) == HARMLESS_BYTES
+    assert harmless_bytes(b"") == HARMLESS_BYTES

@@ -10,7 +10,10 @@ from headgate.broker.connection.address_counts import (
     AddressCounts,
     CountBounds,
     address_of,
+    peer_network_of,
+    region_of,
     unauthenticated_bounds,
+    wide_network_of,
 )
 
 
@@ -57,6 +60,20 @@ def test_the_first_64_bits_of_an_ipv6_address_may_count_as_one() -> None:
     assert counts.of("/2001:db8:0:1::1:1") == 0
     counts.remove("/2001:db8::2:5001")
     assert counts.of("/2001:db8::1:1") == 1
+
+
+def test_a_wide_network_has_the_networks_of_one_owner() -> None:
+    for one, other, third in (
+        ("/2001:db8:7:1::1:5000", "/2001:db8:7:ffff::9:1", "/2001:db8:8:1::1:1"),
+        ("/192.0.2.1:5000", "/::ffff:192.0.2.255:1", "/192.0.3.1:1"),
+        ("/a:1", "/a:2", ""),
+    ):
+        wide = wide_network_of(peer_network_of(one))
+        assert wide == wide_network_of(peer_network_of(other))
+        assert wide != wide_network_of(peer_network_of(third))
+    assert wide_network_of("2001:db8:7:1::/64") == "2001:db8:7::/48"
+    assert region_of("2001:db8:7:1::/64") == region_of("2001:db8:7::/48") == "2001:db8::/32"
+    assert region_of("192.0.2.1") == region_of("192.0.2.0/24") == "192.0.0.0/16"
 
 
 def test_few_addresses_do_not_take_all_that_others_could_have() -> None:
