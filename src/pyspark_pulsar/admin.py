@@ -39,6 +39,7 @@ from pyspark_pulsar.errors import (
     TokenUnavailableError,
     UnreachableError,
 )
+from pyspark_pulsar.missing import Fate
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.property_headers import PoolManager
@@ -222,27 +223,36 @@ class AdminClient:
         with _as_pulsar_answers(self._url(topic, "internalStats")):
             return () if stats is None else _ledger_spans(stats)
 
-    def gone(self, topic: str, entries: Iterable[EntryId]) -> dict[EntryId, bool]:
-        """For each of these entries whether ``topic`` no longer holds it."""
-        return self._for_each(entries, lambda entry: self._is_gone(topic, entry))
+    def fates(self, topic: str, entries: Iterable[EntryId]) -> dict[EntryId, Fate]:
+        """What became of each of these entries of ``topic``, which did not arrive."""
+        return self._for_each(entries, lambda entry: self._fate(topic, entry))
 
     def is_unsent(self, topic: str, entry: EntryId) -> bool:
         """Whether readers never get an entry that ``topic`` holds: a marker, or a message of an
         aborted transaction. False as well if the broker does not tell."""
         try:
             headers = self._told(self._url(topic, _entry_path(*entry))).headers
-            transaction = undecided_transaction(headers)
-            if not transaction or is_never_sent(headers):
-                return is_never_sent(headers)
-            if (topic, transaction) not in self._aborted:
-                url = f"{self._buffer_url(topic, 'transactionInBufferStats')}/{transaction}"
-                with _as_pulsar_answers(url):
-                    if decoded(self._told(url).body)["aborted"] is not True:
-                        return False
-                self._aborted.add((topic, transaction))
+            return self._fate_of_held(topic, headers) is Fate.UNSENT
         except (urllib3.exceptions.HTTPError, AdminError, AccessError):
             return False
-        return True
+
+    def _fate_of_held(self, topic: str, headers: Mapping[str, str]) -> Fate:
+        """What the headers about an entry that ``topic`` holds tell of its fate.
+
+        Raises as :meth:`_told` if the broker does not tell whether its transaction was aborted.
+        """
+        if is_never_sent(headers):
+            return Fate.UNSENT
+        transaction = undecided_transaction(headers)
+        if not transaction:
+            return Fate.PASSED_OVER
+        if (topic, transaction) not in self._aborted:
+            url = f"{self._buffer_url(topic, 'transactionInBufferStats')}/{transaction}"
+            with _as_pulsar_answers(url):
+                if decoded(self._told(url).body)["aborted"] is not True:
+                    return Fate.PASSED_OVER
+            self._aborted.add((topic, transaction))
+        return Fate.UNSENT
 
     def _told(self, url: str) -> Response:
         """The answer about an entry or transaction, of one attempt: meanwhile nobody reads.
@@ -255,8 +265,8 @@ class AdminClient:
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
         return response
 
-    def _is_gone(self, topic: str, entry: EntryId) -> bool:
-        """Whether ``topic`` no longer holds an entry.
+    def _fate(self, topic: str, entry: EntryId) -> Fate:
+        """What became of an entry of ``topic``.
 
         Pulsar's brokers answer 500, or never, about a compressed chunk: they cannot decompress it
         alone. Brokers with transactions trim whole ledgers, so an entry without an answer is there
@@ -264,7 +274,7 @@ class AdminClient:
         """
         ledger = topic, entry[0]
         if ledger in self._silent:
-            return False
+            return Fate.UNSENT
         url, retry_status = self._url(topic, _entry_path(*entry)), _RETRY_STATUS - {500}
         try:
             response = self._request(url, retry_status, ENTRY_TIMEOUT_S)
@@ -272,11 +282,16 @@ class AdminClient:
             is_held = any(each.ledger_id == entry[0] for each in self.ledgers(topic))
             if is_held and self._request(self._buffer_url(topic)).status == 200:
                 self._silent.add(ledger)
-                return False
+                return Fate.UNSENT
             response = self._request(url, retry_status)
         if response.status not in (200, 404, 500):
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
-        return response.status == 404
+        if response.status != 200:
+            return Fate.GONE if response.status == 404 else Fate.UNSENT
+        try:
+            return self._fate_of_held(topic, response.headers)
+        except (urllib3.exceptions.HTTPError, AdminError, AccessError):
+            return Fate.UNSENT
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")

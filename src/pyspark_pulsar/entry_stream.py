@@ -27,6 +27,7 @@ from pyspark_pulsar.broker_connection import (
     refusal,
 )
 from pyspark_pulsar.commands import CommandType, StoredEntry
+from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import ReadTimeoutError
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position, order_key
 
@@ -142,6 +143,11 @@ class EntryStream:
             ):
                 return self._is_behind(answer.last)
         return True
+
+    def again(self, last: EntryId) -> None:
+        """Open another reader: the next entry is the first one behind ``last`` that it gets."""
+        self._lose("entries did not come, and are asked for again")
+        self._held, self._last = None, last
 
     def close(self) -> None:
         """End the connection; no other method may follow. Never fails."""

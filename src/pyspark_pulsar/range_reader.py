@@ -35,6 +35,10 @@ UNSENT_S = 3.0
 """Time without an entry after which a task asks what remains. Brokers before 4.0 count the marker
 behind a transaction as the topic's last message, and never send it."""
 
+PASSED_ENTRIES = 32
+"""So many due entries that did not come before one that came are asked for again. A broker moves a
+reader beyond entries that expired, by a message TTL or by a request of anybody who may consume."""
+
 REPORTS_MAX = 64
 """Losses of a task that its log names one by one; of the others it has the number."""
 
@@ -47,6 +51,7 @@ class Stream(Protocol):
     def next_entry(self, timeout_s: float) -> StoredEntry | None: ...
     def taken(self, messages: int) -> None: ...
     def has_more(self) -> bool: ...
+    def again(self, last: EntryId) -> None: ...
     @property
     def last_failure(self) -> str: ...
 
@@ -92,6 +97,7 @@ class RangeReader:
         self.missing: list[MissingRange] = []
         """The due entries that did not arrive, in order. Complete after :meth:`batches`."""
         self._last: EntryId = work.start[:2]
+        self._asked_again: EntryId | None = None
         self._newest_ms = self._late_ms = 0
         self._first_encrypted: EntryId | None = None
         self._encrypted_count = self._losses = 0
@@ -111,6 +117,8 @@ class RangeReader:
             if stored is None:
                 break
             place = stored[:2]
+            if place != (self._ledger.ledger_id, self._expected) and self._asks_again(place):
+                continue
             if place > end:
                 break
             entry = parse_entry(stored[2], bytes_max)
@@ -148,6 +156,23 @@ class RangeReader:
         return None
 
     # -- entries that are due ------------------------------------------------------------------
+
+    def _asks_again(self, place: EntryId) -> bool:
+        """Whether the stream begins again at the due entries before one that came, which are many
+        and not known to be such as readers never get. It does so once for each."""
+        ledger = self._ledger
+        if ledger is None or place[0] < ledger.ledger_id:
+            return False
+        first = ledger.ledger_id, self._expected
+        is_later = place[0] > ledger.ledger_id
+        before = place[1] - self._expected + is_later * (ledger.last_entry + 1)
+        if before < PASSED_ENTRIES or first == self._asked_again:
+            return False
+        self._asked_again = first
+        if self._are_unsent([MissingRange(*first, self._expected)]):
+            return False
+        self._stream.again((ledger.ledger_id, self._expected - 1))
+        return True
 
     def _arrived(self, place: EntryId) -> None:
         """Note the due entries before one that came."""

@@ -23,6 +23,7 @@ from pyspark_pulsar.errors import (
     TopicNotFoundError,
     UnreachableError,
 )
+from pyspark_pulsar.missing import Fate
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
@@ -240,8 +241,9 @@ def test_entries_that_are_gone_are_known() -> None:
             "t/ledger/3/entry/3": [Response(503, b""), Response(200, b"whole")],
         }
     )
-    found = cluster.client().gone(T, [(3, entry) for entry in range(1, 5)])
-    assert found == {(3, 1): False, (3, 2): False, (3, 3): False, (3, 4): True}
+    found = cluster.client().fates(T, [(3, entry) for entry in range(1, 5)])
+    assert list(found) == [(3, 1), (3, 2), (3, 3), (3, 4)]
+    assert list(found.values()) == [Fate.PASSED_OVER, Fate.UNSENT, Fate.PASSED_OVER, Fate.GONE]
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 
 
@@ -265,19 +267,19 @@ def test_entries_without_an_answer_are_there_if_their_ledger_is() -> None:
         }
     )
     client = cluster.client()
-    assert client.gone(T, [(3, 7)]) == {(3, 7): False}
-    assert client.gone(T, [(3, 0), (3, 8), (3, 9)]) == dict.fromkeys(
-        [(3, 0), (3, 8), (3, 9)], False
+    assert client.fates(T, [(3, 7)]) == {(3, 7): Fate.UNSENT}
+    assert client.fates(T, [(3, 0), (3, 8), (3, 9)]) == dict.fromkeys(
+        [(3, 0), (3, 8), (3, 9)], Fate.UNSENT
     )
     assert cluster.now_s == admin.ENTRY_TIMEOUT_S
     with pytest.raises(UnreachableError, match="t/ledger/4/entry/1 cannot be reached"):
-        client.gone(T, [(4, 1)])
+        client.fates(T, [(4, 1)])
 
 
 def test_an_entry_without_an_answer_is_not_taken_for_held_without_transactions() -> None:
     cluster = _SlowCluster({"t/internalStats": stats((3, 0, 0), current=(90, 150))})
     with pytest.raises(UnreachableError, match="t/ledger/3/entry/7 cannot be reached"):
-        cluster.client().gone(T, [(3, 7)])
+        cluster.client().fates(T, [(3, 7)])
 
 
 OF_ONE = {"x-pulsar-txnid-most-bits": "0", "x-pulsar-txnid-least-bits": "1"}
@@ -309,6 +311,8 @@ def test_the_broker_says_which_entries_readers_never_get() -> None:
     found = [client.is_unsent(T, (ledger, 0)) for ledger in range(8)]
     assert found == [True] * 4 + [False] * 4
     assert cluster.asked.count(f"{IN_BUFFER}/0/1") == 1
+    held = [client.fates(T, [(ledger, 0)])[ledger, 0] for ledger in range(6)]
+    assert held == [Fate.UNSENT] * 4 + [Fate.PASSED_OVER] * 2
     assert not client.is_unsent(T, (3, 1)), "it does not answer"
     assert cluster.now_s == admin.ENTRY_TIMEOUT_S
 
@@ -318,6 +322,7 @@ def test_a_transaction_of_which_nothing_is_told_may_be_sent() -> None:
         cluster = FakeCluster({"t/ledger/3/entry/0": Response(200, b"whole", OF_ONE)})
         cluster.answers[f"{IN_BUFFER}/0/1"] = [answer]
         assert not cluster.client().is_unsent(T, (3, 0))
+        assert cluster.client().fates(T, [(3, 0)]) == {(3, 0): Fate.UNSENT}
 
 
 def test_a_task_that_reads_waits_for_no_admin_api_that_is_down() -> None:
@@ -333,7 +338,7 @@ def test_a_task_that_reads_waits_for_no_admin_api_that_is_down() -> None:
 def test_an_answer_that_tells_nothing_of_an_entry_is_an_error() -> None:
     cluster = FakeCluster({"t/ledger/3/entry/1": Response(409, b'{"reason":"fenced"}')})
     with pytest.raises(AdminError, match="t/ledger/3/entry/1 answered 409: fenced"):
-        cluster.client().gone(T, [(3, 1)])
+        cluster.client().fates(T, [(3, 1)])
 
 
 @pytest.mark.parametrize(

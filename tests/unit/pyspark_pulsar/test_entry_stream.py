@@ -184,6 +184,17 @@ def test_an_entry_that_comes_twice_is_given_once() -> None:
     assert read_all(stream(broker)) == stored
 
 
+def test_entries_are_asked_for_again() -> None:
+    broker = FakeBroker(entries(6))
+    reading = stream(broker, permits=2)
+    first = [reading.next_entry(2.0) for _ in range(4)]
+    assert reading.has_more()
+    assert first[1] is not None
+    reading.again(first[1][:2])
+    assert read_all(reading) == broker.stored[2:]
+    assert starts(broker)[1:] == [(first[1].ledger_id, first[1].entry_id + 1)]
+
+
 def test_a_new_connection_has_all_its_permits() -> None:
     broker = FakeBroker(entries(100))
     reading = stream(broker, permits=100)

@@ -95,6 +95,27 @@ def test_entries_that_do_not_arrive_are_counted_anywhere() -> None:
     ]
 
 
+@pytest.mark.parametrize("last", [(3, 32), (3, 39), (4, 0), (4, 9), (5, 2)])
+def test_a_reader_that_was_moved_begins_again_where_it_was(last: EntryId) -> None:
+    """As by a message TTL, also from the begin of one ledger to that of another, or to the end."""
+    stored = entries(3, *[0] * 40) | entries(4, *[0] * 10) | entries(5, *[0] * 4)
+    for start, due in ((earliest(T), [(3, 0), last]), (Position(3, -1), [(3, 0), last])):
+        asked = work(start, Position(5, 2), (3, 40), (4, 10), (5, 4))
+        rows, missing, stream = take(stored, asked, moved=due)
+        assert rows == [b"%d:%d:-1" % place for place in sorted(stored)[:-1]]
+        assert missing == []
+        assert stream.given[1] > last
+
+
+def test_entries_that_no_reader_gets_are_asked_for_again_once() -> None:
+    stored = entries(3, 0) | entries(3, 0, first=60) | entries(3, 0, first=70)
+    asked = work(earliest(T), Position(3, 70), (3, 71))
+    rows, missing, stream = take(stored, asked)
+    assert len(rows) == 3
+    assert missing == [MissingRange(3, 1, 59), MissingRange(3, 61, 69)]
+    assert stream.given == [(3, 0), (3, 60), (3, 60), (3, 70)], "few are not asked for again"
+
+
 def test_a_range_ends_when_readers_get_nothing_of_what_remains() -> None:
     """Brokers before 4.0 say that more follows, where that is a transaction's marker."""
     stored, asked = entries(3, 0, 0), work(earliest(T), Position(4, 1), (3, 4), (4, 2))
