@@ -67,6 +67,11 @@ def named(alertname: str, severity: str, **labels: str | None) -> dict[str, str]
     return {name: value for name, value in given.items() if value}
 
 
+def tenant_of_labels(labels: Mapping[str, str]) -> str:
+    """The tenant that an alert is about; empty for one about none, such as a silent cluster."""
+    return labels.get("namespace", "").partition("/")[0]
+
+
 def namespace_of(topic: str) -> str:
     """``tenant/namespace`` of a topic's full name."""
     return "/".join(topic.partition("://")[2].split("/")[:2])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from headgate.base.fair_largest import FairLargest
-from headgate.pipeline.alerts.alert import ALERT_NAME, WARNING, Alert, named
+from headgate.pipeline.alerts.alert import ALERT_NAME, WARNING, Alert, named, tenant_of_labels
 
 LEFT_OUT: Final = "HeadgateAlertsLeftOut"
 
@@ -58,8 +58,7 @@ def _of_each_tenant(order: Sequence[Alert], count_max: int) -> set[str]:
     tenant, such as a cluster without telemetry, are those of an owner of their own."""
     first = FairLargest[str](count_max)
     for place, alert in enumerate(order):
-        tenant = alert.labels.get("namespace", "").partition("/")[0]
-        first.add(tenant, -place, alert.identity)
+        first.add(tenant_of_labels(alert.labels), -place, alert.identity)
     return {each for found in first.taken().values() for _, each in found}
 
 
