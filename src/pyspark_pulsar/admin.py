@@ -117,9 +117,13 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
             location = response.headers.get("location")
             if response.status not in _REDIRECTS or location is None:
                 return response
-            target = urljoin(url, location)
+            try:
+                target = urljoin(url, location)
+            except ValueError as error:
+                raise urllib3.exceptions.ProtocolError("a redirect to no URL") from error
             if url.lower().startswith("https:") and not target.lower().startswith("https:"):
-                raise AccessError(f"{url} redirects to {target}, which is not encrypted")
+                shown = access.scrubbed(target)
+                raise AccessError(f"{url} redirects to {shown}, which is not encrypted")
             url = target
         raise urllib3.exceptions.ProtocolError(f"more than {REDIRECTS_MAX} redirects")
 
@@ -212,7 +216,7 @@ class AdminClient:
         """The position just before the first entry published at ``publish_ms`` or later."""
 
         def position(topic: str) -> Position:
-            with _as_pulsar_answers(self._url(topic, f"messageid/{publish_ms}")):
+            with self._as_pulsar_answers(self._url(topic, f"messageid/{publish_ms}")):
                 return self._position_at(topic, publish_ms)
 
         return self._for_each(partitions, position)
@@ -220,7 +224,7 @@ class AdminClient:
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]:
         """The current ledgers of ``topic``, in order; none if it does not exist."""
         stats = self._get(topic, "internalStats")
-        with _as_pulsar_answers(self._url(topic, "internalStats")):
+        with self._as_pulsar_answers(self._url(topic, "internalStats")):
             return () if stats is None else _ledger_spans(stats)
 
     def fates(self, topic: str, entries: Iterable[EntryId]) -> dict[EntryId, Fate]:
@@ -248,7 +252,7 @@ class AdminClient:
             return Fate.PASSED_OVER
         if (topic, transaction) not in self._aborted:
             url = f"{self._buffer_url(topic, 'transactionInBufferStats')}/{transaction}"
-            with _as_pulsar_answers(url):
+            with self._as_pulsar_answers(url):
                 if decoded(self._told(url).body)["aborted"] is not True:
                     return Fate.PASSED_OVER
             self._aborted.add((topic, transaction))
@@ -318,7 +322,7 @@ class AdminClient:
         pause_s = BACKOFF_FIRST_S
         while True:
             try:
-                with _as_pulsar_answers(self._url(topic, "internalStats")):
+                with self._as_pulsar_answers(self._url(topic, "internalStats")):
                     return self._snapshot(topic, with_counts)
             except NotReadyError as error:
                 if self._monotonic() + pause_s >= deadline:
@@ -353,7 +357,7 @@ class AdminClient:
         """``last``, or the entry before the first one of a transaction that has not ended."""
         url = self._buffer_url(topic)
         response = self._request(url)
-        with _as_pulsar_answers(url):
+        with self._as_pulsar_answers(url):
             return readable_end(response.status, response.body, last)
 
     def _position_at(self, topic: str, publish_ms: int) -> Position:
@@ -397,6 +401,15 @@ class AdminClient:
         path = quote(topic.removeprefix("persistent://"), safe="/")
         return f"{self._transactions}{resource}/{path}"
 
+    @contextmanager
+    def _as_pulsar_answers(self, url: str) -> Iterator[None]:
+        """Raise :class:`AdminError` where a field of an answer is missing, or of another kind."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            why = f"{type(error).__name__}: {self._access.scrubbed(str(error)):.80}"
+            raise AdminError(f"{url} does not answer as Pulsar does ({why})") from error
+
     def _reason_in(self, response: Response) -> str:
         return reason_in(response.body, self._access.scrubbed)
 
@@ -436,7 +449,7 @@ class AdminClient:
                     raise AccessError(f"{url}: no TLS connection, {refused}") from error
                 if silence_s < math.inf and isinstance(error, urllib3.exceptions.ReadTimeoutError):
                     raise _SilentError from error
-                problem = f"cannot be reached: {cause_of(error)}"
+                problem = f"cannot be reached: {self._access.scrubbed(cause_of(error))}"
             if self._monotonic() + backoff_s >= deadline:
                 raise UnreachableError(f"{url} {problem} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
@@ -454,16 +467,6 @@ def _is_final(response: Response, retry_status: frozenset[int]) -> bool:
 
 def _entry_path(ledger_id: int, entry_id: int) -> str:
     return f"ledger/{ledger_id}/entry/{entry_id}"
-
-
-@contextmanager
-def _as_pulsar_answers(url: str) -> Iterator[None]:
-    """Raise :class:`AdminError` where a field of an answer is missing, or of another kind."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        text = f"{url} does not answer as Pulsar does ({type(error).__name__}: {error!s:.80})"
-        raise AdminError(text) from error
 
 
 def cause_of(error: BaseException) -> str:

@@ -359,9 +359,11 @@ def test_answers_of_another_form_have_a_sentence(last: Any, stats: Any) -> None:
 
 
 def test_a_place_of_another_form_has_a_sentence() -> None:
-    cluster = FakeCluster({"t/messageid/5": {}})
-    with pytest.raises(AdminError, match="t/messageid/5 does not answer as Pulsar does"):
-        cluster.client().positions_at([T], 5)
+    cluster = FakeCluster({"t/messageid/5": [{}, {"ledgerId": "s3cret"}]})
+    connection = Connection("pulsar://h:1", "http://h:8080", 1_000, 1, Access(token="s3cret"))
+    for why in (r"\(KeyError: 'ledgerId'\)", r"\(ValueError: .* '\*\*\*'\)"):
+        with pytest.raises(AdminError, match=f"t/messageid/5 does not answer as Pulsar does {why}"):
+            AdminClient(connection, cluster.get).positions_at([T], 5)
 
 
 def test_a_time_gives_the_position_before_its_first_entry() -> None:
@@ -572,6 +574,15 @@ def test_a_response_with_very_many_values_is_an_error(monkeypatch: pytest.Monkey
     cluster = FakeCluster({"t/partitions": {"partitions": 0, "more": [[]] * 10}})
     with pytest.raises(AdminError, match="did not answer with JSON"):
         cluster.client().partitions_of([T])
+
+
+@pytest.mark.parametrize("place", ["http://s3cret:99999/", "http://[s3cret"])
+def test_a_redirect_shows_no_secret(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    once, first = admin._get_once, Response(307, b"", {"location": place})
+    monkeypatch.setattr(admin, "_get_once", lambda *how: first if "//h:2" in how[1] else once(*how))
+    connection = Connection("pulsar://h:1", "http://h:2", 1_000, 1, Access(token="s3cret"))
+    with pytest.raises(UnreachableError, match=r"Failed to parse: http://\*\*\*|no URL"):
+        AdminClient(connection).partitions_of([T])
 
 
 @pytest.mark.parametrize("scheme", ["https", "HTTPS"])

@@ -455,6 +455,16 @@ def test_without_a_reader_it_ends_after_the_poll_timeout(kind: CommandType) -> N
     assert all(peer.closed for peer in broker.peers)
 
 
+def test_the_name_of_a_host_shows_no_secret() -> None:
+    """A broker names hosts, and knows the token."""
+    broker = FakeBroker(entries(1), unreachable={("s3cret", 1)})
+    broker.answers[CommandType.LOOKUP] = lambda _, command: [
+        replies.lookup_connect(command.lookupTopic.request_id, broker_url="pulsar://s3cret:1")
+    ]
+    with pytest.raises(ReadTimeoutError, match=r"\(pollTimeoutMs\): \*\*\*:1: refused$"):
+        stream(broker)
+
+
 def test_an_outage_in_the_middle_ends_after_the_poll_timeout() -> None:
     """The caller's time-outs are kept meanwhile, and its pauses are no part of the outage."""
     broker = FakeBroker(entries(1))
