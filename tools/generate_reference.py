@@ -387,7 +387,7 @@ _ACCESS_AND_LOSS = (
     "topic, and both do if somebody who may consume expires or skips the messages of its\n"
     "subscription. The topic may retain them. So a task asks for them again where 32 entries or\n"
     "more did not come, and reads them. If fewer did not come, they are lost data. If nothing\n"
-    "comes behind them, the query fails after `pollTimeoutMs`.\n"
+    "comes behind them, a task does so after half of `pollTimeoutMs`.\n"
 )
 """Sections of the page about the source."""
 

@@ -9,6 +9,7 @@ result.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -133,10 +134,14 @@ class RangeReader:
         self._report_left_out()
 
     def _next(self) -> StoredEntry | None:
-        """The next entry after a pause; None if no due one can follow."""
+        """The next entry after a pause; None if no due one can follow.
+
+        Half of the time is left to another reader: the broker may have moved this one to the end.
+        """
         begin_s, poll_s = self._monotonic(), self._settings.poll_timeout_ms / 1_000
         deadline_s = begin_s + poll_s - self._slice_s
         ask_s = begin_s + min(UNSENT_S, poll_s / 2) - self._slice_s
+        again_s = begin_s + poll_s / 2 - self._slice_s
         while self._stream.has_more():
             left_s = deadline_s - self._monotonic()
             stored = self._stream.next_entry(min(self._slice_s, max(left_s, 0.0)))
@@ -146,6 +151,9 @@ class RangeReader:
                 if self._are_unsent(self._remaining()):
                     return None
                 ask_s = self._monotonic() + UNSENT_S
+            if self._ledger is not None and self._monotonic() >= again_s:
+                self._stream.again((self._ledger.ledger_id, self._expected - 1))
+                again_s = math.inf
             if left_s <= 0:
                 raise ReadTimeoutError(
                     f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "

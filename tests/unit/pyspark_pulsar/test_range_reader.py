@@ -107,6 +107,17 @@ def test_a_reader_that_was_moved_begins_again_where_it_was(last: EntryId) -> Non
         assert stream.given[1] > last
 
 
+def test_a_reader_that_was_moved_to_the_end_begins_again() -> None:
+    stored = entries(3, 0, 3, 0)
+    asked = work(Position(3, 1, -1, 0), Position(3, 2), (3, 3))
+    rows, missing, stream = take(stored, asked, more=True, moved=((3, 1), (3, 2)))
+    assert rows == [b"3:1:1", b"3:1:2", b"3:2:-1"]
+    assert (missing, stream.given) == ([], [(3, 1), (3, 2)])
+    assert 2.5 <= stream.now_s <= 3.5, "half of pollTimeoutMs"
+    rows, _, stream = take(stored, asked, more=True, silent=3)
+    assert rows == [b"3:1:1", b"3:1:2", b"3:2:-1"]
+
+
 def test_entries_that_no_reader_gets_are_asked_for_again_once() -> None:
     stored = entries(3, 0) | entries(3, 0, first=60) | entries(3, 0, first=70)
     asked = work(earliest(T), Position(3, 70), (3, 71))
