@@ -95,6 +95,13 @@ def fates_of(
     return gone, passed, step > 1
 
 
+def spread(missing: Sequence[MissingRange], count: int) -> list[EntryId]:
+    """At most ``count`` of the entries, evenly spread from the first one on."""
+    begins = list(accumulate((part.entries for part in missing), initial=0))
+    step = max(1, -(-begins[-1] // count))
+    return [_entry_at(missing, begins, number) for number in range(0, begins[-1], step)]
+
+
 def _entry_at(missing: Sequence[MissingRange], begins: Sequence[int], number: int) -> EntryId:
     """The entry before which there are ``number`` others; ``begins`` are the first numbers."""
     part = bisect_right(begins, number) - 1

@@ -13,6 +13,9 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -24,7 +27,7 @@ from pyspark_pulsar.commands import StoredEntry
 from pyspark_pulsar.entries import Entry, EntryId, Kind, parse_entry
 from pyspark_pulsar.errors import ReadTimeoutError
 from pyspark_pulsar.losses import entry_text, refuse_encrypted, report_loss
-from pyspark_pulsar.missing import MissingRange
+from pyspark_pulsar.missing import MissingRange, spread
 from pyspark_pulsar.offsets import order_key
 from pyspark_pulsar.ranges import ReadRange
 from pyspark_pulsar.read_settings import ReadSettings
@@ -39,6 +42,9 @@ behind a transaction as the topic's last message, and never send it."""
 PASSED_ENTRIES = 32
 """So many due entries that did not come before one that came are asked for again. A broker moves a
 reader beyond entries that expired, by a message TTL or by a request of anybody who may consume."""
+
+ASKED_ENTRIES = 8
+"""Of so many of them it is asked whether readers get them."""
 
 REPORTS_MAX = 64
 """Losses of a task that its log names one by one; of the others it has the number."""
@@ -171,16 +177,31 @@ class RangeReader:
         ledger = self._ledger
         if ledger is None or place[0] < ledger.ledger_id:
             return False
-        first = ledger.ledger_id, self._expected
-        is_later = place[0] > ledger.ledger_id
-        before = place[1] - self._expected + is_later * (ledger.last_entry + 1)
-        if before < PASSED_ENTRIES or first == self._asked_again:
+        first, before = (ledger.ledger_id, self._expected), self._due_before(place)
+        if sum(part.entries for part in before) < PASSED_ENTRIES or first == self._asked_again:
             return False
         self._asked_again = first
-        if self._are_unsent([MissingRange(*first, self._expected)]):
+        # Those that expired may have markers among them, also at both ends.
+        asked = spread(before, ASKED_ENTRIES)
+        if self._are_unsent([MissingRange(*entry, entry[1]) for entry in asked]):
             return False
         self._stream.again((ledger.ledger_id, self._expected - 1))
         return True
+
+    def _due_before(self, place: EntryId) -> list[MissingRange]:
+        """The due entries before one that came, which did not come."""
+        if self._ledger is None:
+            return []
+        found: list[MissingRange] = []
+        current = replace(self._ledger, first_entry=self._expected)
+        for part in chain([current], copy(self._due)):
+            if part.ledger_id > place[0]:
+                break
+            is_its = part.ledger_id == place[0]
+            last = min(part.last_entry, place[1] - 1) if is_its else part.last_entry
+            if part.first_entry <= last:
+                found.append(MissingRange(part.ledger_id, part.first_entry, last))
+        return found
 
     def _arrived(self, place: EntryId) -> None:
         """Note the due entries before one that came."""

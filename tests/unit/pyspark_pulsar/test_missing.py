@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pyspark_pulsar import missing
 from pyspark_pulsar.entries import EntryId
-from pyspark_pulsar.missing import Fate, MissingRange, entry_ids, fates_of, without_trimmed
+from pyspark_pulsar.missing import Fate, MissingRange, entry_ids, fates_of, spread, without_trimmed
 
 
 @given(
@@ -49,3 +49,10 @@ def test_what_became_of_entries_is_found_by_a_sample(monkeypatch: pytest.MonkeyP
     assert passed
     assert len(asked) <= 8
     assert fates_of(ask, []) == ([], [], False)
+
+
+def test_some_entries_are_spread_over_all() -> None:
+    missing = [MissingRange(3, 5, 6), MissingRange(4, 0, 7)]
+    assert spread(missing, 5) == [(3, 5), (4, 0), (4, 2), (4, 4), (4, 6)]
+    assert spread(missing, 99) == list(entry_ids(missing))
+    assert spread([], 3) == []

@@ -118,6 +118,27 @@ def test_a_reader_that_was_moved_to_the_end_begins_again() -> None:
     assert rows == [b"3:1:1", b"3:1:2", b"3:2:-1"]
 
 
+@pytest.mark.parametrize(
+    ("unsent", "is_again"),
+    [({1, 79}, True), ({*range(1, 20), *range(40, 80)}, True), ({*range(1, 80)}, False)],
+)
+def test_markers_among_entries_that_expired_hide_none(unsent: set[int], is_again: bool) -> None:
+    stored = entries(3, *[0] * 81)
+    for entry in unsent:
+        del stored[3, entry]
+    stream = FakeStream(stored, moved=((3, 0), (3, 79)))
+    reader = RangeReader(
+        stream,
+        work(earliest(T), Position(3, 80), (3, 81)),
+        settings(),
+        rows_of(SCHEMA),
+        lambda *_: None,
+        are_unsent=lambda rest: all(each.first_entry in unsent for each in rest),
+    )
+    assert len(values(reader.batches())) == len(stored)
+    assert stream.given.count((3, 80)) == 1 + is_again
+
+
 def test_entries_that_no_reader_gets_are_asked_for_again_once() -> None:
     stored = entries(3, 0) | entries(3, 0, first=60) | entries(3, 0, first=70)
     asked = work(earliest(T), Position(3, 70), (3, 71))
