@@ -46,6 +46,9 @@ reader beyond entries that expired, by a message TTL or by a request of anybody 
 ASKED_ENTRIES = 8
 """Of so many of them it is asked whether readers get them."""
 
+IN_VAIN_MAX = 3
+"""How often a task asks for such entries again and gets none. A broker may filter entries."""
+
 REPORTS_MAX = 64
 """Losses of a task that its log names one by one; of the others it has the number."""
 
@@ -105,6 +108,7 @@ class RangeReader:
         """The due entries that did not arrive, in order. Complete after :meth:`batches`."""
         self._last: EntryId = work.start[:2]
         self._asked_again: EntryId | None = None
+        self._in_vain = 0
         self._newest_ms = self._late_ms = 0
         self._first_encrypted: EntryId | None = None
         self._encrypted_count = self._losses = 0
@@ -175,10 +179,13 @@ class RangeReader:
         """Whether the stream begins again at the due entries before one that came, which are many
         and not known to be such as readers never get. It does so once for each."""
         ledger = self._ledger
-        if ledger is None or place[0] < ledger.ledger_id:
+        if ledger is None or place[0] < ledger.ledger_id or self._in_vain >= IN_VAIN_MAX:
             return False
         first, before = (ledger.ledger_id, self._expected), self._due_before(place)
-        if sum(part.entries for part in before) < PASSED_ENTRIES or first == self._asked_again:
+        if sum(part.entries for part in before) < PASSED_ENTRIES:
+            return False
+        if first == self._asked_again:
+            self._in_vain += 1
             return False
         self._asked_again = first
         # Those that expired may have markers among them, also at both ends.

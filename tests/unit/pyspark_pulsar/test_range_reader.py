@@ -14,7 +14,7 @@ from pyspark_pulsar.errors import DataLossError, EncryptedError, ReadTimeoutErro
 from pyspark_pulsar.missing import MissingRange
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import COLUMNS
-from pyspark_pulsar.range_reader import RangeReader
+from pyspark_pulsar.range_reader import IN_VAIN_MAX, RangeReader
 from pyspark_pulsar.ranges import ReadRange
 from pyspark_pulsar.read_settings import ReadSettings
 from tests.unit.pyspark_pulsar.fakes import (
@@ -146,6 +146,18 @@ def test_entries_that_no_reader_gets_are_asked_for_again_once() -> None:
     assert len(rows) == 3
     assert missing == [MissingRange(3, 1, 59), MissingRange(3, 61, 69)]
     assert stream.given == [(3, 0), (3, 60), (3, 60), (3, 70)], "few are not asked for again"
+
+
+def test_a_filter_of_entries_costs_few_connections() -> None:
+    """Of a broker, which sends one in fifty."""
+    stored = entries(3, 0)
+    for entry in range(50, 500, 50):
+        stored |= entries(3, 0, first=entry)
+    asked = work(earliest(T), Position(3, 450), (3, 451))
+    rows, missing, stream = take(stored, asked)
+    assert len(rows) == 10
+    assert sum(each.entries for each in missing) == 9 * 49
+    assert len(stream.given) == 10 + IN_VAIN_MAX
 
 
 def test_a_range_ends_when_readers_get_nothing_of_what_remains() -> None:
