@@ -382,7 +382,12 @@ _ACCESS_AND_LOSS = (
     "had the position in the checkpoint, because its message ids began anew, as after the\n"
     "loss of a broker's data directory; the source then reads it from its first message. Ids\n"
     "cannot show this once the new topic has an entry at that position: earlier entries are\n"
-    "then not read.\n"
+    "then not read.\n\n"
+    "A broker moves a reader beyond messages that expired: Pulsar does with the message TTL of a\n"
+    "topic, and both do if somebody who may consume expires or skips the messages of its\n"
+    "subscription. The topic may retain them. So a task asks for them again where 32 entries or\n"
+    "more did not come, and reads them. If fewer did not come, they are lost data. If nothing\n"
+    "comes behind them, a task does so after half of `pollTimeoutMs`.\n"
 )
 """Sections of the page about the source."""
 

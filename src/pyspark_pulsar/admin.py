@@ -39,6 +39,7 @@ from pyspark_pulsar.errors import (
     TokenUnavailableError,
     UnreachableError,
 )
+from pyspark_pulsar.missing import Fate
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.property_headers import PoolManager
@@ -116,9 +117,13 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
             location = response.headers.get("location")
             if response.status not in _REDIRECTS or location is None:
                 return response
-            target = urljoin(url, location)
+            try:
+                target = urljoin(url, location)
+            except ValueError as error:
+                raise urllib3.exceptions.ProtocolError("a redirect to no URL") from error
             if url.lower().startswith("https:") and not target.lower().startswith("https:"):
-                raise AccessError(f"{url} redirects to {target}, which is not encrypted")
+                shown = access.scrubbed(target)
+                raise AccessError(f"{url} redirects to {shown}, which is not encrypted")
             url = target
         raise urllib3.exceptions.ProtocolError(f"more than {REDIRECTS_MAX} redirects")
 
@@ -211,7 +216,7 @@ class AdminClient:
         """The position just before the first entry published at ``publish_ms`` or later."""
 
         def position(topic: str) -> Position:
-            with _as_pulsar_answers(self._url(topic, f"messageid/{publish_ms}")):
+            with self._as_pulsar_answers(self._url(topic, f"messageid/{publish_ms}")):
                 return self._position_at(topic, publish_ms)
 
         return self._for_each(partitions, position)
@@ -219,30 +224,39 @@ class AdminClient:
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]:
         """The current ledgers of ``topic``, in order; none if it does not exist."""
         stats = self._get(topic, "internalStats")
-        with _as_pulsar_answers(self._url(topic, "internalStats")):
+        with self._as_pulsar_answers(self._url(topic, "internalStats")):
             return () if stats is None else _ledger_spans(stats)
 
-    def gone(self, topic: str, entries: Iterable[EntryId]) -> dict[EntryId, bool]:
-        """For each of these entries whether ``topic`` no longer holds it."""
-        return self._for_each(entries, lambda entry: self._is_gone(topic, entry))
+    def fates(self, topic: str, entries: Iterable[EntryId]) -> dict[EntryId, Fate]:
+        """What became of each of these entries of ``topic``, which did not arrive."""
+        return self._for_each(entries, lambda entry: self._fate(topic, entry))
 
     def is_unsent(self, topic: str, entry: EntryId) -> bool:
         """Whether readers never get an entry that ``topic`` holds: a marker, or a message of an
         aborted transaction. False as well if the broker does not tell."""
         try:
             headers = self._told(self._url(topic, _entry_path(*entry))).headers
-            transaction = undecided_transaction(headers)
-            if not transaction or is_never_sent(headers):
-                return is_never_sent(headers)
-            if (topic, transaction) not in self._aborted:
-                url = f"{self._buffer_url(topic, 'transactionInBufferStats')}/{transaction}"
-                with _as_pulsar_answers(url):
-                    if decoded(self._told(url).body)["aborted"] is not True:
-                        return False
-                self._aborted.add((topic, transaction))
+            return self._fate_of_held(topic, headers) is Fate.UNSENT
         except (urllib3.exceptions.HTTPError, AdminError, AccessError):
             return False
-        return True
+
+    def _fate_of_held(self, topic: str, headers: Mapping[str, str]) -> Fate:
+        """What the headers about an entry that ``topic`` holds tell of its fate.
+
+        Raises as :meth:`_told` if the broker does not tell whether its transaction was aborted.
+        """
+        if is_never_sent(headers):
+            return Fate.UNSENT
+        transaction = undecided_transaction(headers)
+        if not transaction:
+            return Fate.PASSED_OVER
+        if (topic, transaction) not in self._aborted:
+            url = f"{self._buffer_url(topic, 'transactionInBufferStats')}/{transaction}"
+            with self._as_pulsar_answers(url):
+                if decoded(self._told(url).body)["aborted"] is not True:
+                    return Fate.PASSED_OVER
+            self._aborted.add((topic, transaction))
+        return Fate.UNSENT
 
     def _told(self, url: str) -> Response:
         """The answer about an entry or transaction, of one attempt: meanwhile nobody reads.
@@ -255,8 +269,8 @@ class AdminClient:
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
         return response
 
-    def _is_gone(self, topic: str, entry: EntryId) -> bool:
-        """Whether ``topic`` no longer holds an entry.
+    def _fate(self, topic: str, entry: EntryId) -> Fate:
+        """What became of an entry of ``topic``.
 
         Pulsar's brokers answer 500, or never, about a compressed chunk: they cannot decompress it
         alone. Brokers with transactions trim whole ledgers, so an entry without an answer is there
@@ -264,7 +278,7 @@ class AdminClient:
         """
         ledger = topic, entry[0]
         if ledger in self._silent:
-            return False
+            return Fate.UNSENT
         url, retry_status = self._url(topic, _entry_path(*entry)), _RETRY_STATUS - {500}
         try:
             response = self._request(url, retry_status, ENTRY_TIMEOUT_S)
@@ -272,11 +286,16 @@ class AdminClient:
             is_held = any(each.ledger_id == entry[0] for each in self.ledgers(topic))
             if is_held and self._request(self._buffer_url(topic)).status == 200:
                 self._silent.add(ledger)
-                return False
+                return Fate.UNSENT
             response = self._request(url, retry_status)
         if response.status not in (200, 404, 500):
             raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
-        return response.status == 404
+        if response.status != 200:
+            return Fate.GONE if response.status == 404 else Fate.UNSENT
+        try:
+            return self._fate_of_held(topic, response.headers)
+        except (urllib3.exceptions.HTTPError, AdminError, AccessError):
+            return Fate.UNSENT
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
         metadata = self._get(topic, "partitions")
@@ -303,7 +322,7 @@ class AdminClient:
         pause_s = BACKOFF_FIRST_S
         while True:
             try:
-                with _as_pulsar_answers(self._url(topic, "internalStats")):
+                with self._as_pulsar_answers(self._url(topic, "internalStats")):
                     return self._snapshot(topic, with_counts)
             except NotReadyError as error:
                 if self._monotonic() + pause_s >= deadline:
@@ -338,7 +357,7 @@ class AdminClient:
         """``last``, or the entry before the first one of a transaction that has not ended."""
         url = self._buffer_url(topic)
         response = self._request(url)
-        with _as_pulsar_answers(url):
+        with self._as_pulsar_answers(url):
             return readable_end(response.status, response.body, last)
 
     def _position_at(self, topic: str, publish_ms: int) -> Position:
@@ -382,6 +401,15 @@ class AdminClient:
         path = quote(topic.removeprefix("persistent://"), safe="/")
         return f"{self._transactions}{resource}/{path}"
 
+    @contextmanager
+    def _as_pulsar_answers(self, url: str) -> Iterator[None]:
+        """Raise :class:`AdminError` where a field of an answer is missing, or of another kind."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            why = f"{type(error).__name__}: {self._access.scrubbed(str(error)):.80}"
+            raise AdminError(f"{url} does not answer as Pulsar does ({why})") from error
+
     def _reason_in(self, response: Response) -> str:
         return reason_in(response.body, self._access.scrubbed)
 
@@ -421,7 +449,7 @@ class AdminClient:
                     raise AccessError(f"{url}: no TLS connection, {refused}") from error
                 if silence_s < math.inf and isinstance(error, urllib3.exceptions.ReadTimeoutError):
                     raise _SilentError from error
-                problem = f"cannot be reached: {cause_of(error)}"
+                problem = f"cannot be reached: {self._access.scrubbed(cause_of(error))}"
             if self._monotonic() + backoff_s >= deadline:
                 raise UnreachableError(f"{url} {problem} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
@@ -439,16 +467,6 @@ def _is_final(response: Response, retry_status: frozenset[int]) -> bool:
 
 def _entry_path(ledger_id: int, entry_id: int) -> str:
     return f"ledger/{ledger_id}/entry/{entry_id}"
-
-
-@contextmanager
-def _as_pulsar_answers(url: str) -> Iterator[None]:
-    """Raise :class:`AdminError` where a field of an answer is missing, or of another kind."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        text = f"{url} does not answer as Pulsar does ({type(error).__name__}: {error!s:.80})"
-        raise AdminError(text) from error
 
 
 def cause_of(error: BaseException) -> str:

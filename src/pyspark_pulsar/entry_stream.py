@@ -27,6 +27,7 @@ from pyspark_pulsar.broker_connection import (
     refusal,
 )
 from pyspark_pulsar.commands import CommandType, StoredEntry
+from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import ReadTimeoutError
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position, order_key
 
@@ -143,6 +144,11 @@ class EntryStream:
                 return self._is_behind(answer.last)
         return True
 
+    def again(self, last: EntryId) -> None:
+        """Open another reader: the next entry is the first one behind ``last`` that it gets."""
+        self._lose("entries did not come, and are asked for again")
+        self._held, self._last = None, last
+
     def close(self) -> None:
         """End the connection; no other method may follow. Never fails."""
         connection, self._connection, self._buffered = self._connection, None, _nothing
@@ -252,14 +258,16 @@ class EntryStream:
 
     def _note_failure(self, error: TransientError, outage_s: float) -> None:
         """Raise :class:`ReadTimeoutError` if no attempt is left."""
-        settings, self.last_failure = self._settings, str(error)
+        settings = self._settings
+        # A broker names hosts, of which it may make anything.
+        self.last_failure = settings.connection.access.scrubbed(str(error))
         self._next_attempt_s = self._monotonic() + REOPEN_PAUSE_S
         if self._next_attempt_s >= outage_s + settings.poll_timeout_ms / 1_000:
             raise ReadTimeoutError(
                 f"{self._topic}: {settings.connection.service_url} opened no reader within "
-                f"{settings.poll_timeout_ms} ms (pollTimeoutMs): {error}"
+                f"{settings.poll_timeout_ms} ms (pollTimeoutMs): {self.last_failure}"
             ) from error
-        log.info("%s: no reader yet (%s); retrying", self._topic, error)
+        log.info("%s: no reader yet (%s); retrying", self._topic, self.last_failure)
 
     def _opened(self) -> BrokerConnection:
         """A connection with a reader, by the first host of the service URL that leads to one."""

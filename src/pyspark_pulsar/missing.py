@@ -1,7 +1,8 @@
-"""Due entries that did not arrive, and which of them the topic no longer holds."""
+"""Due entries that did not arrive, and what became of them."""
 
 from __future__ import annotations
 
+import enum
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,8 +17,20 @@ SAMPLE_ENTRIES = 1_024
 """How many entries are asked about, evenly spread. If one in a hundred is gone, thirty thousand
 such ranges are found out and one is not."""
 
-GoneQuery = Callable[[list[EntryId]], Mapping[EntryId, bool]]
-"""Returns for each entry whether the topic no longer holds it."""
+
+class Fate(enum.Enum):
+    """What became of an entry that did not arrive."""
+
+    GONE = "gone"
+    """The topic no longer holds it."""
+    UNSENT = "unsent"
+    """Readers never get it, or the cluster does not tell whether they do."""
+    PASSED_OVER = "passed over"
+    """The topic holds it, and readers get it: the broker moved the reader beyond it."""
+
+
+FateQuery = Callable[[list[EntryId]], Mapping[EntryId, Fate]]
+"""Returns the fate of each entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +54,7 @@ def entry_ids(missing: Iterable[MissingRange]) -> Iterator[EntryId]:
             yield one_range.ledger_id, entry_id
 
 
-def without_trimmed(ask: GoneQuery, missing: Sequence[MissingRange]) -> list[MissingRange]:
+def without_trimmed(ask: FateQuery, missing: Sequence[MissingRange]) -> list[MissingRange]:
     """``missing``, all of one ledger, without the first entries that the topic no longer holds.
 
     A binary search finds them: brokers trim from the begin, whole ledgers or a part of one. The
@@ -52,7 +65,7 @@ def without_trimmed(ask: GoneQuery, missing: Sequence[MissingRange]) -> list[Mis
     probe = low
     while low < high:
         entry = _entry_at(missing, begins, probe)
-        if ask([entry])[entry]:
+        if ask([entry])[entry] is Fate.GONE:
             low = probe + 1
         else:
             high = probe
@@ -64,18 +77,29 @@ def without_trimmed(ask: GoneQuery, missing: Sequence[MissingRange]) -> list[Mis
     ]
 
 
-def gone_of(ask: GoneQuery, missing: Sequence[MissingRange]) -> tuple[list[EntryId], bool]:
-    """Those of some entries that the topic no longer holds, and whether only a sample was asked
-    about, because there are more than :data:`SAMPLE_ENTRIES`."""
+def fates_of(
+    ask: FateQuery, missing: Sequence[MissingRange]
+) -> tuple[list[EntryId], list[EntryId], bool]:
+    """Those of some entries that are gone, those that were passed over, and whether only a sample
+    was asked about, because there are more than :data:`SAMPLE_ENTRIES`."""
     begins = list(accumulate((part.entries for part in missing), initial=0))
     step = max(1, -(-begins[-1] // SAMPLE_ENTRIES))
     gone: list[EntryId] = []
+    passed: list[EntryId] = []
     # Those between are not gone through: only the cluster says how many there are.
     rest = (_entry_at(missing, begins, number) for number in range(0, begins[-1], step))
     while portion := list(islice(rest, PORTION_ENTRIES)):
         answers = ask(portion)
-        gone += [entry for entry in portion if answers[entry]]
-    return gone, step > 1
+        gone += [entry for entry in portion if answers[entry] is Fate.GONE]
+        passed += [entry for entry in portion if answers[entry] is Fate.PASSED_OVER]
+    return gone, passed, step > 1
+
+
+def spread(missing: Sequence[MissingRange], count: int) -> list[EntryId]:
+    """At most ``count`` of the entries, evenly spread from the first one on."""
+    begins = list(accumulate((part.entries for part in missing), initial=0))
+    step = max(1, -(-begins[-1] // count))
+    return [_entry_at(missing, begins, number) for number in range(0, begins[-1], step)]
 
 
 def _entry_at(missing: Sequence[MissingRange], begins: Sequence[int], number: int) -> EntryId:

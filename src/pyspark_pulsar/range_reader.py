@@ -9,9 +9,13 @@ result.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -23,7 +27,7 @@ from pyspark_pulsar.commands import StoredEntry
 from pyspark_pulsar.entries import Entry, EntryId, Kind, parse_entry
 from pyspark_pulsar.errors import ReadTimeoutError
 from pyspark_pulsar.losses import entry_text, refuse_encrypted, report_loss
-from pyspark_pulsar.missing import MissingRange
+from pyspark_pulsar.missing import MissingRange, spread
 from pyspark_pulsar.offsets import order_key
 from pyspark_pulsar.ranges import ReadRange
 from pyspark_pulsar.read_settings import ReadSettings
@@ -34,6 +38,16 @@ POLL_SLICE_S = 1.0
 UNSENT_S = 3.0
 """Time without an entry after which a task asks what remains. Brokers before 4.0 count the marker
 behind a transaction as the topic's last message, and never send it."""
+
+PASSED_ENTRIES = 32
+"""So many due entries that did not come before one that came are asked for again. A broker moves a
+reader beyond entries that expired, by a message TTL or by a request of anybody who may consume."""
+
+ASKED_ENTRIES = 8
+"""Of so many of them it is asked whether readers get them."""
+
+IN_VAIN_MAX = 3
+"""How often a task asks for such entries again and gets none. A broker may filter entries."""
 
 REPORTS_MAX = 64
 """Losses of a task that its log names one by one; of the others it has the number."""
@@ -47,6 +61,7 @@ class Stream(Protocol):
     def next_entry(self, timeout_s: float) -> StoredEntry | None: ...
     def taken(self, messages: int) -> None: ...
     def has_more(self) -> bool: ...
+    def again(self, last: EntryId) -> None: ...
     @property
     def last_failure(self) -> str: ...
 
@@ -92,6 +107,8 @@ class RangeReader:
         self.missing: list[MissingRange] = []
         """The due entries that did not arrive, in order. Complete after :meth:`batches`."""
         self._last: EntryId = work.start[:2]
+        self._asked_again: EntryId | None = None
+        self._in_vain = 0
         self._newest_ms = self._late_ms = 0
         self._first_encrypted: EntryId | None = None
         self._encrypted_count = self._losses = 0
@@ -111,6 +128,8 @@ class RangeReader:
             if stored is None:
                 break
             place = stored[:2]
+            if place != (self._ledger.ledger_id, self._expected) and self._asks_again(place):
+                continue
             if place > end:
                 break
             entry = parse_entry(stored[2], bytes_max)
@@ -125,10 +144,14 @@ class RangeReader:
         self._report_left_out()
 
     def _next(self) -> StoredEntry | None:
-        """The next entry after a pause; None if no due one can follow."""
+        """The next entry after a pause; None if no due one can follow.
+
+        Half of the time is left to another reader: the broker may have moved this one to the end.
+        """
         begin_s, poll_s = self._monotonic(), self._settings.poll_timeout_ms / 1_000
         deadline_s = begin_s + poll_s - self._slice_s
         ask_s = begin_s + min(UNSENT_S, poll_s / 2) - self._slice_s
+        again_s = begin_s + poll_s / 2 - self._slice_s
         while self._stream.has_more():
             left_s = deadline_s - self._monotonic()
             stored = self._stream.next_entry(min(self._slice_s, max(left_s, 0.0)))
@@ -138,6 +161,9 @@ class RangeReader:
                 if self._are_unsent(self._remaining()):
                     return None
                 ask_s = self._monotonic() + UNSENT_S
+            if self._ledger is not None and self._monotonic() >= again_s:
+                self._stream.again((self._ledger.ledger_id, self._expected - 1))
+                again_s = math.inf
             if left_s <= 0:
                 raise ReadTimeoutError(
                     f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "
@@ -148,6 +174,41 @@ class RangeReader:
         return None
 
     # -- entries that are due ------------------------------------------------------------------
+
+    def _asks_again(self, place: EntryId) -> bool:
+        """Whether the stream begins again at the due entries before one that came, which are many
+        and not known to be such as readers never get. It does so once for each."""
+        ledger = self._ledger
+        if ledger is None or place[0] < ledger.ledger_id or self._in_vain >= IN_VAIN_MAX:
+            return False
+        first, before = (ledger.ledger_id, self._expected), self._due_before(place)
+        if sum(part.entries for part in before) < PASSED_ENTRIES:
+            return False
+        if first == self._asked_again:
+            self._in_vain += 1
+            return False
+        self._asked_again = first
+        # Those that expired may have markers among them, also at both ends.
+        asked = spread(before, ASKED_ENTRIES)
+        if self._are_unsent([MissingRange(*entry, entry[1]) for entry in asked]):
+            return False
+        self._stream.again((ledger.ledger_id, self._expected - 1))
+        return True
+
+    def _due_before(self, place: EntryId) -> list[MissingRange]:
+        """The due entries before one that came, which did not come."""
+        if self._ledger is None:
+            return []
+        found: list[MissingRange] = []
+        current = replace(self._ledger, first_entry=self._expected)
+        for part in chain([current], copy(self._due)):
+            if part.ledger_id > place[0]:
+                break
+            is_its = part.ledger_id == place[0]
+            last = min(part.last_entry, place[1] - 1) if is_its else part.last_entry
+            if part.first_entry <= last:
+                found.append(MissingRange(part.ledger_id, part.first_entry, last))
+        return found
 
     def _arrived(self, place: EntryId) -> None:
         """Note the due entries before one that came."""

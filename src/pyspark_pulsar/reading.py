@@ -1,8 +1,8 @@
 """Reads the messages of one range as Arrow record batches.
 
-Due entries that did not arrive are lost only if the topic no longer holds them. They may be
-transaction markers or aborted messages, which no reader receives. So a task asks the admin API
-before it reports a loss.
+Due entries that did not arrive may be transaction markers or aborted messages, which no reader
+receives. So a task asks the admin API before it reports a loss. They are lost if the topic no
+longer holds them, or if another reader gets them: then the broker moved this one beyond them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_pulsar.columns import Rows
 from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.entry_stream import EntryStream
 from pyspark_pulsar.losses import entry_text, report_loss
-from pyspark_pulsar.missing import MissingRange, entry_ids, gone_of, without_trimmed
+from pyspark_pulsar.missing import Fate, MissingRange, entry_ids, fates_of, without_trimmed
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.range_reader import RangeReader
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange
@@ -35,7 +35,7 @@ class EntryQueries(Protocol):
     """What this module uses of the admin API."""
 
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]: ...
-    def gone(self, topic: str, entries: Iterable[EntryId]) -> Mapping[EntryId, bool]: ...
+    def fates(self, topic: str, entries: Iterable[EntryId]) -> Mapping[EntryId, Fate]: ...
     def is_unsent(self, topic: str, entry: EntryId) -> bool: ...
 
 
@@ -77,18 +77,22 @@ def read_range(
         reading = RangeReader(stream, work, settings, rows, search, are_unsent=are_unsent)
         yield from reading.batches()
     if reading.missing:
-        _report_missing(reading.missing, work, settings, stored)
+        _report_missing(reading.missing, work, settings, stored, opened)
 
 
 def _report_missing(
-    missing: Sequence[MissingRange], work: ReadRange, settings: ReadSettings, stored: EntryQueries
+    missing: Sequence[MissingRange],
+    work: ReadRange,
+    settings: ReadSettings,
+    stored: EntryQueries,
+    opened: Callable[[Position], EntryStream],
 ) -> None:
-    """Report those entries that the topic no longer holds."""
+    """Report those entries that the topic no longer holds, or that another reader gets."""
     held = {ledger.ledger_id for ledger in stored.ledgers(work.topic)}
     gone = sorted({part.ledger_id for part in missing} - held)
     if gone:
         _report_trimmed(work, f"ledgers {gone}", settings)
-    ask = partial(stored.gone, work.topic)
+    ask = partial(stored.fates, work.topic)
     kept: list[MissingRange] = []
     for ledger_id, parts in groupby(missing, lambda part: part.ledger_id):
         if ledger_id in held:
@@ -98,10 +102,35 @@ def _report_missing(
             if count:
                 _report_trimmed(work, _counted(count, next(entry_ids(before))), settings)
             kept += rest
-    lost, is_sample = gone_of(ask, kept)
+    lost, passed, is_sample = fates_of(ask, kept)
+    at_least = "at least " if is_sample else ""
     if lost:
-        at_least = "at least " if is_sample else ""
         _report_trimmed(work, f"{at_least}{_counted(len(lost), lost[0])}", settings)
+    if passed and any(_is_sent(each, work, settings, opened) for each in _some(passed)):
+        report_loss(
+            f"{work.topic}: {at_least}{_counted(len(passed), passed[0])} which the topic holds, "
+            "did not come: they expired for this reader (a message TTL), or somebody moved its "
+            "subscription. Another attempt may read them",
+            fail=settings.fail_on_data_loss,
+        )
+
+
+def _some(passed: Sequence[EntryId]) -> set[EntryId]:
+    """A few of them: each takes a connection, and none may be sent, as with a filter of entries."""
+    return {passed[0], passed[len(passed) // 2], passed[-1]}
+
+
+def _is_sent(
+    entry: EntryId,
+    work: ReadRange,
+    settings: ReadSettings,
+    opened: Callable[[Position], EntryStream],
+) -> bool:
+    """Whether another reader gets an entry."""
+    before = Position(entry[0], entry[1] - 1, work.end.partition)
+    with closing(opened(before)) as stream:
+        found = stream.next_entry(settings.poll_timeout_ms / 1_000)
+    return found is not None and found[:2] == entry
 
 
 def _entry_count(missing: Iterable[MissingRange]) -> int:

@@ -14,6 +14,7 @@ from headgate.wire.messages import MessageMetadata, SingleMessageMetadata
 from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
 from pyspark_pulsar.commands import StoredEntry
 from pyspark_pulsar.entries import EntryId
+from pyspark_pulsar.missing import Fate
 from pyspark_pulsar.offsets import WHOLE_ENTRY, Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
@@ -108,6 +109,8 @@ class FakeStream:
     permits: int = 0
     """What the entries that were taken counted as."""
     given: list[EntryId] = field(default_factory=list)
+    moved: tuple[EntryId, EntryId] | None = None
+    """Once the first one was given, this reader gets nothing up to the second one."""
     is_closed: bool = False
     now_s: float = 0.0
     last_failure: str = ""
@@ -127,6 +130,8 @@ class FakeStream:
             return None
         place = self._rest.pop(0)
         self.given.append(place)
+        if self.moved is not None and place == self.moved[0]:
+            self._rest = [each for each in self._rest if each > self.moved[1]]
         return StoredEntry(*place, self.stored[place])
 
     def taken(self, messages: int) -> None:
@@ -135,6 +140,10 @@ class FakeStream:
 
     def has_more(self) -> bool:
         return self.more or bool(self._rest)
+
+    def again(self, last: EntryId) -> None:
+        self.moved = None
+        self._rest = sorted(place for place in self.stored if place > last)
 
     def close(self) -> None:
         self.is_closed = True
@@ -153,10 +162,15 @@ class FakeStored:
     def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
         return self.spans
 
-    def gone(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, bool]:
-        found = {place: self.lost(place) for place in places}
+    def fates(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, Fate]:
+        found = {place: self._fate(place) for place in places}
         self.asked += found
         return found
+
+    def _fate(self, place: EntryId) -> Fate:
+        if self.lost(place):
+            return Fate.GONE
+        return Fate.UNSENT if place in self.unsent else Fate.PASSED_OVER
 
     def is_unsent(self, _topic: str, place: EntryId) -> bool:
         self.asked.append(place)

@@ -23,6 +23,7 @@ from pyspark_pulsar.errors import (
     TopicNotFoundError,
     UnreachableError,
 )
+from pyspark_pulsar.missing import Fate
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
@@ -240,8 +241,9 @@ def test_entries_that_are_gone_are_known() -> None:
             "t/ledger/3/entry/3": [Response(503, b""), Response(200, b"whole")],
         }
     )
-    found = cluster.client().gone(T, [(3, entry) for entry in range(1, 5)])
-    assert found == {(3, 1): False, (3, 2): False, (3, 3): False, (3, 4): True}
+    found = cluster.client().fates(T, [(3, entry) for entry in range(1, 5)])
+    assert list(found) == [(3, 1), (3, 2), (3, 3), (3, 4)]
+    assert list(found.values()) == [Fate.PASSED_OVER, Fate.UNSENT, Fate.PASSED_OVER, Fate.GONE]
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 
 
@@ -265,19 +267,19 @@ def test_entries_without_an_answer_are_there_if_their_ledger_is() -> None:
         }
     )
     client = cluster.client()
-    assert client.gone(T, [(3, 7)]) == {(3, 7): False}
-    assert client.gone(T, [(3, 0), (3, 8), (3, 9)]) == dict.fromkeys(
-        [(3, 0), (3, 8), (3, 9)], False
+    assert client.fates(T, [(3, 7)]) == {(3, 7): Fate.UNSENT}
+    assert client.fates(T, [(3, 0), (3, 8), (3, 9)]) == dict.fromkeys(
+        [(3, 0), (3, 8), (3, 9)], Fate.UNSENT
     )
     assert cluster.now_s == admin.ENTRY_TIMEOUT_S
     with pytest.raises(UnreachableError, match="t/ledger/4/entry/1 cannot be reached"):
-        client.gone(T, [(4, 1)])
+        client.fates(T, [(4, 1)])
 
 
 def test_an_entry_without_an_answer_is_not_taken_for_held_without_transactions() -> None:
     cluster = _SlowCluster({"t/internalStats": stats((3, 0, 0), current=(90, 150))})
     with pytest.raises(UnreachableError, match="t/ledger/3/entry/7 cannot be reached"):
-        cluster.client().gone(T, [(3, 7)])
+        cluster.client().fates(T, [(3, 7)])
 
 
 OF_ONE = {"x-pulsar-txnid-most-bits": "0", "x-pulsar-txnid-least-bits": "1"}
@@ -309,6 +311,8 @@ def test_the_broker_says_which_entries_readers_never_get() -> None:
     found = [client.is_unsent(T, (ledger, 0)) for ledger in range(8)]
     assert found == [True] * 4 + [False] * 4
     assert cluster.asked.count(f"{IN_BUFFER}/0/1") == 1
+    held = [client.fates(T, [(ledger, 0)])[ledger, 0] for ledger in range(6)]
+    assert held == [Fate.UNSENT] * 4 + [Fate.PASSED_OVER] * 2
     assert not client.is_unsent(T, (3, 1)), "it does not answer"
     assert cluster.now_s == admin.ENTRY_TIMEOUT_S
 
@@ -318,6 +322,7 @@ def test_a_transaction_of_which_nothing_is_told_may_be_sent() -> None:
         cluster = FakeCluster({"t/ledger/3/entry/0": Response(200, b"whole", OF_ONE)})
         cluster.answers[f"{IN_BUFFER}/0/1"] = [answer]
         assert not cluster.client().is_unsent(T, (3, 0))
+        assert cluster.client().fates(T, [(3, 0)]) == {(3, 0): Fate.UNSENT}
 
 
 def test_a_task_that_reads_waits_for_no_admin_api_that_is_down() -> None:
@@ -333,7 +338,7 @@ def test_a_task_that_reads_waits_for_no_admin_api_that_is_down() -> None:
 def test_an_answer_that_tells_nothing_of_an_entry_is_an_error() -> None:
     cluster = FakeCluster({"t/ledger/3/entry/1": Response(409, b'{"reason":"fenced"}')})
     with pytest.raises(AdminError, match="t/ledger/3/entry/1 answered 409: fenced"):
-        cluster.client().gone(T, [(3, 1)])
+        cluster.client().fates(T, [(3, 1)])
 
 
 @pytest.mark.parametrize(
@@ -354,9 +359,11 @@ def test_answers_of_another_form_have_a_sentence(last: Any, stats: Any) -> None:
 
 
 def test_a_place_of_another_form_has_a_sentence() -> None:
-    cluster = FakeCluster({"t/messageid/5": {}})
-    with pytest.raises(AdminError, match="t/messageid/5 does not answer as Pulsar does"):
-        cluster.client().positions_at([T], 5)
+    cluster = FakeCluster({"t/messageid/5": [{}, {"ledgerId": "s3cret"}]})
+    connection = Connection("pulsar://h:1", "http://h:8080", 1_000, 1, Access(token="s3cret"))
+    for why in (r"\(KeyError: 'ledgerId'\)", r"\(ValueError: .* '\*\*\*'\)"):
+        with pytest.raises(AdminError, match=f"t/messageid/5 does not answer as Pulsar does {why}"):
+            AdminClient(connection, cluster.get).positions_at([T], 5)
 
 
 def test_a_time_gives_the_position_before_its_first_entry() -> None:
@@ -567,6 +574,15 @@ def test_a_response_with_very_many_values_is_an_error(monkeypatch: pytest.Monkey
     cluster = FakeCluster({"t/partitions": {"partitions": 0, "more": [[]] * 10}})
     with pytest.raises(AdminError, match="did not answer with JSON"):
         cluster.client().partitions_of([T])
+
+
+@pytest.mark.parametrize("place", ["http://s3cret:99999/", "http://[s3cret"])
+def test_a_redirect_shows_no_secret(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    once, first = admin._get_once, Response(307, b"", {"location": place})
+    monkeypatch.setattr(admin, "_get_once", lambda *how: first if "//h:2" in how[1] else once(*how))
+    connection = Connection("pulsar://h:1", "http://h:2", 1_000, 1, Access(token="s3cret"))
+    with pytest.raises(UnreachableError, match=r"Failed to parse: http://\*\*\*|no URL"):
+        AdminClient(connection).partitions_of([T])
 
 
 @pytest.mark.parametrize("scheme", ["https", "HTTPS"])

@@ -184,6 +184,17 @@ def test_an_entry_that_comes_twice_is_given_once() -> None:
     assert read_all(stream(broker)) == stored
 
 
+def test_entries_are_asked_for_again() -> None:
+    broker = FakeBroker(entries(6))
+    reading = stream(broker, permits=2)
+    first = [reading.next_entry(2.0) for _ in range(4)]
+    assert reading.has_more()
+    assert first[1] is not None
+    reading.again(first[1][:2])
+    assert read_all(reading) == broker.stored[2:]
+    assert starts(broker)[1:] == [(first[1].ledger_id, first[1].entry_id + 1)]
+
+
 def test_a_new_connection_has_all_its_permits() -> None:
     broker = FakeBroker(entries(100))
     reading = stream(broker, permits=100)
@@ -442,6 +453,16 @@ def test_without_a_reader_it_ends_after_the_poll_timeout(kind: CommandType) -> N
         stream(broker)
     assert broker.clock() <= 5.0
     assert all(peer.closed for peer in broker.peers)
+
+
+def test_the_name_of_a_host_shows_no_secret() -> None:
+    """A broker names hosts, and knows the token."""
+    broker = FakeBroker(entries(1), unreachable={("s3cret", 1)})
+    broker.answers[CommandType.LOOKUP] = lambda _, command: [
+        replies.lookup_connect(command.lookupTopic.request_id, broker_url="pulsar://s3cret:1")
+    ]
+    with pytest.raises(ReadTimeoutError, match=r"\(pollTimeoutMs\): \*\*\*:1: refused$"):
+        stream(broker)
 
 
 def test_an_outage_in_the_middle_ends_after_the_poll_timeout() -> None:

@@ -14,7 +14,7 @@ from pyspark_pulsar.errors import DataLossError, EncryptedError, ReadTimeoutErro
 from pyspark_pulsar.missing import MissingRange
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import COLUMNS
-from pyspark_pulsar.range_reader import RangeReader
+from pyspark_pulsar.range_reader import IN_VAIN_MAX, RangeReader
 from pyspark_pulsar.ranges import ReadRange
 from pyspark_pulsar.read_settings import ReadSettings
 from tests.unit.pyspark_pulsar.fakes import (
@@ -93,6 +93,71 @@ def test_entries_that_do_not_arrive_are_counted_anywhere() -> None:
         MissingRange(5, 0, 0),
         MissingRange(5, 2, 2),
     ]
+
+
+@pytest.mark.parametrize("last", [(3, 32), (3, 39), (4, 0), (4, 9), (5, 2)])
+def test_a_reader_that_was_moved_begins_again_where_it_was(last: EntryId) -> None:
+    """As by a message TTL, also from the begin of one ledger to that of another, or to the end."""
+    stored = entries(3, *[0] * 40) | entries(4, *[0] * 10) | entries(5, *[0] * 4)
+    for start, due in ((earliest(T), [(3, 0), last]), (Position(3, -1), [(3, 0), last])):
+        asked = work(start, Position(5, 2), (3, 40), (4, 10), (5, 4))
+        rows, missing, stream = take(stored, asked, moved=due)
+        assert rows == [b"%d:%d:-1" % place for place in sorted(stored)[:-1]]
+        assert missing == []
+        assert stream.given[1] > last
+
+
+def test_a_reader_that_was_moved_to_the_end_begins_again() -> None:
+    stored = entries(3, 0, 3, 0)
+    asked = work(Position(3, 1, -1, 0), Position(3, 2), (3, 3))
+    rows, missing, stream = take(stored, asked, more=True, moved=((3, 1), (3, 2)))
+    assert rows == [b"3:1:1", b"3:1:2", b"3:2:-1"]
+    assert (missing, stream.given) == ([], [(3, 1), (3, 2)])
+    assert 2.5 <= stream.now_s <= 3.5, "half of pollTimeoutMs"
+    rows, _, stream = take(stored, asked, more=True, silent=3)
+    assert rows == [b"3:1:1", b"3:1:2", b"3:2:-1"]
+
+
+@pytest.mark.parametrize(
+    ("unsent", "is_again"),
+    [({1, 79}, True), ({*range(1, 20), *range(40, 80)}, True), ({*range(1, 80)}, False)],
+)
+def test_markers_among_entries_that_expired_hide_none(unsent: set[int], is_again: bool) -> None:
+    stored = entries(3, *[0] * 81)
+    for entry in unsent:
+        del stored[3, entry]
+    stream = FakeStream(stored, moved=((3, 0), (3, 79)))
+    reader = RangeReader(
+        stream,
+        work(earliest(T), Position(3, 80), (3, 81)),
+        settings(),
+        rows_of(SCHEMA),
+        lambda *_: None,
+        are_unsent=lambda rest: all(each.first_entry in unsent for each in rest),
+    )
+    assert len(values(reader.batches())) == len(stored)
+    assert stream.given.count((3, 80)) == 1 + is_again
+
+
+def test_entries_that_no_reader_gets_are_asked_for_again_once() -> None:
+    stored = entries(3, 0) | entries(3, 0, first=60) | entries(3, 0, first=70)
+    asked = work(earliest(T), Position(3, 70), (3, 71))
+    rows, missing, stream = take(stored, asked)
+    assert len(rows) == 3
+    assert missing == [MissingRange(3, 1, 59), MissingRange(3, 61, 69)]
+    assert stream.given == [(3, 0), (3, 60), (3, 60), (3, 70)], "few are not asked for again"
+
+
+def test_a_filter_of_entries_costs_few_connections() -> None:
+    """Of a broker, which sends one in fifty."""
+    stored = entries(3, 0)
+    for entry in range(50, 500, 50):
+        stored |= entries(3, 0, first=entry)
+    asked = work(earliest(T), Position(3, 450), (3, 451))
+    rows, missing, stream = take(stored, asked)
+    assert len(rows) == 10
+    assert sum(each.entries for each in missing) == 9 * 49
+    assert len(stream.given) == 10 + IN_VAIN_MAX
 
 
 def test_a_range_ends_when_readers_get_nothing_of_what_remains() -> None:

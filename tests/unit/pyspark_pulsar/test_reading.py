@@ -13,6 +13,7 @@ from pyspark_pulsar.entries import EntryId
 from pyspark_pulsar.errors import DataLossError, PulsarSourceError, ReadTimeoutError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
+from pyspark_pulsar.read_settings import ReadSettings
 from pyspark_pulsar.reading import UNSENT_ENTRIES_MAX, read_range
 from tests.unit.pyspark_pulsar.fakes import (
     ENCRYPTED,
@@ -78,6 +79,31 @@ def test_entries_hidden_from_readers_are_not_lost() -> None:
     rows, _ = run_task(work(earliest(T), Position(4, 1), (3, 2), (4, 2)), stored)
     assert rows == 2
     assert set(stored.asked) == {(4, 0), (4, 1)}
+
+
+def test_entries_that_another_reader_gets_are_lost(caplog: pytest.LogCaptureFixture) -> None:
+    """A message TTL, or a request, moved this one beyond them; they are too few to be seen."""
+    asked = work(earliest(T), Position(3, 5), (3, 6))
+    sent = entries(3, *[0] * 6)
+
+    def read(*, fail: bool) -> list[bytes]:
+        made: list[FakeStream] = []
+        others = opened(sent, made)
+
+        def open_stream(topic: str, begin: Position, how: ReadSettings) -> FakeStream:
+            stream = others(topic, begin, how)
+            stream.moved = None if len(made) > 1 else ((3, 1), (3, 3))
+            return stream
+
+        stored = FakeStored((LedgerSpan(3, 6, 6),))
+        found = values(read_range(asked, settings(fail=fail), SCHEMA, stored, open_stream))
+        assert all(each.is_closed for each in made)
+        return found
+
+    with pytest.raises(DataLossError, match="2 entries, the first 3:2, which the topic holds, did"):
+        read(fail=True)
+    assert read(fail=False) == [b"3:0:-1", b"3:1:-1", b"3:4:-1", b"3:5:-1"]
+    assert len(caplog.messages) == 1
 
 
 def test_a_topic_that_ends_with_a_marker_is_read_to_its_end() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Final
 
 CRITICAL: Final = "critical"
@@ -46,11 +48,12 @@ class Alert:
     """For so long the alert stays after it is not found any more."""
     section: str = ""
     """The section of the report that it belongs to."""
-    fingerprint: str = field(init=False)
+    identity: str = field(init=False)
+    """That of its labels."""
 
     def __post_init__(self) -> None:
-        """Compute the fingerprint once."""
-        object.__setattr__(self, "fingerprint", fingerprint(self.labels))
+        """Compute the identity once."""
+        object.__setattr__(self, "identity", identity(self.labels))
 
     @property
     def rank(self) -> int:
@@ -64,13 +67,24 @@ def named(alertname: str, severity: str, **labels: str | None) -> dict[str, str]
     return {name: value for name, value in given.items() if value}
 
 
+def tenant_of_labels(labels: Mapping[str, str]) -> str:
+    """The tenant that an alert is about; empty for one about none, such as a silent cluster."""
+    return labels.get("namespace", "").partition("/")[0]
+
+
 def namespace_of(topic: str) -> str:
     """``tenant/namespace`` of a topic's full name."""
     return "/".join(topic.partition("://")[2].split("/")[:2])
 
 
+def identity(labels: Mapping[str, str]) -> str:
+    """A text that no other set of labels has. Clients choose names of topics and subscriptions, and
+    find some whose :func:`fingerprint` is that of an alert of another tenant in a minute."""
+    return blake2b(json.dumps(sorted(labels.items())).encode(), digest_size=16).hexdigest()
+
+
 def fingerprint(labels: Mapping[str, str]) -> str:
-    """The identity of a set of labels, as Alertmanager computes it: FNV-1a in 16 hex digits."""
+    """The hash of a set of labels that Alertmanager shows: FNV-1a in 16 hex digits."""
     value = _FNV_OFFSET
     for name, text in sorted(labels.items()):
         for byte in name.encode() + _SEPARATOR + text.encode() + _SEPARATOR:

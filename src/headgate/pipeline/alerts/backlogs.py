@@ -11,7 +11,7 @@ import pyarrow as pa
 from headgate.pipeline.alerts.alert import (
     WARNING,
     Alert,
-    fingerprint,
+    identity,
     named,
     namespace_of,
 )
@@ -64,9 +64,9 @@ def backlog_alerts(
             continue
         alert = _alert(row, seen_ns, None if is_cut else row["episode_start_ns"])
         # A topic that was deleted and created again has the same labels; the later one counts.
-        other = alerts.get(alert.fingerprint)
+        other = alerts.get(alert.identity)
         if other is None or (other.starts_ns or 0) < (alert.starts_ns or 0):
-            alerts[alert.fingerprint] = alert
+            alerts[alert.identity] = alert
     return list(alerts.values())
 
 
@@ -109,7 +109,7 @@ class OpenBacklog:
 
 
 def ended_ns(root: str, backlogs: Collection[OpenBacklog], now_ns: int) -> dict[str, int]:
-    """When backlogs ended, since the epoch, by the fingerprint of their labels.
+    """When backlogs ended, since the epoch, by the identity of their labels.
 
     Those whose end the table does not have are left out.
 
@@ -119,7 +119,7 @@ def ended_ns(root: str, backlogs: Collection[OpenBacklog], now_ns: int) -> dict[
     if not backlogs:
         return {}
     scan = TableScan(root, EPISODES.name)
-    starts_ns = {fingerprint(backlog.labels): backlog.starts_ns for backlog in backlogs}
+    starts_ns = {identity(backlog.labels): backlog.starts_ns for backlog in backlogs}
     seen_ns = min(backlog.seen_ns for backlog in backlogs)
     # Rows that came late may end it before the instant up to which it was seen.
     first_ns = max(seen_ns - HOUR_NS, now_ns - LOOK_BACK_HOURS * HOUR_NS) - HOUR_NS
@@ -128,7 +128,7 @@ def ended_ns(root: str, backlogs: Collection[OpenBacklog], now_ns: int) -> dict[
     found: dict[str, int] = {}
     rows = scan.rows(columns, Span(max(0, first_ns)), ("subscription", names))
     for row in rows.to_pylist():
-        key, end_ns = fingerprint(_labels(row)), row["segment_end_ns"]
+        key, end_ns = identity(_labels(row)), row["segment_end_ns"]
         if row["is_open"] or row["continues_after"] or end_ns <= starts_ns.get(key, end_ns):
             continue
         found[key] = min(found.get(key, end_ns), end_ns)

@@ -24,6 +24,9 @@ BACKOFF_MAX_S: Final = 15.0
 """Longest wait between two attempts, also if the target asks for a longer one."""
 
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
+_OF_CONTENT: Final = frozenset({400, 403, 406, 413, 422, 500})
+"""Statuses with which a target, or a firewall before it, refuses a body for a name in it: another
+body may be taken. Clients choose names."""
 _REASON_MAX: Final = 200
 _SECRET_MAX: Final = 16_384
 
@@ -31,10 +34,12 @@ _SECRET_MAX: Final = 16_384
 class DeliveryError(HeadgateError):
     """A target did not accept a request. The next run sends it again."""
 
-    def __init__(self, message: str, *, is_down: bool) -> None:
-        """``is_down``: no other request will do better now."""
+    def __init__(self, message: str, *, is_down: bool, is_of_content: bool = False) -> None:
+        """``is_down``: no other request will do better now. ``is_of_content``: one with other
+        alerts may."""
         super().__init__(message)
         self.is_down = is_down
+        self.is_of_content = is_of_content
 
 
 class Reply(NamedTuple):
@@ -153,7 +158,9 @@ class Sender:
             if is_final or attempt == ATTEMPTS_MAX:
                 tried = "" if is_final else f" (tried {ATTEMPTS_MAX} times)"
                 message = f"{shown_target(self.url)} {problem}{tried}"
-                raise DeliveryError(message, is_down=not is_final)
+                is_of_content = reply is not None and reply.status in _OF_CONTENT
+                is_down = not (is_final or is_of_content)
+                raise DeliveryError(message, is_down=is_down, is_of_content=is_of_content)
             self.sleep(max(backoff_s, _asked_s(reply)))
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import HeadgateError
 from headgate.base.units import NS_PER_S
+from headgate.pipeline.alerts.alert import tenant_of_labels
 from headgate.pipeline.alerts.delivery import (
     DeliveryError,
     Sender,
@@ -24,6 +26,7 @@ from headgate.pipeline.alerts.payloads import (
     BATCH_MAX,
     alertmanager_body,
     batches,
+    by_tenant,
     webhook_body,
 )
 from headgate.pipeline.alerts.plan import bounded, delivered, due, next_state
@@ -38,6 +41,11 @@ from headgate.pipeline.alerts.state import (
 from headgate.pipeline.location import resolved_root
 from headgate.pipeline.store.scan import existing_tables
 from headgate.pipeline.store.storage_failures import plain_storage_failures
+
+REFUSALS_MAX: Final = 3
+"""Requests with alerts of one tenant alone that a target refuses in a run; its others wait."""
+REFUSED_TENANTS_MAX: Final = 8
+"""So many tenants of which a target refuses such a request end a run: it refuses any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,8 @@ class _Delivery:
         self._options, self._target, self._sender = options, target, sender
         self._err, self._wall_ns = err, wall_ns
         self._is_stored = True
+        self._refusals: Counter[str] = Counter()
+        """Refused requests with alerts of one tenant alone."""
 
     def run(self, found: Found) -> bool:
         """Send what is due; returns whether the target accepted all, and its state is stored."""
@@ -165,19 +175,49 @@ class _Delivery:
                 self._store(state)
                 unstored = 0
             try:
-                self._sender.send(_body(self._options, batch, self._target.is_webhook, now_ns))
+                for accepted in self._accepted(batch, now_ns, failures):
+                    state = delivered(state, accepted, self._wall_ns())
+                    sent += accepted
+                    unstored += len(accepted)
             except DeliveryError as error:
                 failures.append(str(error))
-                if error.is_down:
-                    break
-                continue
-            state = delivered(state, batch, self._wall_ns())
-            sent += batch
-            unstored += len(batch)
+                break
         if unstored:
             self._store(state)
         self._report(sent, len(to_send), failures)
         return not failures and self._is_stored
+
+    def _accepted(
+        self, batch: Sequence[SentAlert], now_ns: int, failures: list[str]
+    ) -> Iterator[list[SentAlert]]:
+        """Send a request; yields the alerts that the target accepts. Those of one that it refuses
+        are sent again by tenant: the names of one must not keep the alerts of others back.
+
+        Raises:
+            DeliveryError: no other request will do better now.
+        """
+        requests = [list(batch)]
+        for asked in requests:
+            refusals = self._refusals
+            alerts = [a for a in asked if refusals[tenant_of_labels(a.labels)] < REFUSALS_MAX]
+            if not alerts:
+                continue
+            body = _body(self._options, alerts, self._target.is_webhook, now_ns)
+            try:
+                self._sender.send(body)
+            except DeliveryError as error:
+                if error.is_down:
+                    raise
+                failures.append(str(error))
+                tenants = by_tenant(alerts)
+                if len(tenants) > 1 and error.is_of_content:
+                    requests += tenants.values()
+                elif len(tenants) == 1:
+                    refusals.update(tenants.keys())
+                    if len(refusals) >= REFUSED_TENANTS_MAX:
+                        raise
+            else:
+                yield alerts
 
     def _store(self, state: TargetState) -> None:
         """Store the state. Alerts matter most while a disk is full, so a failure ends nothing."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from headgate.base.units import KIB
-from headgate.pipeline.alerts.alert import ALERT_NAME, fingerprint
+from headgate.pipeline.alerts.alert import ALERT_NAME, fingerprint, tenant_of_labels
 from headgate.pipeline.alerts.state import SentAlert
 from headgate.pipeline.time_span import iso_text
 
@@ -37,6 +37,14 @@ def batches(alerts: Sequence[SentAlert], *, by_name: bool) -> Iterator[list[Sent
         groups.setdefault((alert.ends_ns is None, name), []).append(alert)
     for alike in groups.values():
         yield from _bounded(alike)
+
+
+def by_tenant(alerts: Sequence[SentAlert]) -> dict[str, list[SentAlert]]:
+    """The alerts of each tenant, in their order."""
+    found: dict[str, list[SentAlert]] = {}
+    for alert in alerts:
+        found.setdefault(tenant_of_labels(alert.labels), []).append(alert)
+    return found
 
 
 def _bounded(alerts: Sequence[SentAlert]) -> Iterator[list[SentAlert]]:

@@ -25,9 +25,9 @@ def next_state(
 ) -> TargetState:
     """The state that a target should have: what is found is open, everything else ended.
 
-    ``ends_ns``: when alerts ended, by fingerprint, where that is known; else it is now.
+    ``ends_ns``: when alerts ended, by identity, where that is known; else it is now.
     """
-    found = {alert.fingerprint: alert for alert in alerts}
+    found = {alert.identity: alert for alert in alerts}
     now_open: dict[str, SentAlert] = {}
     ended = list(state.ended)
     for key, alert in found.items():
@@ -111,6 +111,6 @@ def delivered(state: TargetState, sent: Sequence[SentAlert], now_ns: int) -> Tar
     now_open = dict(state.open)
     for alert in sent:
         if alert.ends_ns is None:
-            key = alert.fingerprint
+            key = alert.identity
             now_open[key] = replace(now_open[key], delivered_ns=now_ns)
     return TargetState(now_open, tuple(alert for alert in state.ended if id(alert) not in places))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from headgate.base.fair_largest import FairLargest
-from headgate.pipeline.alerts.alert import ALERT_NAME, WARNING, Alert, named
+from headgate.pipeline.alerts.alert import ALERT_NAME, WARNING, Alert, named, tenant_of_labels
 
 LEFT_OUT: Final = "HeadgateAlertsLeftOut"
 
@@ -24,7 +24,7 @@ def selected(
     many are missing. A tenant with very many leaves room to the others, whatever their severity:
     it may have as many backlogs and reached quotas as it likes.
 
-    ``is_open``: fingerprints of the alerts that the target has. Each of these stays while it lasts,
+    ``is_open``: identities of the alerts that the target has. Each of these stays while it lasts,
     because its end would say that it is over. Among a tenant's alerts of one severity they come
     first. At most :data:`OPEN_PARTS` times ``count_max`` alerts are open.
     """
@@ -32,20 +32,20 @@ def selected(
         alerts,
         key=lambda alert: (
             alert.rank,
-            alert.fingerprint not in is_open,
+            alert.identity not in is_open,
             alert.labels[ALERT_NAME],
             -alert.weight,
-            alert.fingerprint,
+            alert.identity,
         ),
     )
     chosen = _of_each_tenant(order, count_max)
-    room = OPEN_PARTS * count_max - sum(alert.fingerprint in is_open for alert in order)
+    room = OPEN_PARTS * count_max - sum(alert.identity in is_open for alert in order)
     sent: list[Alert] = []
     left: list[Alert] = []
     for alert in order:
-        if alert.fingerprint in is_open:
+        if alert.identity in is_open:
             sent.append(alert)
-        elif alert.fingerprint in chosen and room > 0:
+        elif alert.identity in chosen and room > 0:
             room -= 1
             sent.append(alert)
         else:
@@ -54,12 +54,11 @@ def selected(
 
 
 def _of_each_tenant(order: Sequence[Alert], count_max: int) -> set[str]:
-    """The fingerprints of the first ones, of which tenants with most have fewer. Alerts about no
+    """The identities of the first ones, of which tenants with most have fewer. Alerts about no
     tenant, such as a cluster without telemetry, are those of an owner of their own."""
     first = FairLargest[str](count_max)
     for place, alert in enumerate(order):
-        tenant = alert.labels.get("namespace", "").partition("/")[0]
-        first.add(tenant, -place, alert.fingerprint)
+        first.add(tenant_of_labels(alert.labels), -place, alert.identity)
     return {each for found in first.taken().values() for _, each in found}
 
 

@@ -57,10 +57,10 @@ def found_alerts(options: AlertOptions, now_ns: int) -> Found:
 
 
 def ends_of(root: str, state: TargetState, found: Found, now_ns: int) -> dict[str, int]:
-    """When backlogs ended that a target takes for open, by fingerprint, where the tables tell."""
+    """When backlogs ended that a target takes for open, by identity, where the tables tell."""
     if EPISODES.name not in existing_tables(root):
         return {}
-    starts_ns = {alert.fingerprint: alert.starts_ns or 0 for alert in found.alerts}
+    starts_ns = {alert.identity: alert.starts_ns or 0 for alert in found.alerts}
     over = [
         OpenBacklog(alert.labels, alert.starts_ns, alert.seen_ns)
         for key, alert in state.open.items()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate.base.errors import InputError
-from headgate.pipeline.alerts.alert import fingerprint
+from headgate.pipeline.alerts.alert import identity
 
 FOLDER: Final = "_alerts"
 """The folder of the states, in the tables' folder or in that of ``--work``."""
@@ -45,9 +45,9 @@ class SentAlert:
     section: str = ""
 
     @property
-    def fingerprint(self) -> str:
+    def identity(self) -> str:
         """The identity of its labels."""
-        return fingerprint(self.labels)
+        return identity(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class TargetState:
     """All alerts of one target."""
 
     open: Mapping[str, SentAlert] = field(default_factory=dict)
-    """By fingerprint."""
+    """By identity."""
     ended: tuple[SentAlert, ...] = ()
     """Whose end the target has not accepted yet."""
 
@@ -163,6 +163,6 @@ def _from_document(document: Any) -> TargetState:
         raise ValueError(f"version {document['version']}")
     alerts = [SentAlert(**entry) for entry in document["open"]]
     return TargetState(
-        {alert.fingerprint: alert for alert in alerts},
+        {alert.identity: alert for alert in alerts},
         tuple(SentAlert(**entry) for entry in document["ended"]),
     )

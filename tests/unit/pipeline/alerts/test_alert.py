@@ -7,6 +7,7 @@ from headgate.pipeline.alerts.alert import (
     WARNING,
     Alert,
     fingerprint,
+    identity,
     named,
     namespace_of,
 )
@@ -25,6 +26,8 @@ def test_a_fingerprint_is_that_of_alertmanager() -> None:
 def test_the_order_of_labels_is_no_part_of_the_identity() -> None:
     assert fingerprint({"a": "1", "b": "2"}) == fingerprint({"b": "2", "a": "1"})
     assert fingerprint({"a": "12"}) != fingerprint({"a1": "2"})
+    assert identity({"a": "1", "b": "2"}) == identity({"b": "2", "a": "1"})
+    assert identity({"a": "12"}) != identity({"a1": "2"})
 
 
 def test_labels_without_a_value_are_left_out() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.alerts.alert import fingerprint
+from headgate.pipeline.alerts.alert import fingerprint, identity
 from headgate.pipeline.alerts.backlogs import OpenBacklog, backlog_alerts, ended_ns
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from tests.unit.pipeline.alerts.folder import NOW_NS, OPEN, open_segment, segment
@@ -16,6 +16,9 @@ from tests.unit.pipeline.report.folder import NS, write
 
 NEWEST = {"c1": NOW_NS}
 EDGE_NS = T0 + HOUR_NS
+
+ALIKE = "x9ThH-3J#<ozLCY^WmP!i])uY%rZz|X6"
+"""Of ``persistent://evil/ns/t``, the alert of which has the fingerprint of one about :data:`NS`."""
 
 
 def test_open_episodes_are_alerts_and_others_are_none(tmp_path: Path) -> None:
@@ -88,6 +91,22 @@ def test_of_two_incarnations_of_a_topic_the_later_one_counts(tmp_path: Path) -> 
     assert alert.starts_ns == NOW_NS - 6 * MINUTE_NS
 
 
+def test_a_name_with_the_fingerprint_of_another_alert_hides_none(tmp_path: Path) -> None:
+    """Alertmanager's hash can be aimed at: the name of this subscription was found in a minute."""
+    rows = [
+        open_segment(15),
+        open_segment(6, "persistent://evil/ns/t", subscription=ALIKE),
+        segment(T0, T0 + 5 * MINUTE_NS, "persistent://evil/ns/t", subscription=ALIKE),
+    ]
+    write(tmp_path, "episodes", rows)
+    alerts = backlog_alerts(str(tmp_path), NEWEST, 0, 9)
+    assert {alert.labels["namespace"] for alert in alerts} == {"public/default", "evil/ns"}
+    assert len({fingerprint(alert.labels) for alert in alerts}) == 1
+    own = next(alert for alert in alerts if alert.labels["subscription"] == "s")
+    before = OpenBacklog(own.labels, T0, T0)
+    assert ended_ns(str(tmp_path), [before], NOW_NS) == {}
+
+
 def test_without_telemetry_or_a_table_there_is_none(tmp_path: Path) -> None:
     write(tmp_path, "episodes", [open_segment()])
     assert backlog_alerts(str(tmp_path), {}, 0, 9) == []
@@ -105,7 +124,7 @@ def test_the_end_of_a_backlog_is_the_first_one_after_its_begin(tmp_path: Path) -
     write(tmp_path, "episodes", rows)
     (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0, 9)
     before = OpenBacklog(alert.labels, T0 + 20 * MINUTE_NS, T0 + 30 * MINUTE_NS)
-    key = fingerprint(alert.labels)
+    key = identity(alert.labels)
     assert ended_ns(str(tmp_path), [before], NOW_NS) == {key: T0 + 40 * MINUTE_NS}
     other = OpenBacklog({**alert.labels, "topic": "gone"}, T0, T0)
     assert ended_ns(str(tmp_path), [other], NOW_NS) == {}

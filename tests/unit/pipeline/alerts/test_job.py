@@ -14,7 +14,7 @@ import urllib3
 
 from headgate.base.errors import InputError
 from headgate.pipeline.alerts.delivery import Reply
-from headgate.pipeline.alerts.job import run_alerts
+from headgate.pipeline.alerts.job import REFUSALS_MAX, REFUSED_TENANTS_MAX, run_alerts
 from headgate.pipeline.alerts.options import AlertOptions, Credentials
 from headgate.pipeline.alerts.payloads import BATCH_MAX
 from headgate.pipeline.alerts.state import StateFile, TargetState
@@ -34,11 +34,15 @@ class Receiver:
     def __init__(self) -> None:
         self.requests: list[tuple[str, Any]] = []
         self.before: Callable[[str], Reply | None] = lambda url: None
+        self.refused, self.refusal, self.refusals = b"", Reply(400), 0
 
     def __call__(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         early = self.before(url)
         if early is not None:
             return early
+        if self.refused and self.refused in body:
+            self.refusals += 1
+            return self.refusal
         self.requests.append((url, json.loads(body)))
         return Reply(200)
 
@@ -154,6 +158,38 @@ def test_a_refused_request_stops_no_other(play: Play) -> None:
     assert not play.run()
     assert len(play.receiver.taken()) == 5
     assert f"answered 400: bad; {BATCH_MAX} of {count} wait for the next run" in play.err.getvalue()
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_names_that_a_target_refuses_keep_no_alerts_of_other_tenants_back(
+    play: Play, status: int
+) -> None:
+    """Clients choose names; a firewall refuses some, and a target that cannot store one fails."""
+    play.receiver.refused, play.receiver.refusal = b"<script>", Reply(status, "blocked")
+    evil = [f"persistent://evil/ns/t{number}" for number in range(4 * BATCH_MAX)]
+    names = ["persistent://bank/ns/t", *evil, "persistent://shop/ns/t"]
+    rows = {"persistent://bank/ns/t", "persistent://shop/ns/t"}
+    play.tables(
+        *(
+            open_segment(
+                15, name, subscription="s" if name in rows else "<script>",
+                oldest_age_max_ns=len(names) - place,
+            )
+            for place, name in enumerate(names)
+        )
+    )  # fmt: skip
+    assert not play.run(count=len(names))
+    assert {alert["labels"]["topic"] for alert in play.receiver.taken()} == rows
+    attempts = 3 if status == 500 else 1
+    assert play.receiver.refusals <= attempts * (REFUSALS_MAX + 2), "alone, and beside others"
+
+
+def test_a_target_that_refuses_all_is_asked_a_bounded_number_of_times(play: Play) -> None:
+    play.tables(*(open_segment(15, f"persistent://t{number}/ns/t") for number in range(90)))
+    play.receiver.refused = b"persistent"
+    assert not play.run()
+    assert play.receiver.refusals == 1 + REFUSED_TENANTS_MAX
+    assert "90 of 90 wait for the next run" in play.err.getvalue()
 
 
 @pytest.mark.parametrize("is_sent", [False, True])

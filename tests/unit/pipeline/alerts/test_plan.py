@@ -48,7 +48,7 @@ def test_an_alert_stays_while_it_is_found_and_ends_when_it_is_not() -> None:
 
 def test_the_end_is_that_of_the_tables_and_never_before_the_begin() -> None:
     first = planned(EMPTY, alert())
-    key = only(first).fingerprint
+    key = only(first).identity
     (end,) = planned(first, minutes=2, ends={key: NOW_NS}).ended
     assert end.ends_ns == NOW_NS
     assert end.annotations == {

@@ -47,10 +47,10 @@ def test_very_many_alerts_of_a_tenant_take_no_place_of_another() -> None:
     assert {"own", "cluster"} < set(topics(found))
     assert len(found) == 11
     # Also when the target has what the tenant can have open alone.
-    is_open = {each.fingerprint for each in [*quotas[:10], *backlogs[:10]]}
+    is_open = {each.identity for each in [*quotas[:10], *backlogs[:10]]}
     found = selected([*quotas, *backlogs, *others], is_open, 10, 7)
     assert {"own", "cluster"} < set(topics(found))
-    assert is_open < {each.fingerprint for each in found}
+    assert is_open < {each.identity for each in found}
 
 
 def rounds(
@@ -62,8 +62,8 @@ def rounds(
     for _ in range(200):
         wrong = chance.sample(subjects, chance.randrange(len(subjects)))
         found = [each for each in selected(wrong, is_open, 5, 7) if "topic" in each.labels]
-        sent = {each.fingerprint for each in found}
-        assert is_open & {each.fingerprint for each in wrong} <= sent
+        sent = {each.identity for each in found}
+        assert is_open & {each.identity for each in wrong} <= sent
         assert min(5, len(wrong)) <= len(sent)
         is_open = sent
         yield wrong, found
@@ -77,22 +77,22 @@ def test_open_alerts_of_several_tenants_are_bounded(seed: int) -> None:
         for n in range(60)
     ]
     for _, found in rounds(chance, subjects):
-        assert len({each.fingerprint for each in found}) <= 15
+        assert len({each.identity for each in found}) <= 15
 
 
 def test_an_alert_that_is_open_stays_among_its_equals() -> None:
     light, heavy = alert("light"), alert("heavy", weight=9)
-    assert topics(selected([heavy, light], {light.fingerprint}, 1, 7)) == ["light", LEFT_OUT]
+    assert topics(selected([heavy, light], {light.identity}, 1, 7)) == ["light", LEFT_OUT]
 
 
 def test_an_alert_that_more_severe_ones_displace_stays_open_while_it_lasts() -> None:
     """Its end would say that it is over."""
     light, heavy, full = alert("light"), alert("heavy", weight=9), alert("full", CRITICAL)
-    found = selected([heavy, light, full], {light.fingerprint}, 1, 7)
+    found = selected([heavy, light, full], {light.identity}, 1, 7)
     assert topics(found) == ["full", "light", LEFT_OUT]
     assert found[-1].annotations["summary"] == "1 more alert is not sent"
     assert found[-1].annotations["description"].startswith("Besides the 2 alerts that are sent")
-    is_open = {light.fingerprint, full.fingerprint}
+    is_open = {light.identity, full.identity}
     assert topics(selected([light, full], is_open, 1, 7)) == ["full", "light"]
     assert topics(selected([heavy, full], is_open, 1, 7)) == ["full", LEFT_OUT]
 
@@ -102,6 +102,6 @@ def test_open_alerts_are_bounded_whatever_comes_and_goes(seed: int) -> None:
     chance = random.Random(seed)
     subjects = [alert(f"t{n}", chance.choice((CRITICAL, WARNING))) for n in range(40)]
     for wrong, found in rounds(chance, subjects):
-        assert len({each.fingerprint for each in found}) <= 10
+        assert len({each.identity for each in found}) <= 10
         severe = [each for each in wrong if each.rank == 0]
         assert min(5, len(severe)) <= sum(each.rank == 0 for each in found) <= 5

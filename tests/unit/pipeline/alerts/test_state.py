@@ -38,7 +38,7 @@ def sent(topic: str = "t", **more: Any) -> SentAlert:
 
 
 def test_it_comes_back_as_it_was_stored(tmp_path: Path) -> None:
-    state = TargetState({sent().fingerprint: sent()}, (sent("over", ends_ns=9),))
+    state = TargetState({sent().identity: sent()}, (sent("over", ends_ns=9),))
     file = StateFile(tmp_path / "a.json")
     assert file.load() == (TargetState(), "")
     file.save(state)
