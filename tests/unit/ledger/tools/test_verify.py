@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
+from headgate.base.units import MIB
 from headgate.fs import MemFs
-from headgate.ledger import CommitLog
+from headgate.ledger import CommitLog, LedgerSettings
 from headgate.ledger.errors import OlderLogError, UnknownFormatError
 from headgate.ledger.format.directory import write_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
@@ -420,3 +422,21 @@ def test_holes_across_messages_that_no_index_has_any_more_are_no_damage() -> Non
     assert b"kept" in data
     assert b"a" * 2 * PAGE_BYTES not in data
     assert verify_log(fs, DIRECTORY, {2: "two"}).damage == []
+
+
+def test_of_two_large_checkpoints_one_is_in_memory() -> None:
+    fs = MemFs()
+    log = open_log(fs, settings=LedgerSettings(segment_bytes=MIB))
+    for index in range(300):
+        log.create_cursor(1, f"s{index}", AckSet(), {"k": "v" * 30_000})
+        commit(log)
+    log.close()
+    (name,) = (name for name in fs.list_directory(DIRECTORY) if name.endswith(".checkpoint"))
+    size_bytes = len(content(fs, f"{DIRECTORY}/{name}"))
+    assert size_bytes > 300 * 30_000
+    tracemalloc.start()
+    report = verify_log(fs, DIRECTORY, NAMES)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not report.damage
+    assert peak_bytes < 3.5 * size_bytes
