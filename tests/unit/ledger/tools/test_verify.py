@@ -20,6 +20,10 @@ from headgate.ledger.format.directory import write_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
 from headgate.ledger.format.identity import Identity, write_identity
 from headgate.ledger.format.records import (
+    BATCH_RECORD_BYTES,
+    ENTRY_HEAD_BYTES,
+    RUN_RECORD_BYTES,
+    SEGMENT_HEADER_BYTES,
     checkpoint_names,
     segment_name,
     segment_of_checkpoint,
@@ -402,6 +406,29 @@ def test_holes_across_released_messages_smaller_than_a_page_are_no_damage() -> N
     log.close()
     assert bytes(2 * PAGE_BYTES) in content(fs, f"{DIRECTORY}/{segment_name(1)}")
     assert verify(fs).damage == []
+
+
+def test_a_hole_that_takes_one_bit_of_a_record_is_no_damage() -> None:
+    """The last bytes of a RUN record are those of a time, of which one bit is set since 2004."""
+    fs = MemFs()
+    log = open_log(fs, topics=[1, 2, 3], settings=PUNCHING)
+    heads = 2 * (BATCH_RECORD_BYTES + RUN_RECORD_BYTES) + ENTRY_HEAD_BYTES
+    now_ms = 1_796_034_901_701
+    append(log, 1, b"a" * (PAGE_BYTES + 3 - SEGMENT_HEADER_BYTES - heads), received_ms=now_ms)
+    append(log, 3, b"behind a record that ends three bytes behind a page", received_ms=now_ms)
+    for at in range(400):
+        append(log, 1, b"a" * 1_000, received_ms=now_ms)
+        if at % 40 == 39:
+            append(log, 2, b"kept", received_ms=now_ms)
+        log.run_maintenance()
+    give_up(log, 3)
+    give_up(log)
+    drain(log)
+    log.close()
+    data = content(fs, f"{DIRECTORY}/{segment_name(1)}")
+    assert data[PAGE_BYTES - 8 : PAGE_BYTES + 8].strip(b"\0") == now_ms.to_bytes(8, "little")[:5]
+    report = verify(fs)
+    assert report.damage == []
 
 
 def test_holes_across_messages_that_no_index_has_any_more_are_no_damage() -> None:
