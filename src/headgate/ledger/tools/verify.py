@@ -228,7 +228,8 @@ def _check_checkpoints(
             else:
                 sound.append(name)
                 used = used or found
-        _report_checkpoint(fs, directory, names, segment, texts, sound, report)
+        is_newest = segment == segments[-1]
+        _report_checkpoint(fs, directory, names, segment, texts, sound, report, is_newest=is_newest)
     first = next(iter(heads.values()), None)
     if segments and used is None:
         finding = report.findings[-1]
@@ -263,6 +264,8 @@ def _report_checkpoint(
     texts: Mapping[str, str],
     sound: Sequence[str],
     report: Report,
+    *,
+    is_newest: bool,
 ) -> None:
     first, copy = checkpoint_names(segment)
     present = [name for name in (first, copy) if name in names]
@@ -286,7 +289,8 @@ def _report_checkpoint(
         what = "the checkpoint is missing; a start uses its copy"
         if name == copy:
             what = "the checkpoint has no copy"
-        finding = report.add(name, 0, 0, what, is_damage=name == first)
+        # A crash may leave one file of an older checkpoint, whose files are removed one by one.
+        finding = report.add(name, 0, 0, what, is_damage=name == first and is_newest)
         if other is not None:
             finding.mends = [Mend(name, mend, other)]
 

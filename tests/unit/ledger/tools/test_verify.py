@@ -467,3 +467,15 @@ def test_of_two_large_checkpoints_one_is_in_memory() -> None:
     tracemalloc.stop()
     assert not report.damage
     assert peak_bytes < 3.5 * size_bytes
+
+
+def test_one_file_of_an_older_checkpoint_is_no_damage() -> None:
+    """A kill may come between the removals of its two files."""
+    fs = log_in_use()
+    name = checkpoint_names(3)[0]
+    assert name in fs.list_directory(DIRECTORY)
+    assert checkpoint_names(4)[0] in fs.list_directory(DIRECTORY)
+    fs.remove(f"{DIRECTORY}/{name}")
+    report = verify(fs)
+    assert report.damage == []
+    assert name in [finding.file for finding in report.findings]
