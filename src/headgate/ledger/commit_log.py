@@ -288,8 +288,9 @@ class CommitLog:
         invariant(not has_job, "the log is closed while a job is in progress")
         try:
             self._rewriting.abandon()
+            self._maintenance.abandon()
             if self.failed is None:
-                self._close_cleanly()
+                self.checkpoint()
         finally:
             self._reader.close()
             for segment in self._writer.close():
@@ -298,10 +299,6 @@ class CommitLog:
                         self._fs.remove(f"{self._directory}/{segment_name(segment)}")
                         self._fs.sync_directory(self._directory)
             self._lock.release()
-
-    def _close_cleanly(self) -> None:
-        self._maintenance.abandon()
-        self.checkpoint()
 
     def checkpoint(self) -> None:
         """Make the staged records durable and write a checkpoint behind them. Blocks.

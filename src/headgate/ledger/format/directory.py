@@ -83,40 +83,41 @@ def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
 class GrowingFile:
     """A file that is written a part at a time, and gets its name when it is whole. It is for what
     should not be in memory as a whole. Until then it is a temporary file, which the next start
-    removes."""
+    removes. It is open from its first part until :meth:`finish` or :meth:`discard`."""
 
     def __init__(self, fs: Fs, directory: str, name: str) -> None:
         self._fs = fs
         self._path = f"{directory}/{name}"
         self._temporary = f"{self._path}{TEMPORARY_SUFFIX}"
         self._size_bytes = 0
-        self._is_begun = False
+        self._file: File | None = None
 
     def append(self, parts: list[bytes]) -> None:
         """Write more, durably. Raises :class:`OSError`: then :meth:`discard` it."""
-        if self._is_begun:
-            file = self._fs.open(self._temporary, writable=True)
-        else:
-            file = self._fs.create(self._temporary)
-            self._is_begun = True
-        try:
-            for piece in _pieces(parts):
-                file.write_at(self._size_bytes, piece)
-                file.sync_data()
-                self._size_bytes += sum(map(len, piece))
-        finally:
-            file.close()
+        if self._file is None:
+            self._file = self._fs.create(self._temporary)
+        for piece in _pieces(parts):
+            self._file.write_at(self._size_bytes, piece)
+            self._file.sync_data()
+            self._size_bytes += sum(map(len, piece))
 
     def finish(self) -> None:
-        """Give the file its name; the directory is not synced. Raises :class:`OSError`."""
+        """Give the file its name; the directory is not synced. Raises :class:`OSError`: then
+        :meth:`discard` it."""
         self._fs.rename(self._temporary, self._path)
-        self._is_begun = False
+        self._close()
 
     def discard(self) -> None:
-        """Remove what was written, unless it has its name."""
-        if self._is_begun:
+        """Close and remove what was written, unless it has its name."""
+        if self._file is not None:
+            self._close()
             with contextlib.suppress(OSError):
                 self._fs.remove(self._temporary)
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 def _pieces(parts: list[bytes]) -> Iterator[list[bytes]]:

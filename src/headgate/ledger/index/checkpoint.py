@@ -42,7 +42,7 @@ from headgate.base.errors import CorruptionError
 from headgate.base.sequence_table import SequenceRow, decode_rows, encode_rows
 from headgate.base.units import KIB
 from headgate.fs.api import Fs
-from headgate.ledger.format.directory import GrowingFile, read_file
+from headgate.ledger.format.directory import PIECE_BYTES, GrowingFile, read_file
 from headgate.ledger.format.records import (
     ACCEPT,
     CRC,
@@ -50,7 +50,6 @@ from headgate.ledger.format.records import (
     CURSOR_ID,
     ORDINALS,
     checkpoint_names,
-    crc32c,
     crc32c_extend,
     segment_of_checkpoint,
 )
@@ -243,7 +242,10 @@ def read_checkpoint(fs: Fs, directory: str, name: str) -> Checkpoint:
     segment = segment_of_checkpoint(name)
     data = read_file(fs, f"{directory}/{name}")
     end = len(data) - CRC_BYTES
-    if end < _HEAD.size or CRC.unpack_from(data, end)[0] != crc32c(data[:end]):
+    crc = 0
+    for start in range(0, end, PIECE_BYTES):  # without a copy of the whole
+        crc = crc32c_extend(crc, data[start : min(start + PIECE_BYTES, end)])
+    if end < _HEAD.size or CRC.unpack_from(data, end)[0] != crc:
         raise CorruptionError(f"{name} is damaged: its checksum is wrong")
     magic, version, _, owner, last_batch = _HEAD.unpack_from(data)
     if magic != _MAGIC or version not in _VERSIONS_READ or owner != segment:

@@ -97,6 +97,10 @@ class Maintenance:
         self._sequences: Iterator[None] | None = None
         """Of the same checkpoint: its rows of producers, slice by slice."""
         self._awaited: int | None = None
+        self._cursors_end = 0
+        """Of the same checkpoint: one past the last cursor that was made before its segment."""
+        self._unstored: frozenset[int] = frozenset()
+        """Those of them whose creation was deferred, and so comes in its segment or later."""
         self._resting = False
         self._make_way = False
         self.yields_space = False
@@ -169,6 +173,8 @@ class Maintenance:
             if self._health.is_full and not self._writer.has(spare):
                 return self._start_reserve(spare)
             self._target = self._staging.roll()
+            self._cursors_end = self._state.next_cursor_id
+            self._unstored = self._controls.deferred_creations()
             self._early_checkpoint.begun()
             self.records_since = self.bytes_since = 0
         if self._target is not None and self._staging.first_unsynced_segment() >= self._target:
@@ -412,7 +418,8 @@ class Maintenance:
                     builder.add_topic(topic)
                 continue
             cursor = self._state.cursors.get(key)
-            if cursor is None:
+            # Replay finds a creation behind the segment. If it is given up, no record says so.
+            if cursor is None or key >= self._cursors_end or key in self._unstored:
                 continue
             parts += cursor.ack_set.stored_parts_count
             if parts > PIECE_PARTS:

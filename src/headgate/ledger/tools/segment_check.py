@@ -245,6 +245,8 @@ class LogCheck:
         if not (segment.has_holes or segment.role.is_replayed):
             segment.has_holes = _meets_hole(segment.data, piece)
         if piece.is_corrected and piece.kind != KIND_ENTRY:
+            if not segment.reads_records and _meets_hole(segment.data, piece):
+                segment.gaps.append(finding)  # a hole took one bit of it, and zeros
             finding.what += "; a start corrects it"
             return piece.kind != KIND_BATCH
         if piece.kind == KIND_ENTRY and self._damaged_entry(segment, piece, finding):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +15,7 @@ from headgate.ledger.errors import UnknownFormatError
 from headgate.ledger.format.directory import (
     FORMAT_VERSION,
     METADATA_COPY_NAME,
+    PIECE_BYTES,
     TEMPORARY_SUFFIX,
     file_size,
     read_file,
@@ -211,18 +213,23 @@ def _check_checkpoints(
     used: Checkpoint | None = None
     segments = sorted({s for s in map(segment_of_checkpoint, names) if s is not None})
     for segment in reversed(segments):
-        sound: dict[str, Checkpoint] = {}
+        sound: list[str] = []
         texts: dict[str, str] = {}
         for name in checkpoint_names(segment):
             if name not in names:
                 continue
+            if sound and _are_alike(fs, f"{directory}/{name}", f"{directory}/{sound[0]}"):
+                sound.append(name)
+                continue
             try:
-                sound[name] = read_checkpoint(fs, directory, name)
+                found = read_checkpoint(fs, directory, name)
             except (CorruptionError, struct.error, UnicodeDecodeError, KeyError) as error:
                 texts[name] = str(error)
-        _report_checkpoint(fs, directory, names, segment, texts, sound, report)
-        if used is None and sound:
-            used = next(iter(sound.values()))
+            else:
+                sound.append(name)
+                used = used or found
+        is_newest = segment == segments[-1]
+        _report_checkpoint(fs, directory, names, segment, texts, sound, report, is_newest=is_newest)
     first = next(iter(heads.values()), None)
     if segments and used is None:
         finding = report.findings[-1]
@@ -238,26 +245,42 @@ def _check_checkpoints(
     return None, not segments and (first is None or first.previous == 0)
 
 
+def _are_alike(fs: Fs, path: str, other_path: str) -> bool:
+    """Whether two files have the same content. A piece of each is in memory: checkpoints may have
+    hundreds of megabytes, and their states as much."""
+    with closing(fs.open(path)) as file, closing(fs.open(other_path)) as other:
+        size = file.size()
+        return size == other.size() and all(
+            file.read_at(at, PIECE_BYTES) == other.read_at(at, PIECE_BYTES)
+            for at in range(0, size, PIECE_BYTES)
+        )
+
+
 def _report_checkpoint(
     fs: Fs,
     directory: str,
     names: Sequence[str],
     segment: int,
     texts: Mapping[str, str],
-    sound: Mapping[str, Checkpoint],
+    sound: Sequence[str],
     report: Report,
+    *,
+    is_newest: bool,
 ) -> None:
     first, copy = checkpoint_names(segment)
-    data = {name: read_file(fs, f"{directory}/{name}") for name in (first, copy) if name in names}
-    report.read_bytes += sum(map(len, data.values()))
-    other = next((data[name] for name in sound), None)
+    present = [name for name in (first, copy) if name in names]
+    report.read_bytes += sum(file_size(fs, f"{directory}/{name}") for name in present)
+    if len(sound) == len(checkpoint_names(segment)):
+        return
+    other = read_file(fs, f"{directory}/{sound[0]}") if sound else None
     mend = "write it as the sound copy"
     for name, text in texts.items():
         at = 0
-        if other is not None and len(other) == len(data[name]):
-            at = next(i for i, (a, b) in enumerate(zip(data[name], other, strict=True)) if a != b)
+        data = read_file(fs, f"{directory}/{name}")
+        if other is not None and len(other) == len(data):
+            at = next(i for i, (a, b) in enumerate(zip(data, other, strict=True)) if a != b)
         rest = "no other copy is readable" if other is None else "a start uses the other copy"
-        finding = report.add(name, at, len(data[name]) - at, f"{text}; {rest}")
+        finding = report.add(name, at, len(data) - at, f"{text}; {rest}")
         if other is not None:
             finding.mends = [Mend(name, mend, other)]
     for name in (first, copy):
@@ -266,7 +289,8 @@ def _report_checkpoint(
         what = "the checkpoint is missing; a start uses its copy"
         if name == copy:
             what = "the checkpoint has no copy"
-        finding = report.add(name, 0, 0, what, is_damage=name == first)
+        # A crash may leave one file of an older checkpoint, whose files are removed one by one.
+        finding = report.add(name, 0, 0, what, is_damage=name == first and is_newest)
         if other is not None:
             finding.mends = [Mend(name, mend, other)]
 

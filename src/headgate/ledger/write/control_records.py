@@ -54,6 +54,10 @@ class ControlRecords:
         """Whether control records are deferred until there is room."""
         return bool(self._deferred)
 
+    def deferred_creations(self) -> frozenset[int]:
+        """The ids of the cursors whose creation waits for room."""
+        return self._deferred.creations()
+
     def create_cursor(
         self, topic_number: int, name: str, ack_set: AckSet, properties: Mapping[str, str]
     ) -> int:
@@ -160,13 +164,14 @@ class ControlRecords:
         """Stage deferred records as far as prepared segments have room."""
         while self._deferred:
             control = self._deferred.take()
-            if not self._staging.has_room(self._bytes_min(control)):
+            is_trim = control.kind == KIND_TRIM
+            if not self._staging.has_room(self._bytes_min(control), is_trim=is_trim):
                 self._deferred.add(control)  # without making a record of megabytes in vain
                 return
             payload = self._payload(control)
             if payload is None:
                 continue
-            if not self._staging.has_room(len(payload)):
+            if not self._staging.has_room(len(payload), is_trim=is_trim):
                 self._deferred.add(control)
                 return
             self._staging.append_control(control, payload)
@@ -175,7 +180,11 @@ class ControlRecords:
         health = self._health
         if health.failure is not None:
             return
-        if self._deferred or (health.is_full and not self._staging.has_room(len(payload))):
+        is_trim = control.kind == KIND_TRIM
+        has_room = not health.is_full or self._staging.has_room(len(payload), is_trim=is_trim)
+        # A trim need not wait for others: it states how things are, and a start may find cursors
+        # behind it.
+        if not has_room or (self._deferred and not is_trim):
             self._deferred.add(control)
         else:
             self._staging.append_control(control, payload)

@@ -55,6 +55,10 @@ class DeferredControls:
     def __len__(self) -> int:
         return len(self._cursors) + len(self._trims) + len(self._sequences)
 
+    def creations(self) -> frozenset[int]:
+        """The ids of the cursors whose creation waits: the log has no record of them."""
+        return frozenset(key for key, kind in self._cursors.items() if kind == KIND_CREATE)
+
     def add(self, control: Control) -> None:
         """Defer a control; combine it with a deferred one of the same cursor or topic.
 
@@ -78,13 +82,14 @@ class DeferredControls:
             self._cursors[key] = KIND_ACKS
 
     def take(self) -> Control:
-        """Remove and return a control; :meth:`add` puts it back."""
+        """Remove and return a control; :meth:`add` puts it back. Trims come first: they free room,
+        and a record that finds none must not hold them up."""
+        if self._trims:
+            return Control(KIND_TRIM, *self._trims.popitem())
         if self._cursors:
             key, kind = self._cursors.popitem()
             return Control(kind, key)
-        if self._sequences:
-            return Control(KIND_SEQUENCES, self._sequences.popitem()[0])
-        return Control(KIND_TRIM, *self._trims.popitem())
+        return Control(KIND_SEQUENCES, self._sequences.popitem()[0])
 
     def forget_cursor(self, cursor_id: int) -> None:
         """Drop the control of a cursor whose topic is deleted."""

@@ -8,6 +8,7 @@ as a whole, with everything staged after it.
 from __future__ import annotations
 
 from itertools import chain
+from typing import Final
 
 from headgate.base.errors import invariant
 from headgate.ledger.format.records import (
@@ -44,6 +45,8 @@ from headgate.ledger.write.writer import LogWriter
 
 _ENTRY_ROOM = ENTRY_HEAD_BYTES + RUN_RECORD_BYTES
 """Most bytes that an entry needs beside its body."""
+TRIMS_PART: Final = 64
+"""This fraction of a segment is kept for trims on a full disk: enough for tens of thousands."""
 _pack_entry = ENTRY_REST.pack
 _pack_crc = CRC.pack
 
@@ -133,9 +136,13 @@ class Staging:
         if self._offset + size > self._settings.segment_bytes:
             self.roll()
 
-    def has_room(self, payload_bytes: int) -> bool:
-        """Whether a prepared segment has room for a record with this payload."""
-        fits = self._offset + PREFIX_BYTES + payload_bytes <= self._settings.segment_bytes
+    def has_room(self, payload_bytes: int, *, is_trim: bool) -> bool:
+        """Whether a prepared segment has room for a record with this payload. While the log is
+        full, the end of the last one is for trims: others may need any room, and free none."""
+        end = self._offset + PREFIX_BYTES + payload_bytes
+        if self._health.is_full and not is_trim:
+            end += self._settings.segment_bytes // TRIMS_PART
+        fits = end <= self._settings.segment_bytes
         return self._writer.has(self._chunk.segment + (not fits))
 
     def append_control(self, control: Control, payload: bytes) -> None:

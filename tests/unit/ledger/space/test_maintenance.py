@@ -185,6 +185,32 @@ def test_a_part_for_which_there_is_no_room_has_the_checkpoint_begin_anew() -> No
     assert log.statistics().checkpoints == 1
 
 
+def test_a_disk_that_does_not_read_costs_no_checkpoint_that_is_written_in_parts() -> None:
+    def plan(operation: Operation) -> None:
+        if operation.kind in ("open", "read"):
+            raise OSError(errno.EIO, "as planned", operation.path)
+
+    disk = FaultyFs(MemFs())
+    log = log_with_many_topics(disk)
+    collected(log, parts=2)
+    disk.plan = plan
+    collected(log, parts=4)
+    drain(log)
+    assert log.failed is None
+    assert log.statistics().checkpoints == 1
+
+
+def test_a_log_that_failed_amid_a_checkpoint_leaves_no_file_open() -> None:
+    disk = FaultyFs(MemFs())
+    log = log_with_many_topics(disk)
+    collected(log, parts=2)
+    assert log._maintenance._checkpoint is not None
+    (file, copy) = log._maintenance._checkpoint[0]._files
+    log._health.fail(StorageError("the disk failed", retryable=False))
+    log.close()
+    assert file._file is copy._file is None
+
+
 def test_segments_without_live_entries_are_deleted() -> None:
     fs = MemFs()
     log = open_log(fs, settings=SETTINGS)

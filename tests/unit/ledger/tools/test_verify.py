@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -11,13 +12,18 @@ import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
+from headgate.base.units import MIB
 from headgate.fs import MemFs
-from headgate.ledger import CommitLog
+from headgate.ledger import CommitLog, LedgerSettings
 from headgate.ledger.errors import OlderLogError, UnknownFormatError
 from headgate.ledger.format.directory import write_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
 from headgate.ledger.format.identity import Identity, write_identity
 from headgate.ledger.format.records import (
+    BATCH_RECORD_BYTES,
+    ENTRY_HEAD_BYTES,
+    RUN_RECORD_BYTES,
+    SEGMENT_HEADER_BYTES,
     checkpoint_names,
     segment_name,
     segment_of_checkpoint,
@@ -402,6 +408,29 @@ def test_holes_across_released_messages_smaller_than_a_page_are_no_damage() -> N
     assert verify(fs).damage == []
 
 
+def test_a_hole_that_takes_one_bit_of_a_record_is_no_damage() -> None:
+    """The last bytes of a RUN record are those of a time, of which one bit is set since 2004."""
+    fs = MemFs()
+    log = open_log(fs, topics=[1, 2, 3], settings=PUNCHING)
+    heads = 2 * (BATCH_RECORD_BYTES + RUN_RECORD_BYTES) + ENTRY_HEAD_BYTES
+    now_ms = 1_796_034_901_701
+    append(log, 1, b"a" * (PAGE_BYTES + 3 - SEGMENT_HEADER_BYTES - heads), received_ms=now_ms)
+    append(log, 3, b"behind a record that ends three bytes behind a page", received_ms=now_ms)
+    for at in range(400):
+        append(log, 1, b"a" * 1_000, received_ms=now_ms)
+        if at % 40 == 39:
+            append(log, 2, b"kept", received_ms=now_ms)
+        log.run_maintenance()
+    give_up(log, 3)
+    give_up(log)
+    drain(log)
+    log.close()
+    data = content(fs, f"{DIRECTORY}/{segment_name(1)}")
+    assert data[PAGE_BYTES - 8 : PAGE_BYTES + 8].strip(b"\0") == now_ms.to_bytes(8, "little")[:5]
+    report = verify(fs)
+    assert report.damage == []
+
+
 def test_holes_across_messages_that_no_index_has_any_more_are_no_damage() -> None:
     """A topic that is deleted before its segment is sealed is not in the footer."""
     fs = MemFs()
@@ -420,3 +449,33 @@ def test_holes_across_messages_that_no_index_has_any_more_are_no_damage() -> Non
     assert b"kept" in data
     assert b"a" * 2 * PAGE_BYTES not in data
     assert verify_log(fs, DIRECTORY, {2: "two"}).damage == []
+
+
+def test_of_two_large_checkpoints_one_is_in_memory() -> None:
+    fs = MemFs()
+    log = open_log(fs, settings=LedgerSettings(segment_bytes=MIB))
+    for index in range(300):
+        log.create_cursor(1, f"s{index}", AckSet(), {"k": "v" * 30_000})
+        commit(log)
+    log.close()
+    (name,) = (name for name in fs.list_directory(DIRECTORY) if name.endswith(".checkpoint"))
+    size_bytes = len(content(fs, f"{DIRECTORY}/{name}"))
+    assert size_bytes > 300 * 30_000
+    tracemalloc.start()
+    report = verify_log(fs, DIRECTORY, NAMES)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert not report.damage
+    assert peak_bytes < 3.5 * size_bytes
+
+
+def test_one_file_of_an_older_checkpoint_is_no_damage() -> None:
+    """A kill may come between the removals of its two files."""
+    fs = log_in_use()
+    name = checkpoint_names(3)[0]
+    assert name in fs.list_directory(DIRECTORY)
+    assert checkpoint_names(4)[0] in fs.list_directory(DIRECTORY)
+    fs.remove(f"{DIRECTORY}/{name}")
+    report = verify(fs)
+    assert report.damage == []
+    assert name in [finding.file for finding in report.findings]

@@ -334,3 +334,71 @@ def test_acknowledgements_without_room_are_not_encoded_again_and_again(
         step(log)
     commit(log)
     assert not log.has_deferred
+
+
+@pytest.mark.parametrize("size", [10, 700, 3_000])
+def test_changes_of_one_cursor_do_not_keep_trims_from_freeing_a_full_disk(size: int) -> None:
+    """A client may change the properties of a subscription as often as it likes."""
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, *[b"x" * 2_000] * 20)
+    cursor = log.create_cursor(2, "changed", AckSet(), {})
+    commit(log)
+    log.checkpoint()
+    append(log, 2, b"y")
+    log.run_maintenance()
+    fs.capacity_bytes = fs.used_bytes()
+    while not log.full:
+        log._staging.roll()
+        step(log)
+    changes = 0
+    while not log.has_deferred:
+        changes += 1
+        log.set_properties(cursor, {"k": f"{changes}".ljust(size, "v")})
+        if not log.has_deferred:
+            commit(log)
+    assert changes > 2
+    log.stage_trim(topic, topic.end)
+    commit(log)
+    assert topic.first == topic.end
+    for _ in range(20):
+        step(log)
+        batch = log.seal_batch()
+        if batch is not None:
+            log.commit(batch)
+    assert not log.full
+    assert not log.has_deferred
+    (kept,) = open_log(fs.crash_clone()).cursors_of(2)
+    assert kept.properties == {"k": f"{changes}".ljust(size, "v")}
+
+
+def test_a_cursor_that_was_given_up_for_want_of_room_is_in_no_checkpoint() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"x")
+    log.create_cursor(1, "kept", AckSet(), {})
+    commit(log)
+    log.run_maintenance()
+    log.stage_entry(topic, 1, 1000, 0, b"y")
+    before = log.seal_batch()
+    assert before is not None
+    log._maintenance.records_since = SMALL.checkpoint_records
+    step(log)  # begins a checkpoint, which waits for the batch
+    fs.capacity_bytes = fs.used_bytes() + 5_000
+    log.write_batch(before)
+    log.complete(before)
+    append(log, 1, b"z" * 7_000)
+    given_up = log.create_cursor(1, "given up", AckSet(), {"k": "v" * 1_500})
+    for _ in range(20):
+        step(log)  # collects it
+        fs.capacity_bytes = fs.used_bytes() + 5_000  # others take what becomes free
+    with pytest.raises(LogFullError):
+        commit(log)
+    assert log.has_deferred
+    log.delete_cursor(given_up)
+    assert not log.has_deferred
+    for _ in range(20):
+        step(log)
+    assert log.statistics().checkpoints == 1
+    fs.capacity_bytes = None
+    assert [cursor.name for cursor in open_log(fs.crash_clone()).cursors_of(1)] == ["kept"]

@@ -83,3 +83,14 @@ def test_that_deduplication_began_or_ended_is_kept_once() -> None:
 def test_a_restated_cursor_has_the_record_of_a_new_one() -> None:
     assert Control(RESTATED, 1).record_kind == KIND_CREATE
     assert [Control(kind, 1).record_kind for kind in (MADE, ACKED, ENDED)] == [MADE, ACKED, ENDED]
+
+
+def test_trims_come_first_and_creations_are_known() -> None:
+    deferred = DeferredControls()
+    for control in (Control(KIND_SEQUENCES, 7), Control(KIND_TRIM, 7, 3), Control(MADE, 1)):
+        deferred.add(control)
+    deferred.add(Control(ENDED, 2))
+    deferred.add(Control(RESTATED, 3))
+    assert deferred.creations() == {1}
+    assert deferred.take() == Control(KIND_TRIM, 7, 3)
+    assert len(deferred) == 4
