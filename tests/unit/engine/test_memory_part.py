@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import BLOCK_MEMORY_BYTES
+from headgate.base.names import parse_topic
 from headgate.base.sequence_table import SequenceRow, SequenceTable
 from headgate.broker.process_room import PART_MIN
 from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.delayed_index import INDEXED_BYTES
+from headgate.engine.errors import ProducersRefusedError
 from headgate.engine.memory_part import CREATING_PART, KEPT_MIN
 from headgate.engine.remembered_budget import RememberedBudget
+from headgate.engine.tenant_storage import RUNS_MIN
 from headgate.engine.types import SubscriptionType
-from tests.unit.engine.harness import START_MS, Rig
+from tests.unit.engine.harness import START_MS, FakeLog, Rig
 
 SHARED = SubscriptionType.SHARED
 
@@ -112,3 +115,31 @@ def test_the_largest_tables_of_producers_forget_those_that_leave() -> None:
     rig.engine.memory_part.use(1.0)
     table.store("e", 1)
     assert list(table.last) == ["a", "c", "d", "e"]
+
+
+def test_who_has_most_in_the_segments_of_the_log_stores_no_more() -> None:
+    """A message now and then to each of very many topics takes memory, as long as it is stored."""
+    rig = Rig()
+    engine, stored = rig.engine, rig.log.stored_total
+    stored.runs = RUNS_MIN
+    engine.memory_part.use(CREATING_PART + 0.1)
+    rig.publish()
+    engine.memory_part.use(CREATING_PART)
+    rig.publish()
+    assert (rig.log.end, rig.producer.closed) == (1, True)
+    with pytest.raises(ProducersRefusedError, match="in 500,000 places of the log, and no more"):
+        rig.topic.publishing.check_newcomer(rig.port)
+    stored.runs -= 1
+    engine.memory_part.use(CREATING_PART)
+    rig.topic.publishing.check_newcomer(rig.port)
+
+
+def test_a_tenant_with_less_in_the_log_than_others_goes_on() -> None:
+    rig = Rig()
+    other = FakeLog(2)
+    rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), other)
+    rig.log.stored_total.runs, other.stored_total.runs = RUNS_MIN, 5 * RUNS_MIN
+    rig.engine.memory_part.use(PART_MIN)
+    assert (rig.log.stored_total.is_held, other.stored_total.is_held) == (False, True)
+    rig.engine.memory_part.use(1.0)
+    assert not other.stored_total.is_held
