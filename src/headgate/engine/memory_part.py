@@ -68,7 +68,8 @@ class MemoryPart:
         """The process leaves this part, of 1, to those that have the most. Call it at each
         measurement."""
         engine = self._engine
-        self.part = engine.properties.part = engine.sequence_totals.part = part
+        self.part = engine.properties.part = part
+        engine.sequence_totals.use_part(part)
         engine.partials.part = engine.ack_blocks.part = engine.remembered.part = part
         engine.delays.use_part(part)
         is_short = part <= CREATING_PART

@@ -6,8 +6,9 @@ import pytest
 
 from headgate.base.ack_set import BLOCK_MEMORY_BYTES
 from headgate.base.names import parse_topic
-from headgate.base.sequence_table import SequenceRow, SequenceTable
+from headgate.base.sequence_table import ROW_BYTES, SequenceRow, SequenceTable
 from headgate.broker.process_room import PART_MIN
+from headgate.engine import deduplication
 from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.delayed_index import INDEXED_BYTES
@@ -102,19 +103,40 @@ def test_who_has_most_delayed_messages_waits_until_there_is_room_again() -> None
     assert sorted(port.ordinals) == list(range(31))
 
 
-def test_the_largest_tables_of_producers_forget_those_that_leave() -> None:
+def test_the_largest_tables_of_producers_forget_those_that_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Names for deduplication stay when their producers leave: 128 to 256 MiB of each tenant."""
+    monkeypatch.setattr(deduplication, "SEQUENCES_OF_TENANT_BYTES_MAX", 10 * ROW_BYTES)
     rig = Rig(deduplicates=True)
     totals = rig.engine.sequence_totals
     table = SequenceTable(SequenceRow(name, 1, 1) for name in "abc")
     totals.join(table, rig.topic.name)
     table.disconnected("a", 2)
-    rig.engine.memory_part.use(1e-9)
+    rig.engine.memory_part.use(PART_MIN)
     table.store("d", 1)
-    assert list(table.last) == ["a", "c", "d"]
-    rig.engine.memory_part.use(1.0)
     table.store("e", 1)
-    assert list(table.last) == ["a", "c", "d", "e"]
+    assert list(table.last) == ["a", "d", "e"]
+    rig.engine.memory_part.use(1.0)
+    table.store("f", 1)
+    assert list(table.last) == ["a", "d", "e", "f"]
+
+
+def test_what_others_remember_makes_no_smaller_tenant_forget_producers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who is forgotten may store a message twice."""
+    monkeypatch.setattr(deduplication, "SEQUENCES_OF_TENANT_BYTES_MAX", 10 * ROW_BYTES)
+    rig = Rig()
+    totals = rig.engine.sequence_totals
+    small = SequenceTable(SequenceRow(name, 1, 1) for name in "abcd")
+    large = SequenceTable(SequenceRow(name, 1, 1) for name in "abcdefghijkl")
+    totals.join(small, rig.topic.name)
+    totals.join(large, parse_topic("persistent://globex/ns/t"))
+    rig.engine.memory_part.use(PART_MIN)
+    for table in (small, large):
+        table.store("new", 1)
+    assert (len(small), len(large)) == (5, 11)
 
 
 def test_who_has_most_in_the_segments_of_the_log_stores_no_more() -> None:
