@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 from headgate.base.units import MIB
 
-PIECE_BYTES: Final = MIB
+ROWS_BYTES: Final = MIB
 """A list of rows is in memory at once: its values take so much, and those of one row more. A
 hundred rows of grants may take 200 MB."""
 
@@ -26,7 +26,7 @@ def first_rows(rows: Iterable[_R]) -> list[_R]:
     for row in rows:
         found.append(row)
         size_bytes += len(row[2]) if isinstance(row[2], bytes) else 0
-        if size_bytes >= PIECE_BYTES:
+        if size_bytes >= ROWS_BYTES:
             break
     return found
 
@@ -52,7 +52,7 @@ class MetadataStore(Protocol):
         """
 
     def rows_in_pieces(self, count: int) -> Iterator[list[tuple[str, str, bytes]]]:
-        """All rows in lists of ``count`` (kind, key, value), or fewer with :data:`PIECE_BYTES` of
+        """All rows in lists of ``count`` (kind, key, value), or fewer with :data:`ROWS_BYTES` of
         values, each row at most once. Between two lists others may commit: of a row that they
         change it is open which value comes, if any.
 
