@@ -85,18 +85,13 @@ class DelaySchedule:
     def is_full(self) -> bool:
         """Whether only subscriptions with few entries, and those of tenants with few, may put more
         aside."""
-        return self.held_bytes >= self.memory_bytes_max
-
-    @property
-    def _has_room(self) -> bool:
-        """Whether those that wait for room may go on."""
-        return self.held_bytes < self._part * self.memory_bytes_max
+        return self.held_bytes >= self._part * self.memory_bytes_max
 
     def has_room_for(self, entries: int, tenant: str) -> bool:
         """Whether a subscription of ``tenant`` that has put so many entries aside may put one more
         aside."""
         bytes_max = self._part * self.memory_bytes_max
-        if self._has_room:
+        if not self.is_full:
             return True
         if not self._shares.takes_most(tenant):
             return self.held_bytes < OWNERS_BOUNDS * self.memory_bytes_max
@@ -115,7 +110,7 @@ class DelaySchedule:
 
     def _tell_of_room(self, count_max: int) -> None:
         for _ in range(min(len(self._stalled), count_max)):
-            if not self._has_room:
+            if self.is_full:
                 return
             self._stalled.popitem(last=False)[0].has_room()
 
@@ -145,7 +140,7 @@ class DelaySchedule:
     def next_wake_ns(self, now_ns: int, now_ms: int) -> int | None:
         """The monotonic instant of the next due time, by the two clocks of this turn; None without
         one."""
-        if self._stalled and self._has_room:
+        if self._stalled and not self.is_full:
             return now_ns
         first = self._heap.top()
         if first is None or first.next_due_ms == NEVER_MS:
