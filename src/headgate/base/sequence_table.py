@@ -17,7 +17,7 @@ Stored form (little endian), one row after another::
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -63,13 +63,15 @@ ROW_BYTES: Final = 200
 class SequenceTotal:
     """What several tables take together."""
 
-    __slots__ = ("__weakref__", "_bytes_max", "shares")
+    __slots__ = ("__weakref__", "_bytes_max", "part", "shares")
 
-    def __init__(self, bytes_max: Callable[[], int]) -> None:
+    def __init__(self, bytes_max: int) -> None:
         """Beyond one and a half times ``bytes_max`` the tables of a topic that takes at least as
         much as the others on average, with all partitions, forget somebody who is not connected for
         a name that they get; beyond twice ``bytes_max`` all do."""
         self._bytes_max = bytes_max
+        self.part = 1.0
+        """The part of the bound that is there now."""
         self.shares = OwnerShares()
         """What each topic takes, with its partitions."""
 
@@ -82,7 +84,7 @@ class SequenceTotal:
         """Whether a table of a topic has to forget somebody. Else who sends to one topic by very
         many names would have the producers of all other topics forgotten when they leave."""
         bounds = SMALL_BOUNDS if self.shares.takes_most(topic) else OWNERS_BOUNDS
-        return self.held_bytes > bounds * self._bytes_max()
+        return self.held_bytes > bounds * self.part * self._bytes_max
 
 
 class SequenceTable:

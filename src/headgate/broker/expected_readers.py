@@ -19,6 +19,10 @@ EXPECTED_MAX: Final = 10_000
 """Subscriptions of one tenant that wait, about 7 KiB each. Beyond it the one that waits for longest
 is removed; most clients come back to the place of their SEEK all the same."""
 
+GIVEN_UP_MAX: Final = 2
+"""Those that are removed for one that begins to wait. Near the limit on the memory of the process
+a tenant has a part of its number."""
+
 
 class ExpectedReaders:
     """The subscriptions of one broker that wait for their readers."""
@@ -35,8 +39,9 @@ class ExpectedReaders:
         waiting = self._until_ns.setdefault(tenant, {})
         waiting.pop(subscription, None)
         waiting[subscription] = self._engine.now_ns + RETURN_NS
-        if len(waiting) > EXPECTED_MAX:
-            self._give_up_first(waiting)
+        for _ in range(GIVEN_UP_MAX):
+            if len(waiting) > self._engine.memory_part.part * EXPECTED_MAX:
+                self._give_up_first(waiting)
         self._watch()
 
     def _watch(self) -> None:

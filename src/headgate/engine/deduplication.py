@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from headgate.base.names import TopicName
+from headgate.base.owner_shares import level_of
 from headgate.base.positions import Position
 from headgate.base.sequence_table import Seen, SequenceTable, SequenceTotal
 from headgate.base.units import INT64_MAX, MIB
@@ -36,25 +37,32 @@ SEQUENCES_OF_TENANT_BYTES_MAX: Final = 128 * MIB
 """What the topics of a tenant remember of producers, half a million with names of 60 characters,
 and half as much again; those that take less than the others on average go on up to twice that."""
 
+KEPT_PART: Final = 1 / 4
+"""The least part of that, however short the memory of the process is: who is forgotten may store a
+message twice, which is nothing that one tenant should be able to bring about for another."""
+
 
 class SequenceTotals:
     """What the tables of each tenant take, those of unloaded topics included."""
 
     def __init__(self) -> None:
         self._by_tenant: WeakValueDictionary[str, SequenceTotal] = WeakValueDictionary()
-        self.part = 1.0
-        """The part of its bound that a tenant has: less while the process nears the limit on its
-        memory."""
 
     def join(self, table: SequenceTable, name: TopicName) -> None:
         """Count the table of a topic or partition for its tenant, until it leaves."""
         tenant = name.tenant
         total = self._by_tenant.get(tenant)
         if total is None:
-            total = self._by_tenant[tenant] = SequenceTotal(
-                lambda: int(self.part * SEQUENCES_OF_TENANT_BYTES_MAX)
-            )
+            total = self._by_tenant[tenant] = SequenceTotal(SEQUENCES_OF_TENANT_BYTES_MAX)
         table.join(total, name.base.full)
+
+    def use_part(self, part: float) -> None:
+        """The memory of the process leaves this part of their bounds to the tenants that remember
+        most, and :data:`KEPT_PART` in any case. Call it at each measurement."""
+        totals = list(self._by_tenant.values())
+        least = level_of([total.held_bytes for total in totals])
+        for total in totals:
+            total.part = max(part, KEPT_PART) if total.held_bytes >= least else 1.0
 
     def held_bytes(self, tenant: str) -> int:
         """What all tables of a tenant take."""

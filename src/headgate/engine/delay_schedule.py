@@ -85,13 +85,13 @@ class DelaySchedule:
     def is_full(self) -> bool:
         """Whether only subscriptions with few entries, and those of tenants with few, may put more
         aside."""
-        return self.held_bytes >= self.memory_bytes_max
+        return self.held_bytes >= self._part * self.memory_bytes_max
 
     def has_room_for(self, entries: int, tenant: str) -> bool:
         """Whether a subscription of ``tenant`` that has put so many entries aside may put one more
         aside."""
         bytes_max = self._part * self.memory_bytes_max
-        if self.held_bytes < bytes_max:
+        if not self.is_full:
             return True
         if not self._shares.takes_most(tenant):
             return self.held_bytes < OWNERS_BOUNDS * self.memory_bytes_max
@@ -110,7 +110,7 @@ class DelaySchedule:
 
     def _tell_of_room(self, count_max: int) -> None:
         for _ in range(min(len(self._stalled), count_max)):
-            if self.held_bytes >= self._part * self.memory_bytes_max:
+            if self.is_full:
                 return
             self._stalled.popitem(last=False)[0].has_room()
 

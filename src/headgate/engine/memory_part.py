@@ -19,6 +19,7 @@ from headgate.engine.deduplication import SequenceTotals
 from headgate.engine.delay_schedule import DelaySchedule
 from headgate.engine.property_budget import PropertyBudget
 from headgate.engine.remembered_budget import RememberedBudget
+from headgate.engine.tenant_storage import TenantStorage
 
 CREATING_PART: Final = 1 / 2
 """At this part of the bounds tenants with the most get no more topics and subscriptions."""
@@ -34,6 +35,7 @@ class BoundedEngine(Protocol):
     delays: DelaySchedule
     properties: PropertyBudget
     sequence_totals: SequenceTotals
+    tenant_storage: TenantStorage
 
     @property
     def partials(self) -> AckBudget:
@@ -66,10 +68,13 @@ class MemoryPart:
         """The process leaves this part, of 1, to those that have the most. Call it at each
         measurement."""
         engine = self._engine
-        self.part = engine.properties.part = engine.sequence_totals.part = part
+        self.part = engine.properties.part = part
+        engine.sequence_totals.use_part(part)
         engine.partials.part = engine.ack_blocks.part = engine.remembered.part = part
         engine.delays.use_part(part)
-        self._largest = self._found_largest() if part <= CREATING_PART else frozenset()
+        is_short = part <= CREATING_PART
+        self._largest = self._found_largest() if is_short else frozenset()
+        engine.tenant_storage.spare_memory(is_short=is_short)
 
     def _found_largest(self) -> frozenset[str]:
         counts = Counter(self._engine.durable_by_tenant)

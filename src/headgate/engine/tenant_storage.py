@@ -7,21 +7,30 @@ The log counts what each tenant stores, so a SEND costs one comparison. One with
 stored. Its producer is closed as soon as its staged entries are answered, so nothing that has a
 receipt is lost, and new producers of the tenant are refused until it is down to 95 % of the bound.
 Nothing waits in memory. Consumers go on.
+
+What is stored takes memory, too: 128 bytes for what a topic has in a segment of the log. A message
+of a few hundred bytes now and then to each of very many topics has little else on the disk. So
+while the process is near the limit on its memory, tenants with the most of it store no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
+from headgate.base.memory_room import NEAR_LIMIT
 from headgate.base.names import TopicName
+from headgate.base.owner_shares import level_of
 from headgate.base.stored_total import STORED_BYTES_MAX, StoredTotal
 from headgate.engine.errors import ProducersRefusedError
 from headgate.flow.quota.backlog_quota import RELEASE_PERCENT, size_released
 
 SETTING_NAME = "headgateMaxStoragePerTenantMB"
 """The setting of the bound, as refusals name it."""
+
+RUNS_MIN: Final = 500_000
+"""Runs that a tenant may have in any case: 64 MB of memory."""
 
 
 class StoredTopic(Protocol):
@@ -39,6 +48,8 @@ class TenantStorage:
         """The logs of topics hold them, also of topics that are not loaded."""
         self._full: dict[str, tuple[StoredTotal, int]] = {}
         """The tenants of which an entry had no room, each with the bytes of the largest one."""
+        self._is_short = False
+        """Whether the memory of the process was short at the last measurement."""
 
     def join(self, log: StoredTopic, name: TopicName) -> None:
         """Count a topic for its tenant until it is deleted. No change if it is counted already."""
@@ -60,6 +71,17 @@ class TenantStorage:
         for stored in self.tenants():
             stored.set_max(bytes_max)
 
+    def spare_memory(self, *, is_short: bool) -> None:
+        """While the memory of the process is short, have those with the most runs store no more.
+        Call it at each measurement."""
+        if not is_short and not self._is_short:
+            return
+        self._is_short = is_short
+        tenants = self.tenants()
+        least = max(level_of([stored.runs for stored in tenants]), RUNS_MIN)
+        for stored in tenants:
+            stored.hold(is_held=is_short and stored.runs >= least)
+
     def tenants(self) -> list[StoredTotal]:
         """What each tenant with topics stores."""
         return list(self._by_tenant.values())
@@ -76,7 +98,8 @@ class TenantStorage:
         found = self._full.get(stored.owner)
         if found is None:
             return False
-        if stored is found[0] and not size_released(stored.bytes, stored.bytes_max, found[1]):
+        is_released = size_released(stored.bytes, stored.bytes_max, found[1])
+        if stored is found[0] and (stored.is_held or not is_released):
             return True
         del self._full[stored.owner]
         return False
@@ -97,6 +120,11 @@ class TenantStorage:
 
 def full_text(stored: StoredTotal) -> str:
     """A clause that says how much a tenant stores, which is too much."""
+    if stored.is_held:
+        return (
+            f"tenant {stored.owner} stores {stored.bytes:,} bytes in {stored.runs:,} places of the "
+            f"log, and no more for now{NEAR_LIMIT}"
+        )
     return (
         f"tenant {stored.owner} stores {stored.bytes:,} bytes of {stored.bytes_max:,}, and has to "
         f"come down to {RELEASE_PERCENT} % of it ({SETTING_NAME})"

@@ -30,6 +30,7 @@ from headgate.engine.errors import (
 from headgate.engine.eviction import Eviction
 from headgate.engine.exclusive_access import ExclusiveAccess
 from headgate.engine.large_entry_looks import SMALL_BYTES, LargeEntryLooks
+from headgate.engine.memory_part import MemoryPart
 from headgate.engine.partial_budget import PartialBudget
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
@@ -78,6 +79,7 @@ class TopicEngine(PublishingEngine, Protocol):
     partials: PartialBudget
     ack_blocks: BlockBudget
     properties: PropertyBudget
+    memory_part: MemoryPart
     gate: BrokerGate
     broker_limit: RateLimit | None
     published: dict[Topic, None] | None

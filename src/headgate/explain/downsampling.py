@@ -12,6 +12,9 @@ from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 THIN_EVERY_POINTS = 16
 """A track thins out its points each time that their number is a multiple of this."""
 
+FEW_POINTS = 8
+"""A track that is to keep few points drops every second one when it has more."""
+
 _BUCKETS_NS = (
     (10 * NS_PER_S, 1),
     (NS_PER_MINUTE + 5 * NS_PER_S, 5 * NS_PER_S),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.explain.backlog_phase import first_phase
-from headgate.explain.downsampling import THIN_EVERY_POINTS, bucket_of
+from headgate.explain.downsampling import FEW_POINTS, THIN_EVERY_POINTS, bucket_of
 from headgate.explain.points import Point, at_ns_of, decode, encode, later
 
 
@@ -26,11 +26,14 @@ class Track:
         """How many points are kept."""
         return len(self._points)
 
-    def add(self, point: Point) -> None:
-        """Keep a point, and before it the last instant at which nothing had changed yet."""
+    def add(self, point: Point, *, keeps_few: bool = False) -> None:
+        """Keep a point, and before it the last instant at which nothing had changed yet. With
+        ``keeps_few`` it gives up most of its other points, the older the more."""
         if self.seen_ns > self.phase.last.at_ns:
             self._push(later(self.phase.last, self.seen_ns))
         self._push(point)
+        if keeps_few and len(self._points) > FEW_POINTS:
+            self._thin(point.at_ns, keeps_few=True)
         self.seen_ns = point.at_ns
 
     def _push(self, point: Point) -> None:
@@ -40,16 +43,18 @@ class Track:
         if len(self._points) % THIN_EVERY_POINTS == 0:
             self._thin(point.at_ns)
 
-    def _thin(self, now_ns: int) -> None:
-        """Keep the first point of each bucket; the next kept point takes over the ages of those
-        dropped."""
+    def _thin(self, now_ns: int, *, keeps_few: bool = False) -> None:
+        """Keep the first point of each bucket, or every second one; the next kept point takes over
+        the ages of those dropped."""
         kept: list[bytes] = []
         bucket_before = -1, -1
         dropped_age_ns = 0
-        for record in self._points:
+        for at, record in enumerate(self._points):
             bucket = bucket_of(now_ns - at_ns_of(record), at_ns_of(record))
             if bucket is None:
                 continue
+            if keeps_few:
+                bucket = 0, (len(self._points) - at) // 2  # the newest one stays
             if bucket == bucket_before:
                 dropped_age_ns = max(dropped_age_ns, decode(record).age_ns_max)
                 continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from headgate.base.errors import StorageError
 from headgate.metadata.sqlite_store import SqliteStore
-from headgate.metadata.store import Write
+from headgate.metadata.store import Write, first_rows
 
 
 class MemoryStore:
@@ -29,11 +29,12 @@ class MemoryStore:
         return dict(self._rows)
 
     def rows_in_pieces(self, count: int) -> Iterator[list[tuple[str, str, bytes]]]:
-        """All rows, ``count`` at a time."""
+        """All rows, ``count`` at a time, or fewer large ones."""
         last = ("", "")
         while keys := sorted(key for key in self._rows if key > last)[:count]:
-            yield [(*key, self._rows[key]) for key in keys]
-            last = keys[-1]
+            rows = first_rows((*key, self._rows[key]) for key in keys)
+            yield rows
+            last = rows[-1][:2]
 
     def commit(self, writes: Sequence[Write]) -> None:
         """Store all ``writes``, or none if the test planned a failure.

@@ -26,7 +26,7 @@ from pathlib import Path
 from headgate.base.errors import CorruptionError, NoRoomError, StorageError
 from headgate.metadata.errors import DamagedMetadataError
 from headgate.metadata.file_check import file_problem, schema_problem
-from headgate.metadata.store import Write
+from headgate.metadata.store import Write, first_rows
 from headgate.metadata.wal import wal_damage
 
 APPLICATION_ID = 0x68676D64
@@ -124,11 +124,16 @@ class SqliteStore:
         return {(kind, key): value for kind, key, value, _ in found}
 
     def rows_in_pieces(self, count: int) -> Iterator[list[tuple[str, str, bytes]]]:
-        """All rows, ``count`` at a time. Raises as :meth:`load`; missing rows, at the end."""
+        """All rows, ``count`` at a time, or fewer large ones. Raises as :meth:`load`; missing rows,
+        at the end."""
         last = ("", "")
         try:
             self._check_pages(self._open())
-            while found := self._open().execute(_PIECE, (*last, count)).fetchall():
+            while True:
+                with contextlib.closing(self._open().execute(_PIECE, (*last, count))) as cursor:
+                    found = first_rows(cursor)
+                if not found:
+                    break
                 self._check_rows(found)
                 yield [row[:3] for row in found]
                 last = found[-1][:2]

@@ -6,9 +6,29 @@ thread; tests call it directly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
+
+from headgate.base.units import MIB
+
+ROWS_BYTES: Final = MIB
+"""A list of rows is in memory at once: its values take so much, and those of one row more. A
+hundred rows of grants may take 200 MB."""
+
+_R = TypeVar("_R", bound=tuple[object, ...])
+
+
+def first_rows(rows: Iterable[_R]) -> list[_R]:
+    """The first rows, each with its value in the third place, of which one list is made."""
+    found: list[_R] = []
+    size_bytes = 0
+    for row in rows:
+        found.append(row)
+        size_bytes += len(row[2]) if isinstance(row[2], bytes) else 0
+        if size_bytes >= ROWS_BYTES:
+            break
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +52,9 @@ class MetadataStore(Protocol):
         """
 
     def rows_in_pieces(self, count: int) -> Iterator[list[tuple[str, str, bytes]]]:
-        """All rows in lists of ``count`` (kind, key, value), each row at most once. Between two
-        lists others may commit: of a row that they change it is open which value comes, if any.
+        """All rows in lists of ``count`` (kind, key, value), or fewer with :data:`ROWS_BYTES` of
+        values, each row at most once. Between two lists others may commit: of a row that they
+        change it is open which value comes, if any.
 
         Raises as :meth:`load`.
         """

@@ -153,7 +153,7 @@ def test_a_producer_takes_less_than_400_bytes() -> None:
 
 def total_for_one(share_bytes: int) -> SequenceTotal:
     """A total of which one topic alone may have so much."""
-    return SequenceTotal(lambda: -(-2 * share_bytes // 3) + 1)
+    return SequenceTotal(-(-2 * share_bytes // 3) + 1)
 
 
 def test_tables_beyond_their_total_forget_who_is_gone_for_longest() -> None:
@@ -183,7 +183,7 @@ def test_tables_beyond_their_total_forget_who_is_gone_for_longest() -> None:
 
 
 def test_a_table_counts_what_it_knows_of_wide_names() -> None:
-    total = SequenceTotal(lambda: 0)
+    total = SequenceTotal(0)
     table = SequenceTable([SequenceRow("\U0001f600" * 512, 1, 1)])
     table.join(total, "t")
     assert total.held_bytes >= 4 * 512
@@ -192,7 +192,7 @@ def test_a_table_counts_what_it_knows_of_wide_names() -> None:
 
 
 def test_beyond_the_total_one_that_leaves_before_its_entry_is_durable_does_not_stay() -> None:
-    total = SequenceTotal(lambda: 0)
+    total = SequenceTotal(0)
     table = SequenceTable()
     table.join(total, "t")
     for ordinal, name in enumerate(("a", "b", "c")):
@@ -254,7 +254,7 @@ def test_a_long_name_beyond_the_total_takes_the_place_of_several_short_ones() ->
 
 
 def test_a_topic_with_very_many_in_all_partitions_makes_others_forget_nobody() -> None:
-    total = SequenceTotal(lambda: 20 * (ROW_BYTES + 3))
+    total = SequenceTotal(20 * (ROW_BYTES + 3))
     partitions, other = [SequenceTable() for _ in range(10)], SequenceTable()
     for partition in partitions:
         partition.join(total, "large")

@@ -24,5 +24,18 @@ def test_the_head_of_an_entry_needs_room_as_well() -> None:
 def test_an_owner_takes_over_what_a_topic_has_counted() -> None:
     total, own = StoredTotal(44, "acme"), StoredTotal(44)
     total.bytes, own.bytes = 5, 7
+    total.runs, own.runs = 1, 2
     total.take_over(own)
-    assert total.bytes == 12
+    assert (total.bytes, total.runs) == (12, 3)
+
+
+def test_one_that_is_held_has_no_room_and_then_as_much_as_before() -> None:
+    total = StoredTotal(44)
+    total.set_max(100)
+    total.hold(is_held=True)
+    assert (total.bytes, total.bytes_max) == (0, 100)
+    assert total.bytes > total.body_end
+    total.set_max(STORED_BYTES_MAX)
+    assert total.bytes > total.body_end
+    total.hold(is_held=False)
+    assert total.body_end == STORED_BYTES_MAX

@@ -38,6 +38,23 @@ def test_the_one_that_waits_for_longest_gives_way_to_others_of_its_tenant() -> N
     assert not readers._until_ns
 
 
+def test_near_the_memory_limit_fewer_wait() -> None:
+    """Those of four tenants and what the history has yet to forget of them took a gigabyte."""
+    rig = Rig()
+    readers = ExpectedReaders(rig.engine)
+    waiting = [reader(rig, f"r{number}") for number in range(BOUND + 1)]
+    for one in waiting[:BOUND]:
+        readers.expect(one)
+    rig.engine.memory_part.use(1 / 3)
+    readers.expect(waiting[-1])
+    assert [one.removed for one in waiting] == [True, True, False, False]
+    readers.expect(waiting[-1])
+    assert [one.removed for one in waiting] == [True, True, True, False]
+    rig.engine.memory_part.use(1.0)
+    readers.expect(reader(rig, "more"))
+    assert not waiting[-1].removed
+
+
 def test_who_came_back_stays_and_who_seeks_again_waits_anew() -> None:
     rig = Rig()
     readers = ExpectedReaders(rig.engine)

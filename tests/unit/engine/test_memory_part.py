@@ -5,15 +5,19 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.ack_set import BLOCK_MEMORY_BYTES
-from headgate.base.sequence_table import SequenceRow, SequenceTable
+from headgate.base.names import parse_topic
+from headgate.base.sequence_table import ROW_BYTES, SequenceRow, SequenceTable
 from headgate.broker.process_room import PART_MIN
+from headgate.engine import deduplication
 from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.delayed_index import INDEXED_BYTES
+from headgate.engine.errors import ProducersRefusedError
 from headgate.engine.memory_part import CREATING_PART, KEPT_MIN
 from headgate.engine.remembered_budget import RememberedBudget
+from headgate.engine.tenant_storage import RUNS_MIN
 from headgate.engine.types import SubscriptionType
-from tests.unit.engine.harness import START_MS, Rig
+from tests.unit.engine.harness import START_MS, FakeLog, Rig
 
 SHARED = SubscriptionType.SHARED
 
@@ -92,6 +96,9 @@ def test_who_has_most_delayed_messages_waits_until_there_is_room_again() -> None
     rig.publish(30, body=b"later")
     rig.publish()
     assert (engine.delays.entries, port.ordinals) == (10, [])
+    wake_ns = engine.next_wake_ns()  # nothing is to be done now: the loop would turn all the time
+    assert wake_ns is not None
+    assert wake_ns > engine.now_ns
     engine.memory_part.use(1.0)
     rig.flush()
     assert (engine.delays.entries, port.ordinals) == (30, [30])
@@ -99,16 +106,65 @@ def test_who_has_most_delayed_messages_waits_until_there_is_room_again() -> None
     assert sorted(port.ordinals) == list(range(31))
 
 
-def test_the_largest_tables_of_producers_forget_those_that_leave() -> None:
+def test_the_largest_tables_of_producers_forget_those_that_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Names for deduplication stay when their producers leave: 128 to 256 MiB of each tenant."""
+    monkeypatch.setattr(deduplication, "SEQUENCES_OF_TENANT_BYTES_MAX", 10 * ROW_BYTES)
     rig = Rig(deduplicates=True)
     totals = rig.engine.sequence_totals
     table = SequenceTable(SequenceRow(name, 1, 1) for name in "abc")
     totals.join(table, rig.topic.name)
     table.disconnected("a", 2)
-    rig.engine.memory_part.use(1e-9)
+    rig.engine.memory_part.use(PART_MIN)
     table.store("d", 1)
-    assert list(table.last) == ["a", "c", "d"]
-    rig.engine.memory_part.use(1.0)
     table.store("e", 1)
-    assert list(table.last) == ["a", "c", "d", "e"]
+    assert list(table.last) == ["a", "d", "e"]
+    rig.engine.memory_part.use(1.0)
+    table.store("f", 1)
+    assert list(table.last) == ["a", "d", "e", "f"]
+
+
+def test_what_others_remember_makes_no_smaller_tenant_forget_producers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who is forgotten may store a message twice."""
+    monkeypatch.setattr(deduplication, "SEQUENCES_OF_TENANT_BYTES_MAX", 10 * ROW_BYTES)
+    rig = Rig()
+    totals = rig.engine.sequence_totals
+    small = SequenceTable(SequenceRow(name, 1, 1) for name in "abcd")
+    large = SequenceTable(SequenceRow(name, 1, 1) for name in "abcdefghijkl")
+    totals.join(small, rig.topic.name)
+    totals.join(large, parse_topic("persistent://globex/ns/t"))
+    rig.engine.memory_part.use(PART_MIN)
+    for table in (small, large):
+        table.store("new", 1)
+    assert (len(small), len(large)) == (5, 11)
+
+
+def test_who_has_most_in_the_segments_of_the_log_stores_no_more() -> None:
+    """A message now and then to each of very many topics takes memory, as long as it is stored."""
+    rig = Rig()
+    engine, stored = rig.engine, rig.log.stored_total
+    stored.runs = RUNS_MIN
+    engine.memory_part.use(CREATING_PART + 0.1)
+    rig.publish()
+    engine.memory_part.use(CREATING_PART)
+    rig.publish()
+    assert (rig.log.end, rig.producer.closed) == (1, True)
+    with pytest.raises(ProducersRefusedError, match="in 500,000 places of the log, and no more"):
+        rig.topic.publishing.check_newcomer(rig.port)
+    stored.runs -= 1
+    engine.memory_part.use(CREATING_PART)
+    rig.topic.publishing.check_newcomer(rig.port)
+
+
+def test_a_tenant_with_less_in_the_log_than_others_goes_on() -> None:
+    rig = Rig()
+    other = FakeLog(2)
+    rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), other)
+    rig.log.stored_total.runs, other.stored_total.runs = RUNS_MIN, 5 * RUNS_MIN
+    rig.engine.memory_part.use(PART_MIN)
+    assert (rig.log.stored_total.is_held, other.stored_total.is_held) == (False, True)
+    rig.engine.memory_part.use(1.0)
+    assert not other.stored_total.is_held

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from headgate.base.units import NS_PER_MINUTE
+from headgate.explain.downsampling import FEW_POINTS
 from headgate.observe.history.tracks import Track
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.explain.made_points import START, S, point
@@ -48,6 +49,26 @@ def test_it_becomes_coarser_with_age_and_forgets_after_an_hour() -> None:
         assert older_s - younger_s <= grid_s
     for before, after in pairwise(points):
         assert (after.at_ns - before.at_ns) * 7 == (after.appended - before.appended) * S
+
+
+def test_with_few_points_the_newest_the_oldest_and_all_ages_stay() -> None:
+    track = busy_track(600)
+    oldest = track.since(0)[0]
+    for second in range(601, 900):
+        newest = point(second, appended=7 * second, age_s=9 if second == 777 else 0)
+        track.add(newest, keeps_few=True)
+        assert [p.at_ns for p in track.since(newest.at_ns)] == [newest.at_ns]
+    assert len(track) <= FEW_POINTS
+    assert track.since(0)[0] == oldest
+    assert max(p.age_ns_max for p in track.since(0)) == 9 * S
+
+
+def test_with_few_points_it_still_forgets_after_an_hour() -> None:
+    track = Track(point(0))
+    for second in range(1, 4_300):
+        track.add(point(second, appended=second), keeps_few=True)
+    assert len(track) <= FEW_POINTS
+    assert track.since(0)[0].at_ns >= START + (4_299 - 3_600 - 5 * 60) * S
 
 
 def test_an_age_between_two_kept_points_is_not_lost() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headgate.metadata.store import MetadataStore, Write
+from headgate.metadata.store import ROWS_BYTES, MetadataStore, Write
 
 Reopen = Callable[[MetadataStore], MetadataStore]
 
@@ -52,9 +52,25 @@ def tells_its_rows_in_pieces(store: MetadataStore, reopen: Reopen) -> None:
     ]
 
 
+def has_few_large_rows_in_a_piece(store: MetadataStore, reopen: Reopen) -> None:
+    """A hundred rows of grants, which may have two megabytes each, are not in memory at once."""
+    del reopen
+    size_bytes = ROWS_BYTES // 2
+    store.commit([Write("a", str(key), bytes(size_bytes)) for key in range(5)])
+    store.commit([Write("b", "0", bytes(3 * ROWS_BYTES)), Write("c", "0", b"")])
+    pieces = [[row[:2] for row in piece] for piece in store.rows_in_pieces(100)]
+    assert pieces == [
+        [("a", "0"), ("a", "1")],
+        [("a", "2"), ("a", "3")],
+        [("a", "4"), ("b", "0")],
+        [("c", "0")],
+    ]
+
+
 SUITE = [
     keeps_what_was_committed,
     the_last_write_of_a_row_wins,
     keeps_any_text_and_bytes,
     tells_its_rows_in_pieces,
+    has_few_large_rows_in_a_piece,
 ]

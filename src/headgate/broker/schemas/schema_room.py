@@ -31,7 +31,7 @@ class SchemaUse(NamedTuple):
 
 def check_room(use: SchemaUse, size_bytes: int, memory_mb: int, part: float = 1.0) -> None:
     """Check that a version of ``size_bytes`` may be added. ``memory_mb`` is the setting
-    ``headgateSchemaMemoryMB``, of which all topics together have ``part``: less than 1 while the
+    ``headgateSchemaMemoryMB``. Of it tenants above the average have ``part``: less than 1 while the
     process nears the limit on its memory.
 
     Raises:
@@ -43,12 +43,10 @@ def check_room(use: SchemaUse, size_bytes: int, memory_mb: int, part: float = 1.
             f"The schema of the topic takes {use.of_topic} bytes: a sixteenth of "
             f"headgateSchemaMemoryMB={memory_mb} has no room for {size_bytes} more"
         )
-    bytes_max = int(part * bytes_max)
-    over = use.of_all + size_bytes - bytes_max
-    if over <= 0:
-        return
     is_above_average = use.of_tenant * use.tenants_count >= use.of_all
-    if is_above_average or over > bytes_max // RESERVE_SHARE:
+    reserve_bytes = bytes_max // RESERVE_SHARE
+    allowed_bytes = int(part * bytes_max) if is_above_average else bytes_max + reserve_bytes
+    if use.of_all + size_bytes > allowed_bytes:
         raise IncompatibleSchemaError(
             f"The schemas of all topics take {use.of_all} bytes, those of the tenant "
             f"{use.of_tenant}: headgateSchemaMemoryMB={memory_mb} has no room for {size_bytes} more"

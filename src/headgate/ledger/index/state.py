@@ -289,6 +289,7 @@ class LogState:
         runs = topic.live_runs()
         self.release(Released(run.segment, run.live_bytes, True) for run in runs)
         topic.stored_total.bytes -= sum(run.live_bytes for run in runs)
+        topic.stored_total.runs -= len(runs)
         if topic.staged_end > topic.end:
             topic.stored_total.bytes -= topic.live_bytes(topic.end, topic.staged_end)
             self.dropped[topic] = None

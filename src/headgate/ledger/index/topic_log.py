@@ -197,6 +197,7 @@ class TopicLog(EntryIndex):
             return False
         self._run_first.append(self.staged_end)
         self._run_segment.append(segment)
+        self.stored_total.runs += 1
         return True
 
     def drop_empty_run(self) -> None:
@@ -205,6 +206,7 @@ class TopicLog(EntryIndex):
         if self._run_first and self._run_first[-1] >= self.staged_end:
             self._run_first.pop()
             self._run_segment.pop()
+            self.stored_total.runs -= 1
 
     def open_ledger(self, ledger_id: int, first_ordinal: int, created_ms: int) -> None:
         """Let entries from ``first_ordinal`` on belong to a new ledger."""
@@ -264,6 +266,7 @@ class TopicLog(EntryIndex):
         while self._run_first and (is_empty or self._run_first[-1] >= self.end):
             self._run_first.pop()
             lost.append(self._run_segment.pop())
+        self.stored_total.runs -= len(lost)
         end = self.end
         firsts = self._ledger_first
         while firsts and (firsts[-1] > end or (firsts[-1] == end and len(firsts) > 1)):
@@ -290,6 +293,7 @@ class TopicLog(EntryIndex):
                 break
             dropped += 1
         del self._run_first[:dropped], self._run_segment[:dropped]
+        self.stored_total.runs -= dropped
         gone = 0
         firsts = self._ledger_first
         # The ledger of the last entry stays even if that entry is trimmed: its id needs it.
@@ -366,6 +370,7 @@ class TopicLog(EntryIndex):
             return []
         moved = self.live_runs()[low:high]
         self._move_entries(first, offsets, stored, cache)
+        self.stored_total.runs -= high - low - 1
         del self._run_first[low + 1 : high]
         self._run_segment[low:high] = array("q", (segment,))
         return moved
@@ -445,6 +450,7 @@ class TopicLog(EntryIndex):
         self._forget_entries(ordinal, totals)
         self.end = self.staged_end = ordinal
         self._ledger_totals = [-1] * len(self._ledger_totals)
+        self.stored_total.runs -= len(self._run_first)
         del self._run_first[:], self._run_segment[:]
 
     def extend(self, segment: int, columns: Columns) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.index.block_cache import BlockCache
@@ -64,20 +64,94 @@ class IndexRow(NamedTuple):
         return self._replace(first=self.first + low, columns=Columns(offsets[low:high], *some))
 
 
-def place_rows(rows: Iterable[IndexRow], state: LogState) -> list[Loss]:
+class _File(NamedTuple):
+    """What the packed rows of one file share."""
+
+    segment: int
+    file: int
+    sparse: Columns
+    block_entries: int
+
+
+_ROW_VALUES: Final = 10
+_PLAIN: Final = (0,) * (_ROW_VALUES - 2)
+
+
+class PackedRows:
+    """Rows of very many topics and files: 80 bytes each, where the objects of one take 550. With
+    these a start would take several times the memory that the broker needs afterwards."""
+
+    def __init__(self, rows: Iterable[IndexRow] = ()) -> None:
+        self._values = array("q")
+        """For each row its file, topic number, first ordinal, entries, place, row and totals; for
+        another than that of a whole stored run -1 and its place in ``_plain``."""
+        self._files: list[_File] = []
+        self._plain: list[IndexRow] = []
+        self.add(rows)
+
+    def __len__(self) -> int:
+        return len(self._values) // _ROW_VALUES
+
+    def add(self, rows: Iterable[IndexRow]) -> None:
+        """Add rows behind the others."""
+        for row in rows:
+            run = row.columns
+            if not isinstance(run, StoredRun) or row != _row_of(row.segment, run):
+                self._values.extend((-1, len(self._plain), *_PLAIN))
+                self._plain.append(row)
+                continue
+            number, first, entries, file, place, sparse, block, after, block_entries = run
+            shared = _File(row.segment, file, sparse, block_entries)
+            known = self._files[-1] if self._files else None
+            if known is None or known.sparse is not sparse or known != shared:
+                self._files.append(shared)
+            values = (len(self._files) - 1, number, first, entries, place, block, *after)
+            self._values.extend(values)
+
+    def topic_and_stop(self, at: int) -> tuple[int, int]:
+        """The topic number of a row, and one past its last ordinal."""
+        file, number, first, entries = self._values[at * _ROW_VALUES : at * _ROW_VALUES + 4]
+        if file >= 0:
+            return number, first + entries
+        return self._plain[number].topic_number, self._plain[number].stop
+
+    def row(self, at: int) -> IndexRow:
+        """A row as it was added."""
+        values = self._values[at * _ROW_VALUES : (at + 1) * _ROW_VALUES]
+        file, number, first, entries, place, block, *after = values
+        if file < 0:
+            return self._plain[number]
+        shared = self._files[file]
+        return _row_of(
+            shared.segment,
+            StoredRun(
+                number, first, entries, shared.file, place, shared.sparse, block,
+                TopicTotals(*after), shared.block_entries,
+            ),
+        )  # fmt: skip
+
+
+def _row_of(segment: int, run: StoredRun) -> IndexRow:
+    return IndexRow(run.topic_number, run.first, segment, run)
+
+
+def place_rows(rows: Iterable[IndexRow] | PackedRows, state: LogState) -> list[Loss]:
     """Extend the topics of a state by these rows; returns the entries missing between them."""
-    by_topic: dict[int, list[IndexRow]] = {}
-    for row in rows:
-        state.orphans.note_number(row.topic_number)
-        topic = state.topics.get(row.topic_number)
+    packed = rows if isinstance(rows, PackedRows) else PackedRows(rows)
+    by_topic: dict[int, array[int]] = {}
+    for at in range(len(packed)):
+        number, stop = packed.topic_and_stop(at)
+        state.orphans.note_number(number)
+        topic = state.topics.get(number)
         if topic is None:
+            row = packed.row(at)
             entries = row.stop - row.first
-            state.orphans.add(row.segment, row.topic_number, entries, row.size_bytes())
-        elif row.stop > topic.first:
-            by_topic.setdefault(topic.number, []).append(row)
+            state.orphans.add(row.segment, number, entries, row.size_bytes())
+        elif stop > topic.first:
+            by_topic.setdefault(number, array("q")).append(at)
     losses: list[Loss] = []
     for number, found in by_topic.items():
-        for row in without_overlaps(found):
+        for row in without_overlaps(map(packed.row, found)):
             losses += _extend(state.topics[number], row, state.blocks)
     return losses
 

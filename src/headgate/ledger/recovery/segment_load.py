@@ -16,7 +16,7 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.footer import read_directory, read_footer
 from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.recovery.batch_head import BatchHead, first_head, read_beginning
-from headgate.ledger.recovery.index_rows import IndexRow, place_rows
+from headgate.ledger.recovery.index_rows import IndexRow, PackedRows, place_rows
 from headgate.ledger.recovery.replay import Replay
 
 PLACES_NAMED_MAX = 3
@@ -46,7 +46,7 @@ class SegmentLoader:
         self._directory = directory
         self._state = state
         self._replay = replay
-        self._rows: list[IndexRow] = []
+        self._rows = PackedRows()
         """The index of the segments before the checkpoint."""
         self._without_footer: list[tuple[int, int]] = []
         """Segments before the checkpoint without a sound footer, each with the end of its records.
@@ -65,11 +65,11 @@ class SegmentLoader:
             if recorded is not None and recorded.segment == segment:
                 limit = recorded.offset
             info.data_end, rows = self._replay.index_only(file.read_at(0, limit), segment)
-            self._rows += rows
+            self._rows.add(rows)
             self._without_footer.append((segment, info.data_end))
         else:
             info.data_end, rows = found
-            self._rows += rows
+            self._rows.add(rows)
         self._seal(info, file)
         file.close()
 
@@ -93,7 +93,7 @@ class SegmentLoader:
     def place_rows(self) -> None:
         """Place what :meth:`load_sealed` gathered into the topics."""
         self._replay.assessment.losses += place_rows(self._rows, self._state)
-        self._rows = []
+        self._rows = PackedRows()
 
     def place_behind(self, segment: int) -> str:
         """Where entries lay that followed those in ``segment``; empty if no file shows it."""

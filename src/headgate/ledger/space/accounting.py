@@ -110,7 +110,10 @@ def space_errors(state: LogState) -> list[str]:
         )
     ]
     errors += _sum_errors(state, held_bytes)
-    counted = sum(total.bytes for total in {topic.stored_total for topic in state.topics.values()})
+    owners = {topic.stored_total for topic in state.topics.values()}
+    counted = sum(total.bytes for total in owners)
+    if (counted_runs := sum(total.runs for total in owners)) != sum(runs.values()):
+        errors.append(f"runs of all owners: counted {counted_runs}, found {sum(runs.values())}")
     if counted != held_bytes + staged_bytes:
         errors.append(f"stored by all owners: counted {counted}, found {held_bytes + staged_bytes}")
     errors += [f"dead segment {s} is gone" for s in state.dead if s not in state.segments]

@@ -38,3 +38,11 @@ def test_near_the_limit_on_the_memory_all_have_a_part_of_the_bound() -> None:
     with pytest.raises(IncompatibleSchemaError, match="more, because the broker is near the limit"):
         check_room(large, 1, 16, 1 / 16)
     check_room(large._replace(of_tenant=0, tenants_count=2), 1, 16, 1 / 16)
+
+
+def test_near_that_limit_one_with_few_goes_on_whatever_others_have() -> None:
+    small = SchemaUse(0, 0, 8 * MIB, 3)
+    check_room(small, 1_000, 16, 1 / 16)
+    check_room(small._replace(of_tenant=MIB), 1_000, 16, 1 / 16)
+    with pytest.raises(IncompatibleSchemaError, match="near the limit"):
+        check_room(small._replace(of_tenant=3 * MIB), 1_000, 16, 1 / 16)

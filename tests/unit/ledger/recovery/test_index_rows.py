@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from array import array
 
-from headgate.ledger.index.columns import Columns
+from headgate.ledger.index.columns import Columns, TopicTotals
 from headgate.ledger.index.state import LogState
-from headgate.ledger.recovery.index_rows import IndexRow, place_rows, without_overlaps
+from headgate.ledger.index.stored_run import StoredRun, file_id
+from headgate.ledger.recovery.index_rows import (
+    IndexRow,
+    PackedRows,
+    place_rows,
+    without_overlaps,
+)
 
 TOPIC = 3
 
@@ -24,6 +31,45 @@ def row(first: int, stop: int, segment: int, *, topic: int = TOPIC) -> IndexRow:
         array("q", [10 * o for o in befores]),
     )
     return IndexRow(topic, first, segment, columns)
+
+
+def stored_rows(segment: int, topics: int) -> list[IndexRow]:
+    """A file with a run of three entries of each topic."""
+    sparse = row(0, topics, segment).columns
+    assert isinstance(sparse, Columns)
+    runs = [
+        StoredRun(
+            topic, 1_000 * segment, 3, file_id(segment, 0), 2**40 + topic, sparse, topic,
+            TopicTotals(2**40 + topic, 2**50, 2**41, topic), 128,
+        )
+        for topic in range(topics)
+    ]  # fmt: skip
+    return [IndexRow(run.topic_number, run.first, segment, run) for run in runs]
+
+
+def test_packed_rows_come_back_as_they_were() -> None:
+    first, second = stored_rows(5, 4), stored_rows(6, 3)
+    cut = first[1].cut(5_001, 5_002)
+    other_file = second[0]._replace(segment=7)
+    rows = [*first, row(0, 5, 4), *second, cut, other_file, first[2]._replace(knows_totals=False)]
+    packed = PackedRows(rows[:3])
+    packed.add(rows[3:])
+    assert [packed.row(at) for at in range(len(packed))] == rows
+    for at, one in enumerate(rows):
+        assert packed.topic_and_stop(at) == (one.topic_number, one.stop)
+
+
+def test_a_start_with_very_many_rows_takes_little_more_than_their_index() -> None:
+    """A million of them took 650 MB, where the broker needs 125 afterwards."""
+    packed = PackedRows()
+    tracemalloc.start()
+    try:
+        for segment in range(20):
+            packed.add(stored_rows(segment, 500))
+        size_bytes = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert size_bytes < 150 * len(packed)
 
 
 def state_with(end: int) -> LogState:

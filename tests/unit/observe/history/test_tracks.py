@@ -7,8 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from headgate.engine.memory_part import CREATING_PART, KEPT_MIN
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.explain.downsampling import FEW_POINTS
 from headgate.observe.history import tracks as history
 from headgate.observe.history.tracks import ROUND_PERIOD_S_MAX, History, Track
 from tests.unit.broker.virtual import Client, VirtualBroker
@@ -26,6 +28,28 @@ def busy_track(seconds: int) -> Track:
     for second in range(1, seconds + 1):
         track.add(point(second, appended=7 * second, sent=5 * second))
     return track
+
+
+def test_near_the_memory_limit_the_tenants_with_the_most_have_few_points() -> None:
+    """An hour of a subscription is up to 9 KB, as much again as all else of it."""
+    broker = VirtualBroker()
+    topics = [broker.topic("t"), broker.topic("persistent://globex/ns/t")]
+    subscriptions = [broker.subscription(topic, "s") for topic in topics]
+    tenants = [topic.name.tenant for topic in topics]
+
+    def lengths(seconds: int) -> list[int]:
+        for _ in range(seconds):
+            for topic in topics:
+                broker.publish(topic, 1)
+            broker.run(1)
+        tracks = [broker.observer.history.track(each) for each in subscriptions]
+        return [len(track) for track in tracks if track is not None]
+
+    assert min(lengths(30)) > FEW_POINTS
+    broker.engine.durable_by_tenant[tenants[0]] += KEPT_MIN
+    broker.engine.memory_part.use(CREATING_PART)
+    large, small = lengths(5)
+    assert large <= FEW_POINTS < small
 
 
 def test_removed_subscriptions_are_forgotten() -> None:
