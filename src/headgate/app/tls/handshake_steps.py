@@ -41,7 +41,11 @@ NICENESS: Final = 10
 
 REGION_NETWORKS_MAX: Final = 16
 """In a region (:func:`~headgate.broker.connection.address_counts.region_of`) with so many wide
-networks with costly steps, new networks wait with those: a provider has 65,536 of them."""
+networks with costly steps, all new networks are neighbours of those: a provider has 65,536."""
+
+LOST_MIN: Final = 100
+"""As many ended connections may stay in the lines; with more the lines are looked through when half
+of those that wait have ended."""
 
 STEP_BYTES: Final = (3 * KIB // 2, 3 * KIB, 12 * KIB)
 """What TLS gets of a client in its handshake, behind its first bytes, until the first, second and
@@ -57,8 +61,13 @@ whether the handshake is done, and its client has shown a good certificate."""
 class Stepping(Protocol):
     """A connection with a step to take."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection has ended."""
+
     def step(self) -> Callable[[], bool] | None:
-        """What a thread does, as in :data:`put_off`; None if the connection has ended."""
+        """What a thread does from now on, as in :data:`put_off`; None if the connection has
+        ended."""
 
     def step_is_done(self) -> None:
         """The thread has done it, or had nothing to do."""
@@ -99,9 +108,11 @@ def _give_way() -> None:
 class HandshakeSteps:
     """The steps of one loop. An ended connection is passed over.
 
-    A costly step counts against the whole wide network
-    (:func:`~headgate.broker.connection.address_counts.wide_network_of`), because an attacker has
-    many networks in one. A good certificate counts for the network that has shown it.
+    A costly step makes all new networks of its wide one
+    (:func:`~headgate.broker.connection.address_counts.wide_network_of`) neighbours of a costly one,
+    because an attacker has many networks in one. They wait behind each other, and not behind the
+    costly one, who may be a stranger beside them. A good certificate counts for the network that
+    has shown it: such a neighbour waits only behind others that have shown theirs.
     """
 
     def __init__(
@@ -114,11 +125,14 @@ class HandshakeSteps:
         self._cpu_s = cpu_s
         self._good_networks = _LastOnes()
         self._costly_networks = _LastOnes()
-        """Wide ones."""
+        self._costly_wide_networks = _LastOnes()
         self._regions: SparseCounter[str] = SparseCounter()
-        """How many of them each has."""
-        self._good, self._costly = _Line(), _Line()
-        self._new = [_Line() for _ in STEP_BYTES]
+        """How many costly wide networks each has."""
+        self._good, self._good_neighbours = _Line(), _Line()
+        self._new, self._new_neighbours = [_Line() for _ in STEP_BYTES], _Line()
+        self._costly = _Line()
+        self._lost_count = 0
+        """Connections that have ended while they waited, since the lines were looked through."""
         self._is_closed = False
 
     def add(self, network: str, size_bytes: int, one: Stepping) -> None:
@@ -126,13 +140,29 @@ class HandshakeSteps:
         handshake."""
         self._put(_Waiting(network, wide_network_of(network), size_bytes, one))
 
+    def lost(self) -> None:
+        """A connection has ended while it waited. Its turn may be far away, and a client makes
+        thousands of them."""
+        self._lost_count += 1
+        lines = self._lines
+        waiting_count = sum(len(line.waiting) for line in lines)
+        if self._lost_count > LOST_MIN and 2 * self._lost_count > waiting_count:
+            self._lost_count = 0
+            for line in lines:
+                line.waiting.drop(lambda waiting: waiting.one.is_lost)
+
     def close(self) -> None:
         """Begin no further step."""
         self._is_closed = True
-        for line in (self._good, self._costly, *self._new):
+        for line in self._lines:
             line.waiting.clear()
             if line.lane is not None:
                 line.lane.abandon()
+
+    @property
+    def _lines(self) -> tuple[_Line, ...]:
+        neighbours = (self._good_neighbours, self._new_neighbours)
+        return (self._good, *neighbours, *self._new, self._costly)
 
     def _put(self, waiting: _Waiting) -> None:
         line = self._line_of(waiting)
@@ -140,12 +170,13 @@ class HandshakeSteps:
         self._fill(line)
 
     def _line_of(self, waiting: _Waiting) -> _Line:
-        if waiting.wide in self._costly_networks:
+        if waiting.network in self._costly_networks:
             return self._costly
+        is_neighbour = waiting.wide in self._costly_wide_networks
         if waiting.network in self._good_networks:
-            return self._good
-        if self._regions[region_of(waiting.wide)] >= REGION_NETWORKS_MAX:
-            return self._costly
+            return self._good_neighbours if is_neighbour else self._good
+        if is_neighbour or self._regions[region_of(waiting.wide)] >= REGION_NETWORKS_MAX:
+            return self._new_neighbours
         return self._new[bisect_left(STEP_BYTES, waiting.size_bytes)]
 
     def _fill(self, line: _Line) -> None:
@@ -177,7 +208,7 @@ class HandshakeSteps:
         line.is_busy = False
         is_costly, has_shown = result or (False, False)
         if is_costly:
-            self._note_costly(waiting.wide)
+            self._note_costly(waiting)
         elif has_shown:
             self._good_networks.add(waiting.network)
         try:
@@ -187,10 +218,11 @@ class HandshakeSteps:
         if error is not None:
             raise broken("a step of a handshake", error)
 
-    def _note_costly(self, wide: str) -> None:
-        if wide not in self._costly_networks:
-            self._regions[region_of(wide)] += 1
-        forgotten = self._costly_networks.add(wide)
+    def _note_costly(self, waiting: _Waiting) -> None:
+        self._costly_networks.add(waiting.network)
+        if waiting.wide not in self._costly_wide_networks:
+            self._regions[region_of(waiting.wide)] += 1
+        forgotten = self._costly_wide_networks.add(waiting.wide)
         if forgotten is not None:
             self._regions[region_of(forgotten)] -= 1
 
