@@ -18,7 +18,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from typing import Final, NamedTuple, Protocol
@@ -46,6 +46,8 @@ networks with costly steps, all new networks are neighbours of those: a provider
 LOST_MIN: Final = 100
 """As many ended connections may stay in the lines; with more the lines are looked through when half
 of those that wait have ended."""
+
+THREAD_NAME: Final = "headgate-handshakes"
 
 STEP_BYTES: Final = (3 * KIB // 2, 3 * KIB, 12 * KIB)
 """What TLS gets of a client in its handshake, behind its first bytes, until the first, second and
@@ -93,10 +95,18 @@ class _Line:
 def new_thread(loop: asyncio.AbstractEventLoop, gives_way: bool) -> Lane:
     """A lane of its own thread. With ``gives_way`` it gets little time while others of the machine
     work, where threads have priorities of their own (Linux)."""
-    lane = ThreadLane(loop, "headgate-handshakes")
+    lane = ThreadLane(loop, THREAD_NAME)
     if gives_way and sys.platform == "linux":
         lane.submit(_give_way, lambda *_: None)
     return lane
+
+
+def end_amid_steps(threads: Iterable[threading.Thread], end: Callable[[int], object]) -> None:
+    """Call ``end`` with the exit status 0 if one of the process's ``threads`` may be amid a step.
+    The caller has closed all else: an ordinary exit would free what OpenSSL uses there, and could
+    end with SIGSEGV."""
+    if any(thread.name == THREAD_NAME for thread in threads):
+        end(0)
 
 
 def _give_way() -> None:
