@@ -43,8 +43,9 @@ from headgate.agent.web_turns import AT_ONCE
 from headgate.app.agent_access import TokenGate, check_agent_address, token_verifier
 from headgate.app.agent_port import AgentPort
 from headgate.app.listeners import listen, port_of
-from headgate.app.run import EXIT_BUG, StopSignals
+from headgate.app.run import EXIT_BUG, StopSignals, end_process
 from headgate.app.telemetry_topic.process import TopicProcess, check_installed
+from headgate.app.tls.handshake_steps import end_amid_steps
 from headgate.app.used_keys import UsedKeys, key_files
 from headgate.app.web_guard import WebGuard
 from headgate.base.clock import Clock, SystemClock
@@ -88,6 +89,7 @@ def run_agent(
     gc.set_threshold(*COLLECTIONS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, environment, announce, is_insecure_allowed))
+    end_amid_steps(threading.enumerate(), end_process)
 
 
 async def _serve(

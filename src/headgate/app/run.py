@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from headgate.app.garbage_collection import AUTOMATIC, Activity, Collector, Garb
 from headgate.app.node import Node, bounded_bytes
 from headgate.app.options import StandaloneOptions
 from headgate.app.system_memory import MemoryOfObjects, ProcSelfMemory
+from headgate.app.tls.handshake_steps import end_amid_steps
 from headgate.broker.service import Broker
 from headgate.policy.settings import Settings
 
@@ -77,6 +79,7 @@ def run_standalone(options: StandaloneOptions, announce: Callable[[str], None]) 
     raise_descriptors_max()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, options, announce))
+    end_amid_steps(threading.enumerate(), end_process)
 
 
 async def _serve(
@@ -170,6 +173,13 @@ def process_age_s() -> float | None:
     except (OSError, ValueError, IndexError, AttributeError):
         return None
     return age_s if age_s >= 0 else None
+
+
+def end_process(status: int) -> None:
+    """End at once, with what was logged and printed."""
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(status)
 
 
 def _end_at_once(_: BaseException) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -40,6 +41,16 @@ class FairQueue(Generic[T]):
             del self._by_owner[owner]
         return item
 
+    def drop(self, is_dropped: Callable[[T], bool]) -> None:
+        """Drop some of the items. The turns of the others stay."""
+        for owner, items in list(self._by_owner.items()):
+            kept = deque(item for item in items if not is_dropped(item))
+            self._count -= len(items) - len(kept)
+            if kept:
+                self._by_owner[owner] = kept
+            else:
+                del self._by_owner[owner]
+
     def clear(self) -> None:
         """Drop them all."""
         self._by_owner.clear()
@@ -50,34 +61,45 @@ class NestedFairQueue(Generic[T]):
     """Items of several owners, which belong to groups. Groups take turns, and in each its
     owners."""
 
-    __slots__ = ("_by_group", "_turns")
+    __slots__ = ("_by_group", "_count")
 
     def __init__(self) -> None:
-        self._turns: FairQueue[str] = FairQueue()
-        """A group for each of its items."""
-        self._by_group: dict[str, FairQueue[T]] = {}
+        self._by_group: OrderedDict[str, FairQueue[T]] = OrderedDict()
+        """The first one's turn is next."""
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return self._count
 
     def add(self, group: str, owner: str, item: T) -> None:
         """Add an item behind the others of its owner, who belongs to one group."""
-        self._turns.add(group, group)
         items = self._by_group.get(group)
         if items is None:
             items = self._by_group[group] = FairQueue()
         items.add(owner, item)
+        self._count += 1
 
     def take(self) -> T:
         """Remove and return the item whose turn it is. There must be one."""
-        group = self._turns.take()
-        items = self._by_group[group]
+        group, items = next(iter(self._by_group.items()))
         item = items.take()
-        if not items:
+        self._count -= 1
+        if items:
+            self._by_group.move_to_end(group)
+        else:
             del self._by_group[group]
         return item
 
+    def drop(self, is_dropped: Callable[[T], bool]) -> None:
+        """Drop some of the items. The turns of the others stay."""
+        for group, items in list(self._by_group.items()):
+            self._count -= len(items)
+            items.drop(is_dropped)
+            self._count += len(items)
+            if not items:
+                del self._by_group[group]
+
     def clear(self) -> None:
         """Drop them all."""
-        self._turns.clear()
         self._by_group.clear()
+        self._count = 0

@@ -36,6 +36,21 @@ def test_nothing_is_left_of_what_is_dropped() -> None:
     assert queue.take() == 10
 
 
+def test_who_is_dropped_takes_nobody_s_turn() -> None:
+    queue: NestedFairQueue[int] = NestedFairQueue()
+    for group, owner, first in (("north", "a", 0), ("north", "b", 10), ("south", "c", 20)):
+        for item in range(first, first + 3):
+            queue.add(group, owner, item)
+    queue.add("west", "d", 31)
+    assert queue.take() == 0
+    queue.drop(lambda item: item % 2 == 1)
+    assert len(queue) == 5
+    assert [queue.take() for _ in range(5)] == [20, 10, 22, 2, 12]
+    assert not queue
+    queue.add("west", "d", 31)
+    assert queue.take() == 31
+
+
 def test_groups_take_turns_and_so_do_their_owners() -> None:
     queue: NestedFairQueue[int] = NestedFairQueue()
     for item in range(2):

@@ -22,6 +22,7 @@ from headgate.app.tls.hello import (
     NotTlsButHttpError,
     NotTlsError,
     hello_bytes,
+    is_whole,
     read_hello,
 )
 from headgate.app.tls.profile import PortContexts
@@ -219,7 +220,13 @@ class TlsEntry(asyncio.BufferedProtocol):
         cast(memoryview, below.get_buffer(size))[:size] = received[:size]
         below.buffer_updated(size)
         network = peer_network_of(self._address)
-        self._reads = RecordReads(below, self._plain, self._port.pace.records, network)
+        self._reads = RecordReads(
+            below,
+            self._plain,
+            self._port.pace.records,
+            network,
+            has_whole_hello=is_whole(received[:size]),
+        )
         self._plain.set_protocol(self._reads)
         if rest := received[size:]:
             self._reads.keep(rest)

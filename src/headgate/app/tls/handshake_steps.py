@@ -18,7 +18,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from typing import Final, NamedTuple, Protocol
@@ -41,7 +41,13 @@ NICENESS: Final = 10
 
 REGION_NETWORKS_MAX: Final = 16
 """In a region (:func:`~headgate.broker.connection.address_counts.region_of`) with so many wide
-networks with costly steps, new networks wait with those: a provider has 65,536 of them."""
+networks with costly steps, all new networks are neighbours of those: a provider has 65,536."""
+
+LOST_MIN: Final = 100
+"""As many ended connections may stay in the lines; with more the lines are looked through when half
+of those that wait have ended."""
+
+THREAD_NAME: Final = "headgate-handshakes"
 
 STEP_BYTES: Final = (3 * KIB // 2, 3 * KIB, 12 * KIB)
 """What TLS gets of a client in its handshake, behind its first bytes, until the first, second and
@@ -57,8 +63,13 @@ whether the handshake is done, and its client has shown a good certificate."""
 class Stepping(Protocol):
     """A connection with a step to take."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the connection has ended."""
+
     def step(self) -> Callable[[], bool] | None:
-        """What a thread does, as in :data:`put_off`; None if the connection has ended."""
+        """What a thread does from now on, as in :data:`put_off`; None if the connection has
+        ended."""
 
     def step_is_done(self) -> None:
         """The thread has done it, or had nothing to do."""
@@ -84,10 +95,18 @@ class _Line:
 def new_thread(loop: asyncio.AbstractEventLoop, gives_way: bool) -> Lane:
     """A lane of its own thread. With ``gives_way`` it gets little time while others of the machine
     work, where threads have priorities of their own (Linux)."""
-    lane = ThreadLane(loop, "headgate-handshakes")
+    lane = ThreadLane(loop, THREAD_NAME)
     if gives_way and sys.platform == "linux":
         lane.submit(_give_way, lambda *_: None)
     return lane
+
+
+def end_amid_steps(threads: Iterable[threading.Thread], end: Callable[[int], object]) -> None:
+    """Call ``end`` with the exit status 0 if one of the process's ``threads`` may be amid a step.
+    The caller has closed all else: an ordinary exit would free what OpenSSL uses there, and could
+    end with SIGSEGV."""
+    if any(thread.name == THREAD_NAME for thread in threads):
+        end(0)
 
 
 def _give_way() -> None:
@@ -99,9 +118,11 @@ def _give_way() -> None:
 class HandshakeSteps:
     """The steps of one loop. An ended connection is passed over.
 
-    A costly step counts against the whole wide network
-    (:func:`~headgate.broker.connection.address_counts.wide_network_of`), because an attacker has
-    many networks in one. A good certificate counts for the network that has shown it.
+    A costly step makes all new networks of its wide one
+    (:func:`~headgate.broker.connection.address_counts.wide_network_of`) neighbours of a costly one,
+    because an attacker has many networks in one. They wait behind each other, and not behind the
+    costly one, who may be a stranger beside them. A good certificate counts for the network that
+    has shown it: such a neighbour waits only behind others that have shown theirs.
     """
 
     def __init__(
@@ -114,11 +135,14 @@ class HandshakeSteps:
         self._cpu_s = cpu_s
         self._good_networks = _LastOnes()
         self._costly_networks = _LastOnes()
-        """Wide ones."""
+        self._costly_wide_networks = _LastOnes()
         self._regions: SparseCounter[str] = SparseCounter()
-        """How many of them each has."""
-        self._good, self._costly = _Line(), _Line()
-        self._new = [_Line() for _ in STEP_BYTES]
+        """How many costly wide networks each has."""
+        self._good, self._good_neighbours = _Line(), _Line()
+        self._new, self._new_neighbours = [_Line() for _ in STEP_BYTES], _Line()
+        self._costly = _Line()
+        self._lost_count = 0
+        """Connections that have ended while they waited, since the lines were looked through."""
         self._is_closed = False
 
     def add(self, network: str, size_bytes: int, one: Stepping) -> None:
@@ -126,13 +150,29 @@ class HandshakeSteps:
         handshake."""
         self._put(_Waiting(network, wide_network_of(network), size_bytes, one))
 
+    def lost(self) -> None:
+        """A connection has ended while it waited. Its turn may be far away, and a client makes
+        thousands of them."""
+        self._lost_count += 1
+        lines = self._lines
+        waiting_count = sum(len(line.waiting) for line in lines)
+        if self._lost_count > LOST_MIN and 2 * self._lost_count > waiting_count:
+            self._lost_count = 0
+            for line in lines:
+                line.waiting.drop(lambda waiting: waiting.one.is_lost)
+
     def close(self) -> None:
         """Begin no further step."""
         self._is_closed = True
-        for line in (self._good, self._costly, *self._new):
+        for line in self._lines:
             line.waiting.clear()
             if line.lane is not None:
                 line.lane.abandon()
+
+    @property
+    def _lines(self) -> tuple[_Line, ...]:
+        neighbours = (self._good_neighbours, self._new_neighbours)
+        return (self._good, *neighbours, *self._new, self._costly)
 
     def _put(self, waiting: _Waiting) -> None:
         line = self._line_of(waiting)
@@ -140,12 +180,13 @@ class HandshakeSteps:
         self._fill(line)
 
     def _line_of(self, waiting: _Waiting) -> _Line:
-        if waiting.wide in self._costly_networks:
+        if waiting.network in self._costly_networks:
             return self._costly
+        is_neighbour = waiting.wide in self._costly_wide_networks
         if waiting.network in self._good_networks:
-            return self._good
-        if self._regions[region_of(waiting.wide)] >= REGION_NETWORKS_MAX:
-            return self._costly
+            return self._good_neighbours if is_neighbour else self._good
+        if is_neighbour or self._regions[region_of(waiting.wide)] >= REGION_NETWORKS_MAX:
+            return self._new_neighbours
         return self._new[bisect_left(STEP_BYTES, waiting.size_bytes)]
 
     def _fill(self, line: _Line) -> None:
@@ -177,7 +218,7 @@ class HandshakeSteps:
         line.is_busy = False
         is_costly, has_shown = result or (False, False)
         if is_costly:
-            self._note_costly(waiting.wide)
+            self._note_costly(waiting)
         elif has_shown:
             self._good_networks.add(waiting.network)
         try:
@@ -187,10 +228,11 @@ class HandshakeSteps:
         if error is not None:
             raise broken("a step of a handshake", error)
 
-    def _note_costly(self, wide: str) -> None:
-        if wide not in self._costly_networks:
-            self._regions[region_of(wide)] += 1
-        forgotten = self._costly_networks.add(wide)
+    def _note_costly(self, waiting: _Waiting) -> None:
+        self._costly_networks.add(waiting.network)
+        if waiting.wide not in self._costly_wide_networks:
+            self._regions[region_of(waiting.wide)] += 1
+        forgotten = self._costly_wide_networks.add(waiting.wide)
         if forgotten is not None:
             self._regions[region_of(forgotten)] -= 1
 

@@ -75,10 +75,18 @@ def hello_bytes(data: bytes | bytearray | memoryview) -> int | None:
     return HEADER_BYTES + size
 
 
-def harmless_bytes(data: bytes | bytearray | memoryview) -> int:
-    """How many bytes behind a ClientHello, which begin with ``data``, can hold no certificate that
-    takes long to decode."""
-    is_plain = data[:1] == bytes([_HANDSHAKE])
+def is_whole(record: bytes | bytearray | memoryview) -> bool:
+    """Whether a first record, which is whole, has all of its ClientHello, which may go on in
+    others."""
+    message_bytes = int.from_bytes(record[HEADER_BYTES + 1 : HEADER_BYTES + _FIELD_BYTES])
+    return HEADER_BYTES + _FIELD_BYTES + message_bytes == len(record)
+
+
+def harmless_bytes(data: bytes | bytearray | memoryview, has_whole_hello: bool) -> int:
+    """How many bytes behind the first record, which begin with ``data``, can hold no certificate
+    that takes long to decode. ``has_whole_hello`` tells of :func:`is_whole`: else they are the
+    rest of it, whatever they look like."""
+    is_plain = has_whole_hello and data[:1] == bytes([_HANDSHAKE])
     if is_plain and data[HEADER_BYTES : HEADER_BYTES + len(_NO_CERTIFICATE)] == _NO_CERTIFICATE:
         return HARMLESS_BYTES_OF_TLS_1_2
     return HARMLESS_BYTES

@@ -41,6 +41,12 @@ would take others with TLS 1.3: its share of an exchange in ffdhe8192 takes 130 
 client, who need not even have a key of its own, nothing."""
 
 
+NO_COMPRESSED_CERTIFICATES: Final = 1 << 33
+"""OpenSSL's SSL_OP_NO_RX_CERTIFICATE_COMPRESSION, which Python has no name for, and OpenSSL before
+3.2 no meaning. With compression, which some builds have, a hundred bytes of a client become
+certificates of many KiB."""
+
+
 class PortContexts(NamedTuple):
     """The contexts of one certificate at one port. Python can allow a context one group or all of
     them, so there is one for each."""
@@ -108,6 +114,9 @@ class Profile:
         )
         # All suites are strong, and a client knows which of them its processor is fast at.
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+        context.options |= (
+            NO_COMPRESSED_CERTIFICATES  # the line above removes what Python cannot name
+        )
         context.num_tickets = 0
         context.sslobject_class = ServerTls
         return context

@@ -221,10 +221,14 @@ class RecordReads(asyncio.BufferedProtocol):
         plain: asyncio.Transport,
         turns: RecordTurns,
         handshake_of: str | None = None,
+        *,
+        has_whole_hello: bool = False,
     ) -> None:
-        """``handshake_of`` is the network of a client whose handshake is not done."""
+        """``handshake_of`` is the network of a client whose handshake is not done, and
+        ``has_whole_hello`` whether TLS has its whole ClientHello."""
         self.handshake_of = handshake_of
         self._left_to_give = sys.maxsize if handshake_of is None else HANDSHAKE_BYTES_MAX
+        self._has_whole_hello = has_whole_hello
         self._tls = cast(asyncio.BufferedProtocol, tls)
         self._plain = plain
         self._turns = turns
@@ -241,9 +245,12 @@ class RecordReads(asyncio.BufferedProtocol):
         """How many of the first bytes can hold no costly certificate."""
         self._step: Callable[[], bool] | None = None
         """What a thread does for the handshake, or is to do. TLS must not be called meanwhile."""
+        self._is_stepping = False
+        """Whether a thread does it."""
         self._end_of_step: list[Callable[[], object]] = []
         """What TLS is to be told then."""
-        self._is_lost = False
+        self.is_lost = False
+        """Whether the connection has ended."""
         self.is_full = False
         """Whether the socket's transport takes no more bytes now."""
         self.writes: Writes = _NO_WRITES
@@ -296,10 +303,13 @@ class RecordReads(asyncio.BufferedProtocol):
         self.writes.go_on()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._is_lost = True
-        if self._step is not None:
+        self.is_lost = True
+        if self._is_stepping:
             self._end_of_step.append(partial(self.connection_lost, exc))
             return
+        if self._step is not None:
+            self._step, self._end_of_step = None, []
+            self._turns.steps.lost()
         writes, self.writes = self.writes, _NO_WRITES  # it leads to what leads here
         tls, self._tls = self._tls, asyncio.BufferedProtocol()
         self._plain, self._kept = ENDED_TRANSPORT, bytearray()
@@ -368,7 +378,7 @@ class RecordReads(asyncio.BufferedProtocol):
         client with few certificates waits less, whatever comes behind them."""
         given = HANDSHAKE_BYTES_MAX - self._left_to_give
         if not given:
-            self._harmless_bytes = harmless_bytes(self._kept)
+            self._harmless_bytes = harmless_bytes(self._kept, self._has_whole_hello)
         for bound in (self._harmless_bytes, *STEP_BYTES):
             data = self._take_piece(max(0, bound - given))
             if data:
@@ -389,15 +399,16 @@ class RecordReads(asyncio.BufferedProtocol):
 
     def step(self) -> Callable[[], bool] | None:
         """What a thread is to do now."""
-        return None if self._is_lost else self._step
+        self._is_stepping = self._step is not None
+        return self._step
 
     def step_is_done(self) -> None:
         """It has done so: tell TLS, and go on."""
-        self._step = None
+        self._step, self._is_stepping = None, False
         ends, self._end_of_step = self._end_of_step, []
         for end in ends:
             end()
-        if self._is_lost:
+        if self.is_lost:
             return
         self._tell(0, puts_off=True)
         self._check_answers()

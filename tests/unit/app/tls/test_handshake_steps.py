@@ -7,6 +7,7 @@ import os
 import ssl
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ import uvloop
 from headgate.app.tls import handshake_steps
 from headgate.app.tls.handshake_steps import (
     COSTLY_S,
+    LOST_MIN,
     NICENESS,
     REGION_NETWORKS_MAX,
     STEP_BYTES,
     HandshakeSteps,
+    end_amid_steps,
     new_thread,
     put_off,
 )
@@ -29,6 +32,7 @@ from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from headgate.storage.lanes import run_on
 from tests.trial_certificates import Trial
 from tests.unit.app.tls.test_entry import Whole
+from tests.unit.app.tls.test_hello import client_hello
 from tests.unit.app.tls.test_record_reading import Tls, Wire, play, record
 
 
@@ -145,7 +149,7 @@ def test_networks_with_costly_steps_leave_a_thread_to_others() -> None:
     lanes.made[0].finish()
     lanes.made[0].finish()
     assert taken(notes) == ["10.1.1.1", "10.1.2.1"]
-    assert (lanes.busy, len(lanes.made)) == (1, 2), "those of both have one thread by now"
+    assert (lanes.busy, len(lanes.made)) == (2, 3), "costly ones, and new ones beside them"
     costly.step_s = 0.0
     steps.add("10.1.3.1", 9, One("other", notes))
     lanes.made[0].finish()
@@ -176,6 +180,53 @@ def test_who_has_shown_a_good_certificate_does_not_wait_for_those_who_have_not()
     assert lanes.giving_way == [True, False, True], "it waits with costly ones from then on"
     lanes.finish()
     assert taken(notes)[-1] == "good, behind a costly one"
+
+
+def test_who_has_shown_a_good_certificate_does_not_wait_for_strangers_beside_it() -> None:
+    """One machine with four addresses of a local network locked the others of it out: each new
+    connection with a certificate ended at 10 s."""
+    lanes, notes, clock = Lanes(), list[str](), CostlyClock(0.0)
+    steps = HandshakeSteps(lanes.make, clock)
+    steps.add("10.1.1.1", 9, One("good", notes))
+    lanes.finish()
+    clock.step_s = 2 * COSTLY_S
+    strangers = [f"10.1.1.{number}" for number in range(60, 64)]
+    for network in strangers:
+        steps.add(network, 9, One("costly", notes))
+    lanes.finish()
+    clock.step_s = 0.0
+    for network in strangers:
+        steps.add(network, 9, One("costly again", notes))
+    assert (lanes.busy, len(lanes.made)) == (1, 3)
+    notes.clear()
+    steps.add("10.1.1.1", 9, One("good again", notes))
+    steps.add("10.1.1.2", 9, One("new", notes))
+    lanes.made[3].finish()
+    lanes.made[1].finish()
+    assert taken(notes) == ["good again", "new"]
+    assert lanes.giving_way == [True, True, True, True, True][: len(lanes.made)]
+    lanes.finish()
+
+
+def test_who_ends_amid_its_wait_does_not_stay_in_its_line() -> None:
+    """A client filled the memory with ended connections, 23 KB each: those of one network wait for
+    as many steps of another, 4 s each."""
+    lanes, notes = Lanes(), list[str]()
+    steps = HandshakeSteps(lanes.make)
+    steps.add("10.1.1.1", 9, One("long", notes))
+    steps.add("10.1.2.1", 9, One("other", notes))
+    ended = [One("ended", notes) for _ in range(3 * LOST_MIN)]
+    refs = [weakref.ref(one) for one in ended]
+    for one in ended:
+        steps.add("10.1.3.1", 9, one)
+    steps.add("10.1.3.1", 9, One("last", notes))
+    for one in ended:
+        one.is_lost = True
+        steps.lost()
+    del one, ended
+    assert sum(ref() is not None for ref in refs) <= LOST_MIN
+    lanes.finish()
+    assert taken(notes) == ["long", "other", "last"]
 
 
 def test_new_networks_that_sent_little_do_not_wait_for_those_that_sent_more() -> None:
@@ -257,6 +308,25 @@ def test_threads_of_new_networks_give_way_to_the_loop(gives_way: bool) -> None:
     assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
+def test_the_process_ends_at_once_while_a_thread_takes_a_step() -> None:
+    """Its exit freed what OpenSSL used: one in forty ends of a broker amid steps was a SIGSEGV."""
+    statuses, may_end, others = list[int](), threading.Event(), set(threading.enumerate())
+
+    async def story() -> None:
+        lane = new_thread(asyncio.get_running_loop(), gives_way=True)
+        step = asyncio.ensure_future(run_on(lane, may_end.wait))
+        await asyncio.sleep(0)
+        lane.abandon()
+        end_amid_steps(set(threading.enumerate()) - others, statuses.append)
+        may_end.set()
+        assert await step
+        lane.close()
+        end_amid_steps(set(threading.enumerate()) - others, statuses.append)
+
+    asyncio.run(story())
+    assert statuses == [0]
+
+
 def test_none_begins_behind_the_end() -> None:
     lanes, notes = Lanes(), list[str]()
     steps = HandshakeSteps(lanes.make)
@@ -310,6 +380,36 @@ def test_amid_a_step_tls_is_told_nothing() -> None:
     play(story, 0.0)
 
 
+def test_who_ends_before_its_step_leaves_nothing_behind() -> None:
+    """TLS, and all that the client had sent, stayed until its turn came."""
+
+    async def story(turns: RecordTurns) -> None:
+        lane: Any = Lane()
+        turns.steps = HandshakeSteps(lambda _: lane)
+        both = [(Slow(), Wire()) for _ in range(2)]
+        connections = [RecordReads(*each, turns, "10.0.0.1") for each in both]
+        for reads in connections:
+            reads.get_buffer(-1)[:505] = record(500)
+            reads.buffer_updated(505)
+        await asyncio.sleep(0)
+        assert len(lane.jobs) == 1
+        amid, waiting = both[0][0], both[1][0]
+        for reads in connections:
+            reads.resume_writing()
+            reads.connection_lost(None)
+        assert (amid.lost, waiting.lost) == (False, True)
+        ref = weakref.ref(waiting)
+        both.pop()
+        del waiting
+        assert ref() is None
+        lane.finish()
+        assert (amid.lost, lane.jobs) == (True, []), "the other has no turn"
+        for reads in connections:
+            assert reads.is_lost
+
+    play(story, 0.0)
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_certificates_of_clients_are_decoded_beside_the_loop(
@@ -348,6 +448,40 @@ def test_certificates_of_clients_are_decoded_beside_the_loop(
         runner.run(story())
     assert threads[:3] == [threading.main_thread().name] * 3, "without a whole certificate"
     assert set(threads[3:]) == {"headgate-handshakes"}
+
+
+def test_what_ends_a_hello_in_a_second_record_is_taken_for_no_empty_certificate(
+    tmp_path: Path,
+) -> None:
+    """So 250 bytes, and not 128, with a certificate of 60 ms, went to the loop: 20 connections in a
+    second kept others waiting for a second."""
+    trial = Trial(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    hello = client_hello("broker.example", context)
+    end = b"\x0b\0\0\3\0\0\0"
+    sent = bytearray(hello[5:]) + b"\xfa\xfa\0\7" + end  # one more extension
+    sent[1:4] = (len(sent) - 4).to_bytes(3)
+    at = 4 + 2 + 32
+    at += 1 + sent[at]
+    at += 2 + int.from_bytes(sent[at : at + 2])
+    at += 1 + sent[at]
+    sent[at : at + 2] = (len(sent) - at - 2).to_bytes(2)
+    parts = [bytes(sent[: -len(end)]), end, b"\x0b\0\0\xd0\0\0\xcd\0\0\xca" + bytes(202)]
+
+    async def story() -> None:
+        whole = Whole(trial)
+        lane = Lane()
+        whole.port.pace.records.steps = HandshakeSteps(lambda _: lane)  # type: ignore[arg-type, return-value]
+        client = await whole.dial()
+        client.send(b"".join(b"\x16\3\3" + len(each).to_bytes(2) + each for each in parts))
+        await whole.until(lambda: bool(lane.jobs))
+        assert whole.status.half_open == 1
+        lane.finish()
+        await whole.until(lambda: whole.status.half_open == 0)
+        client.close()
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

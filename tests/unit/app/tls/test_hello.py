@@ -18,6 +18,7 @@ from headgate.app.tls.hello import (
     NotTlsError,
     harmless_bytes,
     hello_bytes,
+    is_whole,
     read_hello,
 )
 from headgate.wire import client as frames
@@ -162,9 +163,19 @@ def test_how_many_bytes_behind_a_hello_hold_no_long_certificate() -> None:
     none, one = bytes([11, 0, 0, 3, 0, 0, 0]), bytes([11, 0, 0, 3, 0, 0, 1])
     for beginning in (none, none + key):
         plain = bytes([22, 3, 3, 0, len(beginning)]) + beginning
-        assert harmless_bytes(plain) == HARMLESS_BYTES_OF_TLS_1_2
-        assert harmless_bytes(memoryview(plain)) == HARMLESS_BYTES_OF_TLS_1_2
-        assert harmless_bytes(b"\x17" + plain[1:]) == HARMLESS_BYTES
-        assert harmless_bytes(plain[:11]) == HARMLESS_BYTES
-    assert harmless_bytes(bytes([22, 3, 3, 0, 7]) + one) == HARMLESS_BYTES
-    assert harmless_bytes(b"") == HARMLESS_BYTES
+        assert harmless_bytes(plain, True) == HARMLESS_BYTES_OF_TLS_1_2
+        assert harmless_bytes(memoryview(plain), True) == HARMLESS_BYTES_OF_TLS_1_2
+        assert harmless_bytes(b"\x17" + plain[1:], True) == HARMLESS_BYTES
+        assert harmless_bytes(plain[:11], True) == HARMLESS_BYTES
+        assert harmless_bytes(plain, False) == HARMLESS_BYTES, "it is the rest of a hello"
+    assert harmless_bytes(bytes([22, 3, 3, 0, 7]) + one, True) == HARMLESS_BYTES
+    assert harmless_bytes(b"", True) == HARMLESS_BYTES
+
+
+def test_a_hello_may_go_on_in_another_record() -> None:
+    hello = client_hello()
+    assert is_whole(hello)
+    assert is_whole(memoryview(hello))
+    for size in (1, 3, 4, 100, len(hello) - 6):
+        first = hello[:3] + size.to_bytes(2) + hello[5 : 5 + size]
+        assert not is_whole(first)

@@ -15,6 +15,7 @@ from headgate.app.tls.profile import (
     CIPHERS,
     CIPHERS_OF_TLS_1_3,
     GROUPS,
+    NO_COMPRESSED_CERTIFICATES,
     Profile,
     binary_profile,
     web_profile,
@@ -36,6 +37,7 @@ def test_the_defaults_are_the_profile() -> None:
     for option in (ssl.OP_NO_RENEGOTIATION, ssl.OP_NO_TICKET, ssl.OP_NO_COMPRESSION):
         assert context.options & option
     assert not context.options & ssl.OP_CIPHER_SERVER_PREFERENCE
+    assert context.options & NO_COMPRESSED_CERTIFICATES, "they hold much in few bytes"
     assert context.verify_mode == ssl.CERT_NONE
 
 
