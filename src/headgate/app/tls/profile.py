@@ -114,9 +114,8 @@ class Profile:
         )
         # All suites are strong, and a client knows which of them its processor is fast at.
         context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
-        context.options |= (
-            NO_COMPRESSED_CERTIFICATES  # the line above removes what Python cannot name
-        )
+        # Only now: the line above removes what Python cannot name.
+        context.options |= NO_COMPRESSED_CERTIFICATES
         context.num_tickets = 0
         context.sslobject_class = ServerTls
         return context
