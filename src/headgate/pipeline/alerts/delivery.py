@@ -24,9 +24,10 @@ BACKOFF_MAX_S: Final = 15.0
 """Longest wait between two attempts, also if the target asks for a longer one."""
 
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
-_OF_CONTENT: Final = frozenset({400, 403, 406, 413, 422, 500})
-"""Statuses with which a target, or a firewall before it, refuses a body for a name in it: another
-body may be taken. Clients choose names."""
+_OF_DOWN: Final = frozenset({429, 502, 503, 504})
+_OF_ANY_CONTENT: Final = frozenset({401, 407, 429})
+"""Statuses that another body would get as well. With any other one, and without an answer, a
+target, or a firewall before it, may refuse a name in the body. Clients choose names."""
 _REASON_MAX: Final = 200
 _SECRET_MAX: Final = 16_384
 
@@ -34,12 +35,15 @@ _SECRET_MAX: Final = 16_384
 class DeliveryError(HeadgateError):
     """A target did not accept a request. The next run sends it again."""
 
-    def __init__(self, message: str, *, is_down: bool, is_of_content: bool = False) -> None:
-        """``is_down``: no other request will do better now. ``is_of_content``: one with other
-        alerts may."""
+    def __init__(
+        self, message: str, *, is_down: bool, is_of_content: bool, is_repeated: bool
+    ) -> None:
+        """``is_down``: the target seems to take no request now. ``is_of_content``: it may take one
+        with other alerts. ``is_repeated``: another attempt at this one might have done better."""
         super().__init__(message)
         self.is_down = is_down
         self.is_of_content = is_of_content
+        self.is_repeated = is_repeated
 
 
 class Reply(NamedTuple):
@@ -142,7 +146,7 @@ class Sender:
     headers: Mapping[str, str]
     sleep: Callable[[float], None] = time.sleep
 
-    def send(self, body: Any) -> None:
+    def send(self, body: Any, attempts_max: int = ATTEMPTS_MAX) -> None:
         """Send one request, a few times if need be.
 
         Raises:
@@ -150,17 +154,19 @@ class Sender:
         """
         content = json.dumps(body).encode()
         backoff_s = BACKOFF_FIRST_S
-        for attempt in range(1, ATTEMPTS_MAX + 1):
+        for attempt in range(1, attempts_max + 1):
             reply, problem = self._attempt(content)
             if reply is not None and 200 <= reply.status < 300:
                 return
             is_final = reply is not None and reply.status not in _RETRIED
-            if is_final or attempt == ATTEMPTS_MAX:
-                tried = "" if is_final else f" (tried {ATTEMPTS_MAX} times)"
+            if is_final or attempt == attempts_max:
+                tried = "" if is_final or attempt == 1 else f" (tried {attempt} times)"
                 message = f"{shown_target(self.url)} {problem}{tried}"
-                is_of_content = reply is not None and reply.status in _OF_CONTENT
-                is_down = not (is_final or is_of_content)
-                raise DeliveryError(message, is_down=is_down, is_of_content=is_of_content)
+                is_of_content = reply is None or reply.status not in _OF_ANY_CONTENT
+                is_down = reply is None or reply.status in _OF_DOWN
+                raise DeliveryError(
+                    message, is_down=is_down, is_of_content=is_of_content, is_repeated=not is_final
+                )
             self.sleep(max(backoff_s, _asked_s(reply)))
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
 

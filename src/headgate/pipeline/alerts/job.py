@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Final, TextIO
 
 from headgate.base.clock import SystemClock
@@ -15,6 +16,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.alerts.alert import tenant_of_labels
 from headgate.pipeline.alerts.delivery import (
+    ATTEMPTS_MAX,
     DeliveryError,
     Sender,
     Transport,
@@ -27,6 +29,7 @@ from headgate.pipeline.alerts.payloads import (
     alertmanager_body,
     batches,
     by_tenant,
+    in_turns,
     webhook_body,
 )
 from headgate.pipeline.alerts.plan import bounded, delivered, due, next_state
@@ -45,7 +48,10 @@ from headgate.pipeline.store.storage_failures import plain_storage_failures
 REFUSALS_MAX: Final = 3
 """Requests with alerts of one tenant alone that a target refuses in a run; its others wait."""
 REFUSED_TENANTS_MAX: Final = 8
-"""So many tenants of which a target refuses such a request end a run: it refuses any."""
+"""So many tenants of which a target refuses such a request end a run: it refuses any. As many more
+as requests that it accepted, up to twice as many, do not."""
+DOWN_TENANTS_MAX: Final = 2
+"""So many, where the target seems to be down, end a run likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,9 @@ class _Delivery:
         self._is_stored = True
         self._refusals: Counter[str] = Counter()
         """Refused requests with alerts of one tenant alone."""
+        self._attempts_max = ATTEMPTS_MAX
+        """One, once a request was repeated in vain: each would take as long."""
+        self._accepted_count = 0
 
     def run(self, found: Found) -> bool:
         """Send what is due; returns whether the target accepted all, and its state is stored."""
@@ -165,7 +174,7 @@ class _Delivery:
         # Before the first request, so that a run that is killed knows what it may have sent.
         self._store(state)
         repeat_ns = self._options.repeat_ns if self._target.is_webhook else 0
-        to_send = [*state.ended, *due(state, repeat_ns, now_ns)]
+        to_send = in_turns([*state.ended, *due(state, repeat_ns, now_ns)])
         failures: list[str] = []
         sent: list[SentAlert] = []
         unstored = 0
@@ -203,20 +212,26 @@ class _Delivery:
             if not alerts:
                 continue
             body = _body(self._options, alerts, self._target.is_webhook, now_ns)
+            tenants = by_tenant(alerts)
             try:
-                self._sender.send(body)
+                self._sender.send(body, self._attempts_max)
             except DeliveryError as error:
-                if error.is_down:
+                if error.is_down and not error.is_of_content:
                     raise
-                failures.append(str(error))
-                tenants = by_tenant(alerts)
+                if error.is_repeated:
+                    self._attempts_max = 1
                 if len(tenants) > 1 and error.is_of_content:
-                    requests += tenants.values()
-                elif len(tenants) == 1:
+                    # In an order that no tenant knows, so that none is behind refused ones always.
+                    requests += Random(now_ns).sample([*tenants.values()], len(tenants))
+                    continue
+                failures.append(str(error))
+                if len(tenants) == 1:
                     refusals.update(tenants.keys())
-                    if len(refusals) >= REFUSED_TENANTS_MAX:
+                    first = DOWN_TENANTS_MAX if error.is_down else REFUSED_TENANTS_MAX
+                    if len(refusals) >= first + min(self._accepted_count, REFUSED_TENANTS_MAX):
                         raise
             else:
+                self._accepted_count += 1
                 yield alerts
 
     def _store(self, state: TargetState) -> None:

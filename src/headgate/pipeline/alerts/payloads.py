@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from headgate.base.units import KIB
@@ -37,6 +39,17 @@ def batches(alerts: Sequence[SentAlert], *, by_name: bool) -> Iterator[list[Sent
         groups.setdefault((alert.ends_ns is None, name), []).append(alert)
     for alike in groups.values():
         yield from _bounded(alike)
+
+
+def in_turns(alerts: Sequence[SentAlert]) -> list[SentAlert]:
+    """The alerts such that tenants take turns: the first one of each, then the second ones."""
+    before: Counter[str] = Counter()
+    turns: list[int] = []
+    for alert in alerts:
+        tenant = tenant_of_labels(alert.labels)
+        turns.append(before[tenant])
+        before[tenant] += 1
+    return [alert for _, alert in sorted(zip(turns, alerts, strict=True), key=itemgetter(0))]
 
 
 def by_tenant(alerts: Sequence[SentAlert]) -> dict[str, list[SentAlert]]:

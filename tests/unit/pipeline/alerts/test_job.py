@@ -13,10 +13,16 @@ import pytest
 import urllib3
 
 from headgate.base.errors import InputError
-from headgate.pipeline.alerts.delivery import Reply
-from headgate.pipeline.alerts.job import REFUSALS_MAX, REFUSED_TENANTS_MAX, run_alerts
+from headgate.pipeline.alerts.delivery import ATTEMPTS_MAX, Reply
+from headgate.pipeline.alerts.job import (
+    DOWN_TENANTS_MAX,
+    REFUSALS_MAX,
+    REFUSED_TENANTS_MAX,
+    run_alerts,
+)
 from headgate.pipeline.alerts.options import AlertOptions, Credentials
 from headgate.pipeline.alerts.payloads import BATCH_MAX
+from headgate.pipeline.alerts.selection import LEFT_OUT
 from headgate.pipeline.alerts.state import StateFile, TargetState
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import iso_text
@@ -34,7 +40,9 @@ class Receiver:
     def __init__(self) -> None:
         self.requests: list[tuple[str, Any]] = []
         self.before: Callable[[str], Reply | None] = lambda url: None
-        self.refused, self.refusal, self.refusals = b"", Reply(400), 0
+        self.refused, self.refusals = b"", 0
+        self.refusal: Reply | None = Reply(400)
+        """None: the connection ends without an answer."""
 
     def __call__(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         early = self.before(url)
@@ -42,6 +50,8 @@ class Receiver:
             return early
         if self.refused and self.refused in body:
             self.refusals += 1
+            if self.refusal is None:
+                raise urllib3.exceptions.ProtocolError("reset")
             return self.refusal
         self.requests.append((url, json.loads(body)))
         return Reply(200)
@@ -160,12 +170,13 @@ def test_a_refused_request_stops_no_other(play: Play) -> None:
     assert f"answered 400: bad; {BATCH_MAX} of {count} wait for the next run" in play.err.getvalue()
 
 
-@pytest.mark.parametrize("status", [403, 500])
+@pytest.mark.parametrize("status", [302, 403, 500, 502, None])
 def test_names_that_a_target_refuses_keep_no_alerts_of_other_tenants_back(
-    play: Play, status: int
+    play: Play, status: int | None
 ) -> None:
     """Clients choose names; a firewall refuses some, and a target that cannot store one fails."""
-    play.receiver.refused, play.receiver.refusal = b"<script>", Reply(status, "blocked")
+    play.receiver.refused = b"<script>"
+    play.receiver.refusal = None if status is None else Reply(status, "blocked")
     evil = [f"persistent://evil/ns/t{number}" for number in range(4 * BATCH_MAX)]
     names = ["persistent://bank/ns/t", *evil, "persistent://shop/ns/t"]
     rows = {"persistent://bank/ns/t", "persistent://shop/ns/t"}
@@ -180,8 +191,53 @@ def test_names_that_a_target_refuses_keep_no_alerts_of_other_tenants_back(
     )  # fmt: skip
     assert not play.run(count=len(names))
     assert {alert["labels"]["topic"] for alert in play.receiver.taken()} == rows
-    attempts = 3 if status == 500 else 1
-    assert play.receiver.refusals <= attempts * (REFUSALS_MAX + 2), "alone, and beside others"
+    again = 0 if status in (302, 403) else ATTEMPTS_MAX - 1
+    assert play.receiver.refusals <= again + REFUSALS_MAX + 2, "alone, and beside others"
+
+
+@pytest.mark.parametrize("refusal", [Reply(500), Reply(502), None])
+def test_names_of_several_tenants_that_a_target_refuses_keep_none_of_others_back(
+    play: Play, refusal: Reply | None
+) -> None:
+    """Also if the refused ones have the worst backlogs, and fill whole requests."""
+    play.receiver.refused, play.receiver.refusal = b"<script>", refusal
+    evil = [f"persistent://evil{n % REFUSED_TENANTS_MAX}/ns/t{n}" for n in range(3 * BATCH_MAX)]
+    others = [f"persistent://t{number}/ns/t" for number in range(40)]
+    play.tables(
+        *(
+            open_segment(
+                15, name, subscription="s" if place >= len(evil) else "<script>",
+                oldest_age_max_ns=len(evil) + len(others) - place,
+            )
+            for place, name in enumerate([*evil, *others])
+        )
+    )  # fmt: skip
+    assert not play.run(count=len(evil) + len(others))
+    assert {alert["labels"]["topic"] for alert in play.receiver.taken()} == {*others}
+
+
+def test_a_request_that_is_accepted_in_parts_is_no_failure(play: Play) -> None:
+    """As by a proxy that takes small bodies alone."""
+    play.tables(*(open_segment(15, f"persistent://t{number}/ns/t") for number in range(9)))
+    replies = iter([Reply(413, "too large")])
+    play.receiver.before = lambda url: next(replies, None)
+    assert play.run()
+    assert len(play.receiver.taken()) == 9
+    assert play.err.getvalue() == "Sent to http://am:9093: 9 new.\n"
+
+
+@pytest.mark.parametrize("refusal", [Reply(503), None])
+def test_a_target_that_is_down_is_asked_a_few_times_in_a_run(
+    play: Play, refusal: Reply | None
+) -> None:
+    play.tables(*(open_segment(15, f"persistent://t{number}/ns/t") for number in range(90)))
+    play.receiver.refused, play.receiver.refusal = b"persistent", refusal
+    assert not play.run()
+    assert play.receiver.refusals == ATTEMPTS_MAX + DOWN_TENANTS_MAX
+    assert "90 of 90 wait for the next run" in play.err.getvalue()
+    play.receiver.refusal, play.receiver.refusals = Reply(429), 0
+    assert not play.run()
+    assert play.receiver.refusals == ATTEMPTS_MAX, "it has asked for fewer requests"
 
 
 def test_a_target_that_refuses_all_is_asked_a_bounded_number_of_times(play: Play) -> None:
@@ -246,7 +302,8 @@ def test_a_flood_is_bounded(play: Play) -> None:
     assert play.run(count=10)
     alerts = play.receiver.taken()
     assert len(alerts) == 11
-    assert alerts[-1]["annotations"]["summary"] == "20 more alerts are not sent"
+    (left,) = (each for each in alerts if each["labels"]["alertname"] == LEFT_OUT)
+    assert left["annotations"]["summary"] == "20 more alerts are not sent"
     play.now_ns += MINUTE_NS
     assert play.run(count=10)
     assert {alert["labels"].get("topic") for alert in play.receiver.taken()} == {
