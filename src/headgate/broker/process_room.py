@@ -53,8 +53,8 @@ class ProcessRoom:
         self.is_near = False
         """Whether the process takes :data:`NEAR_SHARE` of its limit."""
         self._has_warned = False
-        self.tell: Callable[[float], None] = lambda _: None
-        """Called with the part at each measurement."""
+        self.tell: Callable[[float, int], None] = lambda _part, _limit_bytes: None
+        """Called with the part and the limit at each measurement."""
 
     @property
     def is_short(self) -> bool:
@@ -73,7 +73,7 @@ class ProcessRoom:
         used_bytes, limit_bytes = self._memory.used_bytes(), self._memory.limit_bytes
         self.part = room_part(used_bytes, limit_bytes)
         self.is_near = used_bytes >= NEAR_SHARE * limit_bytes
-        self.tell(self.part)
+        self.tell(self.part, limit_bytes)
         if self.part < 1 and not self._has_warned:
             self._has_warned = True
             logger.warning(

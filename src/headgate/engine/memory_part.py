@@ -64,9 +64,9 @@ class MemoryPart:
         self._largest: frozenset[str] = frozenset()
         """The tenants that may have no more topics and subscriptions."""
 
-    def use(self, part: float) -> None:
-        """The process leaves this part, of 1, to those that have the most. Call it at each
-        measurement."""
+    def use(self, part: float, limit_bytes: int = 0) -> None:
+        """The process, which may take ``limit_bytes``, leaves this part, of 1, to those that have
+        the most. Call it at each measurement."""
         engine = self._engine
         self.part = engine.properties.part = part
         engine.sequence_totals.use_part(part)
@@ -74,7 +74,7 @@ class MemoryPart:
         engine.delays.use_part(part)
         is_short = part <= CREATING_PART
         self._largest = self._found_largest() if is_short else frozenset()
-        engine.tenant_storage.spare_memory(is_short=is_short)
+        engine.tenant_storage.spare_memory(is_short=is_short, limit_bytes=limit_bytes)
 
     def _found_largest(self) -> frozenset[str]:
         counts = Counter(self._engine.durable_by_tenant)

@@ -10,7 +10,8 @@ Nothing waits in memory. Consumers go on.
 
 What is stored takes memory, too: 128 bytes for what a topic has in a segment of the log. A message
 of a few hundred bytes now and then to each of very many topics has little else on the disk. So
-while the process is near the limit on its memory, tenants with the most of it store no more.
+while the process is near the limit on its memory, and this is a considerable part of it, tenants
+with the most of it store no more. Where others filled the memory by something else they go on.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weakref import WeakValueDictionary
 from headgate.base.memory_room import NEAR_LIMIT
 from headgate.base.names import TopicName
 from headgate.base.owner_shares import level_of
-from headgate.base.stored_total import STORED_BYTES_MAX, StoredTotal
+from headgate.base.stored_total import RUN_BYTES, STORED_BYTES_MAX, StoredTotal
 from headgate.engine.errors import ProducersRefusedError
 from headgate.flow.quota.backlog_quota import RELEASE_PERCENT, size_released
 
@@ -31,6 +32,10 @@ SETTING_NAME = "headgateMaxStoragePerTenantMB"
 
 RUNS_MIN: Final = 500_000
 """Runs that a tenant may have in any case: 64 MB of memory."""
+
+RUNS_SHARE: Final = 1 / 16
+"""What the runs of all tenants may take of the limit on the process's memory, however
+near the process is to it: half of what is left where the largest tenants get no more."""
 
 
 class StoredTopic(Protocol):
@@ -71,16 +76,18 @@ class TenantStorage:
         for stored in self.tenants():
             stored.set_max(bytes_max)
 
-    def spare_memory(self, *, is_short: bool) -> None:
-        """While the memory of the process is short, have those with the most runs store no more.
-        Call it at each measurement."""
+    def spare_memory(self, *, is_short: bool, limit_bytes: int = 0) -> None:
+        """While the memory of the process is short, and runs take much of its ``limit_bytes``, have
+        those with the most runs store no more. Call it at each measurement."""
         if not is_short and not self._is_short:
             return
         self._is_short = is_short
         tenants = self.tenants()
-        least = max(level_of([stored.runs for stored in tenants]), RUNS_MIN)
+        runs = [stored.runs for stored in tenants]
+        least = max(level_of(runs), RUNS_MIN)
+        are_many = is_short and RUN_BYTES * sum(runs) >= RUNS_SHARE * limit_bytes
         for stored in tenants:
-            stored.hold(is_held=is_short and stored.runs >= least)
+            stored.hold(is_held=are_many and stored.runs >= least)
 
     def tenants(self) -> list[StoredTotal]:
         """What each tenant with topics stores."""

@@ -8,13 +8,14 @@ import pytest
 
 from headgate.base.identity import NOBODY
 from headgate.base.names import NamespaceName
-from headgate.base.units import KIB, MIB
+from headgate.base.units import GIB, KIB, MIB
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.held_memory import CONNECTION_BYTES
 from headgate.broker.http_memory import HttpMemory
 from headgate.broker.process_room import PART_MIN, ProcessRoom, room_part
 from headgate.engine import memory_part
 from headgate.engine.errors import NotAllowedError
+from headgate.engine.tenant_storage import RUNS_MIN
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.testing import World
@@ -224,3 +225,23 @@ async def test_at_the_limit_tenants_store_less(world: World) -> None:
         patch.setattr("headgate.metadata.property_totals.PROPERTIES_OF_TENANT_BYTES_MAX", 2_000)
         with pytest.raises(RefusalError, match="because the broker is near the limit"):
             catalog.plan_namespace_properties(NamespaceName("public", "default"), {"k": "v"})
+
+
+WIDE = Process(100)
+WIDE.limit_bytes = 4 * GIB
+
+
+@played(process=WIDE)
+async def test_what_others_hold_keeps_nobody_from_storing(world: World) -> None:
+    """A tenant with thousands of topics has half a million places in the log for its messages of an
+    hour: 64 MB, where the others had brought the process to 4,000 of 4,096."""
+    producer = await (await world.connect()).producer(TOPIC)
+    (stored,) = world.broker.engine.tenant_storage.tenants()
+    stored.runs += 2 * RUNS_MIN
+    WIDE.used_mb = 4_000
+    await asyncio.sleep(2)
+    await producer.send(b"one")
+    stored.runs += 3 * RUNS_MIN
+    await asyncio.sleep(2)
+    assert stored.is_held
+    stored.runs -= 5 * RUNS_MIN

@@ -7,6 +7,7 @@ import pytest
 from headgate.base.ack_set import BLOCK_MEMORY_BYTES
 from headgate.base.names import parse_topic
 from headgate.base.sequence_table import ROW_BYTES, SequenceRow, SequenceTable
+from headgate.base.units import GIB
 from headgate.broker.process_room import PART_MIN
 from headgate.engine import deduplication
 from headgate.engine.ack_budget import NoAckRoomError
@@ -168,3 +169,32 @@ def test_a_tenant_with_less_in_the_log_than_others_goes_on() -> None:
     assert (rig.log.stored_total.is_held, other.stored_total.is_held) == (False, True)
     rig.engine.memory_part.use(1.0)
     assert not other.stored_total.is_held
+
+
+def test_where_others_filled_the_memory_a_tenant_goes_on_with_what_it_has_in_the_log() -> None:
+    """Half a million messages of thousands of topics are 64 MB, a 64th of 4 GiB, and nobody else
+    may have as many: the subscriptions of others would keep all producers of the tenant out."""
+    rig = Rig()
+    engine, stored, limit_bytes = rig.engine, rig.log.stored_total, 4 * GIB
+    stored.runs = 2_097_151
+    engine.memory_part.use(PART_MIN, limit_bytes)
+    rig.publish()
+    assert (rig.log.end, rig.producer.closed) == (1, False)
+    stored.runs += 1
+    engine.memory_part.use(PART_MIN, limit_bytes)
+    assert stored.is_held
+    stored.runs -= 1
+    engine.memory_part.use(PART_MIN, limit_bytes)
+    assert not stored.is_held
+
+
+def test_the_runs_of_several_tenants_count_together() -> None:
+    rig = Rig()
+    other, few = FakeLog(2), FakeLog(3)
+    rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), other)
+    rig.engine.load_topic(parse_topic("persistent://initech/ns/t"), few)
+    logs = rig.log, other, few
+    for log, runs in zip(logs, (1_000_000, 1_000_000, 2 * RUNS_MIN // 5), strict=True):
+        log.stored_total.runs = runs
+    rig.engine.memory_part.use(PART_MIN, 4 * GIB)
+    assert [log.stored_total.is_held for log in logs] == [True, True, False]

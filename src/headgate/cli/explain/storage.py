@@ -77,9 +77,10 @@ def add_storage(page: Page, answer: Report) -> None:
 
 
 def _add_tenants(page: Page, tenants: Sequence[Report]) -> None:
-    """Add what tenants store, if there are several or one has a limit. Absent in answers of earlier
-    releases, null in an agent's."""
-    if len(tenants) < 2 and not any(each["bytesMax"] is not None for each in tenants):
+    """Add what tenants store, if there are several, or one has a limit or is refused. Absent in
+    answers of earlier releases, null in an agent's."""
+    is_plain = all(each["bytesMax"] is None and not each["isFull"] for each in tenants)
+    if len(tenants) < 2 and is_plain:
         return
     page.blank()
     page.add("Tenants that store most:", bold=True)
@@ -88,7 +89,9 @@ def _add_tenants(page: Page, tenants: Sequence[Report]) -> None:
         if each["bytesMax"] is not None:
             text += f" of {size_text(each['bytesMax'])}"
         if each["isFull"]:
-            text += "; its producers are refused (headgateMaxStoragePerTenantMB)"
+            bounds = () if each["bytesMax"] is None else ("headgateMaxStoragePerTenantMB",)
+            reason = " or ".join((*bounds, "near the limit on the broker's memory"))
+            text += f"; its producers are refused ({reason})"
         page.add(text, first=INDENT, rest=INDENT)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from headgate.base.units import MIB
 from headgate.cli.explain.command import explain_command
 from headgate.cli.explain.text import explain_text
 
@@ -157,3 +158,25 @@ def test_an_answer_of_an_agent_has_sizes_and_says_what_it_lacks() -> None:
         """)
     empty = explain_text(answer | {"topics": []}, 80, color=False)
     assert "The disks of the cluster." in empty
+
+
+@pytest.mark.parametrize(
+    ("bytes_max", "ending"),
+    [
+        (None, "1 MiB; its producers are refused (near the limit on the broker's memory)"),
+        (
+            2 * MIB,
+            "1 MiB of 2 MiB; its producers are refused (headgateMaxStoragePerTenantMB or near the "
+            "limit on the broker's memory)",
+        ),
+    ],
+)
+def test_a_tenant_that_is_refused_is_shown_though_it_has_no_bound(
+    bytes_max: int | None, ending: str
+) -> None:
+    """Near the limit on its memory the broker refuses the only tenant as well."""
+    tenant = {"tenant": "acme", "bytes": MIB, "bytesMax": bytes_max, "isFull": True}
+    text = explain_text({**ANSWER, "tenants": [tenant]}, 200, color=False)
+    assert f"acme: {ending} " in " ".join(text.split())
+    plain = {**tenant, "bytesMax": None, "isFull": False}
+    assert "acme:" not in explain_text({**ANSWER, "tenants": [plain]}, 200, color=False)

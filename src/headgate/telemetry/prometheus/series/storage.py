@@ -171,7 +171,7 @@ TENANT_FULL_SERIES: Final = Series(
     (*BROKER_LABELS, "tenant"),
     "1",
     "1 while a tenant's producers are refused because it stores all that it may"
-    " (headgateMaxStoragePerTenantMB), else 0.",
+    " (headgateMaxStoragePerTenantMB, or less near the limit on the broker's memory), else 0.",
 )
 STORAGE_SERIES: Final = (
     DISK_FREE_SERIES,
