@@ -172,21 +172,25 @@ class CopiedStore:
         while self._unsaved:
             if self._file is None:
                 self._file = self._fs.open(self._path, writable=True)
-            some = self._unsaved[:_PIECE_CHANGES]
             parts, crc = [], self._crc
-            for writes in some:
+            for writes in self._taken_changes():
                 part, crc = encode_change(writes, crc)
                 parts.append(part)
             self._is_synced = False
             self._file.write_at(self._end, parts)
             self._end += sum(map(len, parts))
             self._crc = crc
-            del self._unsaved[: len(some)]
-            self._unsaved_bytes -= sum(map(_size_bytes, some))
             yield
         if self._file is not None and not self._is_synced:
             self._file.sync_data()
         self._is_synced = True
+
+    def _taken_changes(self) -> list[Sequence[Write]]:
+        """What a step adds. If that fails, the file is written anew."""
+        some = self._unsaved[:_PIECE_CHANGES]
+        del self._unsaved[: len(some)]
+        self._unsaved_bytes -= sum(map(_size_bytes, some))
+        return some
 
     def _write_anew(self) -> Iterator[None]:
         self._is_reading = True
@@ -204,15 +208,24 @@ class CopiedStore:
             if not self._is_reading:  # too much was committed meanwhile, or nobody knows what
                 return
         encoder.end()
-        size_bytes = self._grow(self._growing, encoder, size_bytes)
+        snapshot_bytes = size_bytes = self._grow(self._growing, encoder, size_bytes)
+        # Rows that were read at different times are a moment of the store only with these changes.
+        # The last of them and the name come in one step: a change may come in each.
+        while self._unsaved:
+            for writes in self._taken_changes():
+                encoder.add_change(writes)
+            size_bytes = self._grow(self._growing, encoder, size_bytes)
+            if self._unsaved:
+                yield
+                if not self._is_reading:
+                    return
         self._growing.finish()
         self._fs.sync_directory(self._directory)
         self._growing = None
-        self._end = self._snapshot_bytes = size_bytes
+        self._snapshot_bytes, self._end = snapshot_bytes, size_bytes
         self._size_min_bytes = 0
         self._crc = encoder.crc
         self._is_anew = self._is_reading = False
-        yield from self._add()
 
     def _grow(self, file: GrowingFile, encoder: CopyEncoder, size_bytes: int) -> int:
         """Write what an encoder holds behind ``size_bytes``; returns the size then."""

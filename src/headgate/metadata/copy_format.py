@@ -9,8 +9,9 @@ A payload is MessagePack: a list of ``[kind, key, value]``, where a value of nil
 The first records have the rows that the file was written with. The next one has one row of the kind
 ``snapshot``, whose key is their number; all later ones have a change each.
 
-The file is written up to that record, gets its name, and then only grows. So damage behind the
-first rows costs the changes behind it, and a file that ends within the first rows is unusable.
+The file is written up to that record, and to the changes that came while the rows were read. Then
+it gets its name, and only grows. So damage behind the first rows costs the changes behind it, and a
+file that ends within the first rows is unusable.
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ class CopyEncoder:
         """There are no more rows."""
         self._append([(_SNAPSHOT, str(self._rows_count), None)])
 
+    def add_change(self, writes: Sequence[Write]) -> None:
+        """Add a change, behind :meth:`end`."""
+        self._append(_rows_of(writes))
+
     def take(self) -> list[bytes]:
         """The parts that follow those that were taken before."""
         parts, self._parts = self._parts, []
@@ -106,7 +111,7 @@ def encode_copy(rows: Mapping[tuple[str, str], bytes]) -> tuple[list[bytes], int
 
 def encode_change(writes: Sequence[Write], crc: int) -> tuple[bytes, int]:
     """A record with a change, and the checksum from which the next one continues."""
-    return _record([(write.kind, write.key, write.value) for write in writes], crc)
+    return _record(_rows_of(writes), crc)
 
 
 def decode_copy(
@@ -166,6 +171,10 @@ def _check_line(data: bytes, name: str) -> None:
     if other is not None:
         raise CorruptionError(f"{name} is of another release: {other[1].decode()}")
     raise CorruptionError(f"{name} is damaged: its first line is not that of a copy")
+
+
+def _rows_of(writes: Sequence[Write]) -> list[_Row]:
+    return [(write.kind, write.key, write.value) for write in writes]
 
 
 def _record(rows: Sequence[_Row], crc: int) -> tuple[bytes, int]:
