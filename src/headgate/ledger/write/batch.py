@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headgate.ledger.format.records import BATCH_RECORD_BYTES
+from headgate.ledger.format.records import BATCH_RECORD_BYTES, KIND_TRIM
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.write.deferred_controls import Control
 
@@ -48,3 +48,12 @@ class Batch:
     """Trimmed topics, and their ``first`` once the batch is durable."""
     size_bytes: int
     records: int
+
+    @property
+    def has_only_trims(self) -> bool:
+        """Whether it frees room on the disk, and takes none for anything else."""
+        return all(
+            len(chunk.controls) == chunk.records
+            and all(control.kind == KIND_TRIM for control in chunk.controls)
+            for chunk in self.chunks
+        )

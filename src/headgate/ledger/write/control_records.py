@@ -161,10 +161,14 @@ class ControlRecords:
             self._deferred.add(control)
 
     def stage_deferred(self) -> None:
-        """Stage deferred records as far as prepared segments have room."""
+        """Stage deferred records as far as prepared segments have room. On a full disk they are in
+        no batch with trims: one that the disk refuses must not keep these from freeing room."""
         while self._deferred:
             control = self._deferred.take()
             is_trim = control.kind == KIND_TRIM
+            if not is_trim and self._health.is_full and self._staging.has_trims:
+                self._deferred.add(control)
+                return
             if not self._staging.has_room(self._bytes_min(control), is_trim=is_trim):
                 self._deferred.add(control)  # without making a record of megabytes in vain
                 return

@@ -164,6 +164,11 @@ class Staging:
         self._chunk.records += 1
 
     @property
+    def has_trims(self) -> bool:
+        """Whether there are trims that are not yet in a sealed batch."""
+        return bool(self._trims)
+
+    @property
     def staged_records(self) -> int:
         """Records staged and not yet in a sealed batch."""
         records = self._chunk.records

@@ -46,6 +46,10 @@ SMALL_PART: Final = 64
 """If the disk has no room for a segment, a small one has this fraction of its size: enough for many
 acknowledgements, which free room."""
 
+SMALL_TRIMS_PART: Final = 4
+"""This fraction of a small segment is kept for trims, which free room: other records may take all
+that the disk has left."""
+
 
 class LogWriter:
     """The open segment files of a log, and the only code that writes to them."""
@@ -113,6 +117,10 @@ class LogWriter:
             if chunk.segment not in self._files:
                 # Not prepare: if the upkeep makes it small meanwhile, it need not be enlarged.
                 self._make(chunk.segment, self._segment_bytes)
+        last = batch.chunks[-1]
+        if last.segment in self._small and not batch.has_only_trims:
+            kept_bytes = self._segment_bytes // SMALL_PART // SMALL_TRIMS_PART
+            self._allocate(last.segment, last.end + kept_bytes)
         for chunk in batch.chunks:
             file = self._files[chunk.segment]
             self._refused.append((chunk.segment, chunk.start))
@@ -128,7 +136,6 @@ class LogWriter:
                 raise refused from error
             self._sync(file, chunk.segment)
         self._refused.clear()
-        last = batch.chunks[-1]
         self.flush_position.note(FlushPosition(last.number, last.segment, last.end))
 
     def _wipe_now(self) -> None:
@@ -177,17 +184,23 @@ class LogWriter:
     def _enlarge(self, segment: int) -> None:
         if self._failure is not None:
             raise self._failure
+        self._allocate(segment, self._segment_bytes)
+        self._sync(self._files[segment], segment)
+        self._small.discard(segment)
+
+    def _allocate(self, segment: int, size_bytes: int) -> None:
+        """Have an open segment so large, unless it is. A sync must follow."""
         file = self._files[segment]
         size = file.size()
+        if size >= size_bytes:
+            return
         try:
-            self._check_space(segment_name(segment), self._segment_bytes - size)
-            file.allocate(self._segment_bytes)
+            self._check_space(segment_name(segment), size_bytes - size)
+            file.allocate(size_bytes)
         except OSError as error:
             with contextlib.suppress(OSError):
                 file.truncate(size)
             raise self._error_from(error, f"enlarging {segment_name(segment)}") from error
-        self._sync(file, segment)
-        self._small.discard(segment)
 
     def _make(self, segment: int, size_bytes: int) -> None:
         with self._make_lock:

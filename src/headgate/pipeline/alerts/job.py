@@ -173,12 +173,23 @@ class _Delivery:
             _say(self._err, f"{self._target.shown} never accepted {dropped:,} ends: dropped.")
         # Before the first request, so that a run that is killed knows what it may have sent.
         self._store(state)
-        repeat_ns = self._options.repeat_ns if self._target.is_webhook else 0
-        to_send = in_turns([*state.ended, *due(state, repeat_ns, now_ns)])
+        is_webhook = self._target.is_webhook
+        repeat_ns = self._options.repeat_ns if is_webhook else 0
+        count = len(state.ended) + len(due(state, repeat_ns, now_ns))
+
+        def requests() -> Iterator[list[SentAlert]]:
+            nonlocal count
+            ended, before = state.ended, len(due(state, repeat_ns, now_ns))
+            yield from batches(in_turns(ended), by_name=is_webhook)
+            # Only now: an end that comes late has the target take its open alert for ended.
+            to_send = due(state, repeat_ns, now_ns)
+            count += len(to_send) - before
+            yield from batches(in_turns(to_send), by_name=is_webhook)
+
         failures: list[str] = []
         sent: list[SentAlert] = []
         unstored = 0
-        for batch in batches(to_send, by_name=self._target.is_webhook):
+        for batch in requests():
             if unstored + len(batch) > BATCH_MAX:
                 # Not after each request: with long names they are many, and the state is large.
                 self._store(state)
@@ -193,7 +204,7 @@ class _Delivery:
                 break
         if unstored:
             self._store(state)
-        self._report(sent, len(to_send), failures)
+        self._report(sent, count, failures)
         return not failures and self._is_stored
 
     def _accepted(

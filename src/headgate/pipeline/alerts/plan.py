@@ -105,12 +105,17 @@ def due(state: TargetState, repeat_ns: int, now_ns: int) -> list[SentAlert]:
 
 
 def delivered(state: TargetState, sent: Sequence[SentAlert], now_ns: int) -> TargetState:
-    """The state after the target accepted these alerts."""
+    """The state after the target accepted these alerts.
+
+    What began again before the target accepted an end with the same labels counts as not delivered:
+    the target takes the present one for ended.
+    """
     # Two ends may be equal, and alerts have no hash.
     places = {id(alert) for alert in sent}
     now_open = dict(state.open)
     for alert in sent:
-        if alert.ends_ns is None:
-            key = alert.identity
-            now_open[key] = replace(now_open[key], delivered_ns=now_ns)
+        key = alert.identity
+        if key in now_open:
+            delivered_ns = now_ns if alert.ends_ns is None else None
+            now_open[key] = replace(now_open[key], delivered_ns=delivered_ns)
     return TargetState(now_open, tuple(alert for alert in state.ended if id(alert) not in places))

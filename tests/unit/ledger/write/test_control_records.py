@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 import pytest
 
 from headgate.base.ack_set import AckSet
@@ -22,6 +25,17 @@ def step(log: CommitLog) -> None:
         log.finish_job(job, error)
     else:
         log.finish_job(job)
+
+
+def commit_if_room(log: CommitLog) -> bool:
+    """Commit what is staged; False if the disk refuses it."""
+    batch = log.seal_batch()
+    try:
+        if batch is not None:
+            log.commit(batch)
+    except LogFullError:
+        return False
+    return True
 
 
 def full_log(fs: MemFs, cursors: dict[str, AckSet]) -> CommitLog:
@@ -369,6 +383,37 @@ def test_changes_of_one_cursor_do_not_keep_trims_from_freeing_a_full_disk(size: 
     assert not log.full
     assert not log.has_deferred
     (kept,) = open_log(fs.crash_clone()).cursors_of(2)
+    assert kept.properties == {"k": f"{changes}".ljust(size, "v")}
+
+
+@pytest.mark.parametrize("size", [1, 60, 700, 4_000])
+def test_changes_in_a_small_segment_do_not_keep_trims_from_freeing_a_full_disk(size: int) -> None:
+    """A checkpoint needs a new segment, and may find room for a small one alone."""
+    fs = MemFs(1_310_720)
+    log = open_log(fs, settings=replace(SMALL, segment_bytes=131_072, checkpoint_bytes=524_288))
+    topic = append(log, 1, b"x" * 2_000)
+    cursor = log.create_cursor(2, "changed", AckSet(), {})
+    commit(log)
+    while not log.full:
+        with suppress(LogFullError):
+            append(log, 1, b"y" * 4_000)
+        step(log)
+    fs.capacity_bytes = fs.used_bytes()  # others take the rest
+    changes = 0
+    has_room = True
+    while has_room:
+        changes += 1
+        log.set_properties(cursor, {"k": f"{changes}".ljust(size, "v")})
+        has_room = commit_if_room(log)
+        step(log)
+    assert log._writer.is_small(log.active_segment())
+    log.stage_trim(topic, topic.end)
+    for _ in range(40):
+        commit_if_room(log)
+        step(log)
+    assert not log.full
+    assert not log.has_deferred
+    (kept,) = open_log(fs.crash_clone(), settings=log._settings).cursors_of(2)
     assert kept.properties == {"k": f"{changes}".ljust(size, "v")}
 
 

@@ -26,7 +26,7 @@ from headgate.pipeline.alerts.selection import LEFT_OUT
 from headgate.pipeline.alerts.state import StateFile, TargetState
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import iso_text
-from tests.unit.pipeline.alerts.folder import NOW_NS, open_segment, segment, telemetry
+from tests.unit.pipeline.alerts.folder import NOW_NS, OPEN, open_segment, segment, telemetry
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import NS, quota_row, write
 
@@ -214,6 +214,25 @@ def test_names_of_several_tenants_that_a_target_refuses_keep_none_of_others_back
     )  # fmt: skip
     assert not play.run(count=len(evil) + len(others))
     assert {alert["labels"]["topic"] for alert in play.receiver.taken()} == {*others}
+
+
+@pytest.mark.parametrize("refusal", [Reply(500), Reply(503), None])
+def test_an_alert_that_began_again_is_open_though_its_first_end_arrives_late(
+    play: Play, refusal: Reply | None
+) -> None:
+    """A webhook took the end of an earlier backlog for that of the present one."""
+    hook = {"alertmanagers": (), "webhook": HOOK}
+    assert play.run(**hook)
+    play.now_ns += 90 * MINUTE_NS
+    play.tables(segment(play.now_ns - 15 * MINUTE_NS, play.now_ns, **OPEN))
+    play.receiver.refused, play.receiver.refusal = b'"status": "resolved"', refusal
+    assert not play.run(**hook)
+    play.receiver.refused = b""
+    for _ in range(3):
+        play.now_ns += MINUTE_NS
+        assert play.run(**hook)
+    told = [alert["status"] for alert in play.receiver.taken()]
+    assert told[-2:] == ["resolved", "firing"], told
 
 
 def test_a_request_that_is_accepted_in_parts_is_no_failure(play: Play) -> None:
