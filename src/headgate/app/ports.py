@@ -22,7 +22,7 @@ from headgate.app.listeners import (
     port_of,
 )
 from headgate.app.tls.current import CurrentTls
-from headgate.app.tls.entry import HandshakePace, TlsPort
+from headgate.app.tls.entry import ACCEPTED_PER_TURN, HandshakePace, TlsPort
 from headgate.app.tls.gates import BinaryGate, WebGate
 from headgate.app.web import WebServer
 from headgate.base.web_hosts import is_loopback
@@ -132,7 +132,9 @@ class Ports:
             lines = broker.connection_limits.lines
             port = TlsPort(broker.loop, tls.binary, gate, pace, broker.tls, lines)
             entry = partial(port.entry, make)
-            server = await serve_binary(broker, listener, BACKLOG_CONNECTIONS_MAX, entry)
+            server = await serve_binary(
+                broker, listener, BACKLOG_CONNECTIONS_MAX, entry, ACCEPTED_PER_TURN
+            )
             stack.push_async_callback(server.close)
             stack.callback(port.close)
 

@@ -18,10 +18,11 @@ from headgate.app.http_bounds import BoundedHttpProtocol
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_turns import HttpTurns
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
-from headgate.app.tls.entry import TlsPort
+from headgate.app.tls.entry import ACCEPTED_PER_TURN, TlsPort
 from headgate.base.errors import InvariantError, invariant
 from headgate.base.texts import printable
 from headgate.base.web_server import WEB_SERVER
+from headgate.broker.connection.listener_handles import handles_of
 from headgate.broker.http_memory import HttpMemory
 from headgate.broker.work.turn_meter import TurnMeter
 
@@ -170,7 +171,8 @@ class WebServer:
             timeout_graceful_shutdown=GRACEFUL_CLOSE_S,
         )
         server = _Server(config)
-        task = asyncio.get_running_loop().create_task(server.serve([listener]))
+        handles = handles_of(listener, 1 if tls is None else ACCEPTED_PER_TURN)
+        task = asyncio.get_running_loop().create_task(server.serve(handles))
         ready = asyncio.get_running_loop().create_task(server.ready.wait())
         await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():

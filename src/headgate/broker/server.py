@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,7 @@ from headgate.broker.commands.topic_lists import TopicListCommands
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import Connection
 from headgate.broker.connection.connection_host import CommandHandlers
+from headgate.broker.connection.listener_handles import handles_of
 from headgate.broker.service import Broker
 from headgate.broker.topic_epochs import TopicEpochs
 from headgate.wire.codes import CommandType
@@ -102,13 +103,15 @@ def connection_factory(
 class BinaryServer:
     """A listening socket of the binary protocol, with the connections that it accepted."""
 
-    def __init__(self, broker: Broker, server: asyncio.Server) -> None:
+    def __init__(self, broker: Broker, servers: Sequence[asyncio.Server]) -> None:
+        """``servers`` are those of all handles of the socket."""
         self._broker = broker
-        self._server = server
+        self._servers = servers
 
     async def close(self) -> None:
         """Accept no more clients and end every connection."""
-        self._server.close()
+        for server in self._servers:
+            server.close()
         for connection in list(self._broker.connections):
             connection.close()
         await asyncio.sleep(0)
@@ -119,12 +122,16 @@ async def serve_binary(
     listener: socket.socket,
     backlog: int,
     make: Callable[[], asyncio.BaseProtocol] | None = None,
+    handles: int = 1,
 ) -> BinaryServer:
     """Serve clients on a listening socket, which is closed with the server. ``backlog`` connections
     may wait to be accepted. ``make`` makes the protocol of each, a :class:`Connection` if it is
-    left out."""
+    left out. ``handles`` as in :func:`handles_of`."""
     make = make or connection_factory(broker)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_UNSENT_BYTES)
     # asyncio listens once more, with a backlog of 100 unless it is told another.
-    server = await broker.loop.create_server(make, sock=listener, backlog=backlog)
-    return BinaryServer(broker, server)
+    servers = [
+        await broker.loop.create_server(make, sock=handle, backlog=backlog)
+        for handle in handles_of(listener, handles)
+    ]
+    return BinaryServer(broker, servers)

@@ -75,6 +75,20 @@ async def test_closing_ends_every_connection_and_accepts_nobody(world: World) ->
 
 
 @played()
+async def test_all_handles_of_a_socket_accept_and_end_together(world: World) -> None:
+    server = FakeServer()
+    asked = listen(world, server)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        served = await serve_binary(world.broker, listener, 100, handles=3)
+        assert [each["backlog"] for each in asked] == [100] * 3
+        assert {each["sock"].getsockname() for each in asked} == {listener.getsockname()}
+        for each in asked[1:]:
+            each["sock"].close()
+    await served.close()
+    assert not server.is_open
+
+
+@played()
 async def test_connections_of_one_factory_share_the_broker_and_nothing_else(world: World) -> None:
     make = connection_factory(world.broker)
     one, other = make(), make()

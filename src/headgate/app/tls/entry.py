@@ -17,6 +17,7 @@ from typing import Final, Protocol, cast
 
 import msgspec
 
+from headgate.app.tls.handshake_steps import EndedCount
 from headgate.app.tls.hello import (
     HELLO_BYTES_MAX,
     NotTlsButHttpError,
@@ -47,6 +48,10 @@ HELLO_BYTES_START: Final = 2 * KIB
 HANDSHAKES_PER_TURN: Final = 2
 """Handshakes that begin in one turn of the loop. One costs 0.2 ms with a key on P-256, and a
 millisecond with RSA."""
+
+ACCEPTED_PER_TURN: Final = 16
+"""Connections that a port accepts in one turn. The system has one line for all clients, so it must
+be empty: those of a crowd wait behind :data:`HANDSHAKES_PER_TURN`, where networks take turns."""
 
 EARLY_BYTES: Final = 64 * KIB
 """Room for bytes that a loop hands over before the protocol exists (asyncio's may; uvloop does
@@ -83,6 +88,7 @@ class HandshakePace:
         """What comes behind a connection's first record."""
         self._waiting: NestedFairQueue[TlsEntry] = NestedFairQueue()
         """By wide network and network: a crowd of one makes its own wait."""
+        self._ended = EndedCount()
         self._is_due = False
 
     def wait(self, entry: TlsEntry, network: str = "") -> None:
@@ -91,6 +97,12 @@ class HandshakePace:
         if not self._is_due:
             self._is_due = True
             self._loop.call_soon(self._turn)
+
+    def lost(self) -> None:
+        """An entry has ended while it waited. A crowd's turn may never come: others of the same
+        network are added faster than it has turns."""
+        if self._ended.add(len(self._waiting)):
+            self._waiting.drop(lambda entry: entry.has_ended)
 
     def _turn(self) -> None:
         begun = 0
@@ -144,6 +156,7 @@ class TlsEntry(asyncio.BufferedProtocol):
         self._buffer = bytearray(HELLO_BYTES_START)
         self._size = 0
         self._early = b""
+        self._is_waiting = False
         self._has_begun = False
         self._task: asyncio.Task[None] | None = None
         self._reads: RecordReads | None = None
@@ -184,6 +197,7 @@ class TlsEntry(asyncio.BufferedProtocol):
             return
         if self._size >= needed:
             self._plain.pause_reading()
+            self._is_waiting = True
             self._port.pace.wait(self, peer_network_of(self._address))
         elif needed > len(self._buffer):
             self._buffer = self._buffer + bytes(min(needed, HELLO_BYTES_MAX) - len(self._buffer))
@@ -198,7 +212,8 @@ class TlsEntry(asyncio.BufferedProtocol):
 
     def begin(self) -> int:
         """Begin the handshake; 0 if the connection has ended meanwhile, else 1."""
-        if self not in self._port.half_open or self._plain.is_closing():
+        self._is_waiting = False
+        if self.has_ended or self._plain.is_closing():
             return 0
         self._has_begun = True
         loop = self._port.loop
@@ -246,7 +261,7 @@ class TlsEntry(asyncio.BufferedProtocol):
             self.end(HandshakeEnd.FAILED, f"failed in its TLS handshake: {_reason(error)}")
             return
         reads, self._reads = self._reads, None
-        if inner is None or reads is None or inner.is_closing() or self not in port.half_open:
+        if inner is None or reads is None or inner.is_closing() or self.has_ended:
             self.end(HandshakeEnd.FAILED, "left in its TLS handshake")
             return
         self._release(HandshakeEnd.DONE)
@@ -285,11 +300,19 @@ class TlsEntry(asyncio.BufferedProtocol):
             HandshakeEnd.TIMEOUT, f"{what} its TLS handshake within {HANDSHAKE_TIMEOUT_S:.0f} s"
         )
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the connection has ended, or its protocol has taken over."""
+        return self not in self._port.half_open
+
     def end(self, how: HandshakeEnd, what: str) -> None:
         """End the connection, and log ``what`` the client did. A second call does nothing."""
-        if self not in self._port.half_open:
+        if self.has_ended:
             return
         self._release(how)
+        if self._is_waiting:
+            self._is_waiting = False
+            self._port.pace.lost()
         if what:
             self._port.lines.info("%s %s and is disconnected", self._address, what)
         if how is HandshakeEnd.FOREIGN:

@@ -141,8 +141,7 @@ class HandshakeSteps:
         self._good, self._good_neighbours = _Line(), _Line()
         self._new, self._new_neighbours = [_Line() for _ in STEP_BYTES], _Line()
         self._costly = _Line()
-        self._lost_count = 0
-        """Connections that have ended while they waited, since the lines were looked through."""
+        self._ended = EndedCount()
         self._is_closed = False
 
     def add(self, network: str, size_bytes: int, one: Stepping) -> None:
@@ -153,11 +152,8 @@ class HandshakeSteps:
     def lost(self) -> None:
         """A connection has ended while it waited. Its turn may be far away, and a client makes
         thousands of them."""
-        self._lost_count += 1
         lines = self._lines
-        waiting_count = sum(len(line.waiting) for line in lines)
-        if self._lost_count > LOST_MIN and 2 * self._lost_count > waiting_count:
-            self._lost_count = 0
+        if self._ended.add(sum(len(line.waiting) for line in lines)):
             for line in lines:
                 line.waiting.drop(lambda waiting: waiting.one.is_lost)
 
@@ -235,6 +231,22 @@ class HandshakeSteps:
         forgotten = self._costly_wide_networks.add(waiting.wide)
         if forgotten is not None:
             self._regions[region_of(forgotten)] -= 1
+
+
+class EndedCount:
+    """Connections that have ended while they waited, since their lines were looked through."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, waiting_count: int) -> bool:
+        """One more has ended, of so many that wait, ended ones included. Returns whether the lines
+        are to be looked through now: :data:`LOST_MIN`."""
+        self._count += 1
+        if self._count <= LOST_MIN or 2 * self._count <= waiting_count:
+            return False
+        self._count = 0
+        return True
 
 
 class _LastOnes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headgate.base.owner_shares import OwnerShares
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import INT32_MAX, NS_PER_S
 from headgate.broker.connection.address_counts import (
     AddressCounts,
@@ -55,6 +56,8 @@ class ConnectionLimits:
         self._by_network = OwnerShares()
         """The same in :data:`CONNECTION_BYTES`."""
         self._unauthenticated = AddressCounts(by_network=True)
+        self._memory_of_strangers: SparseCounter[str] = SparseCounter()
+        """What those of each network take, in :data:`CONNECTION_BYTES`."""
         self._unauthenticated_max = unauthenticated_bounds(None)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have not authenticated."""
@@ -82,6 +85,9 @@ class ConnectionLimits:
         ):
             limit = f"{self._memory_max()} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
+        if address and self._takes_what_is_left(peer_network_of(address)):
+            limit = "from one address as many may wait for their CONNECT as fit into the memory"
+            return self._refused(_REFUSED, f"{limit} that is left for others", address)
         if address and 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
             text = f"{_REFUSED} on address{address}"
             limit = f"brokerMaxConnectionsPerIp={settings.brokerMaxConnectionsPerIp}"
@@ -95,20 +101,32 @@ class ConnectionLimits:
     def added(self, address: str, memory_units: int = 1) -> None:
         """A connection from ``address`` was accepted, which takes the memory of so many plain
         ones."""
-        self._by_network.count(peer_network_of(address), memory_units)
+        network = peer_network_of(address)
+        self._by_network.count(network, memory_units)
+        self._memory_of_strangers[network] += memory_units
         self._all.add(address)
         self._unauthenticated.add(address)
 
-    def authenticated(self, address: str) -> None:
-        """The CONNECT of a connection from ``address`` has succeeded."""
+    def authenticated(self, address: str, memory_units: int = 1) -> None:
+        """The CONNECT of a connection from ``address`` has succeeded, with what :meth:`added` was
+        told."""
         self._unauthenticated.remove(address)
+        self._memory_of_strangers[peer_network_of(address)] -= memory_units
 
     def removed(self, address: str, memory_units: int = 1, *, is_authenticated: bool) -> None:
         """A connection from ``address`` has ended, with what :meth:`added` was told."""
-        self._by_network.count(peer_network_of(address), -memory_units)
+        network = peer_network_of(address)
+        self._by_network.count(network, -memory_units)
         self._all.remove(address)
         if not is_authenticated:
             self._unauthenticated.remove(address)
+            self._memory_of_strangers[network] -= memory_units
+
+    def _takes_what_is_left(self, network: str) -> bool:
+        """Whether connections of a network that have not authenticated take as much memory as is
+        free for others: one network gets half, a second one half of the rest, and so on."""
+        left = self._memory_max_of_few() - self._by_network.total
+        return 0 < left <= self._memory_of_strangers[network]
 
     def log_if_due(self) -> None:
         """Log when refusals have ended. Call about once a second."""

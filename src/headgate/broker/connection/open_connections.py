@@ -83,7 +83,7 @@ class OpenConnections(Collection["Connection"]):
         """The CONNECT of a connection has succeeded. A second call does nothing."""
         if connection in self._unauthenticated:
             self._unauthenticated.remove(connection)
-            self._limits.authenticated(connection.address)
+            self._limits.authenticated(connection.address, connection.memory_units)
             self.counts.connections_established += 1
 
     def discard(self, connection: Connection) -> None:

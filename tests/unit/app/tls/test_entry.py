@@ -94,6 +94,9 @@ class Pace:
         assert network == "10.0.0.1"
         self.waiting.append(entry)
 
+    def lost(self) -> None:
+        """One has ended while it waited."""
+
 
 class Port:
     """A port whose parts are fakes, in virtual time."""

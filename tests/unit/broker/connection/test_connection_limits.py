@@ -146,6 +146,27 @@ def test_a_connection_over_tls_takes_the_memory_of_four() -> None:
     assert limits.refusal("/a:3") == ""
 
 
+def test_strangers_of_one_address_leave_as_much_memory_to_others() -> None:
+    """250 silent connections in a second, 10 s each, kept every place: others were refused."""
+    limits = ConnectionLimits(
+        Settings(), Clock(), memory_max=lambda: 200, memory_max_of_few=lambda: 200
+    )
+    for address, places in (("a", 25), ("b", 13), ("c", 6)):
+        for port in range(places):
+            assert limits.refusal(f"/{address}:{port}") == ""
+            limits.added(f"/{address}:{port}", TLS_UNITS)
+        assert limits.refusal(f"/{address}:99") == REFUSED
+    assert limits.refusal("/d:1") == ""
+    limits.authenticated("/a:0", TLS_UNITS)
+    limits.removed("/a:1", TLS_UNITS, is_authenticated=False)
+    limits.removed("/b:1", TLS_UNITS, is_authenticated=False)
+    assert limits.refusal("/c:99") == ""
+    limits.removed("/a:0", TLS_UNITS, is_authenticated=True)
+    for port in range(2, 25):
+        limits.authenticated(f"/a:{port}", TLS_UNITS)
+    assert limits.refusal("/a:99") == "", "who has authenticated is no stranger"
+
+
 def test_idle_connections_of_few_addresses_keep_no_other_one_out() -> None:
     """While the process nears the limit on its memory, few fit, and idle ones are not closed."""
     limits = ConnectionLimits(

@@ -32,7 +32,8 @@ class Limits:
     def added(self, address: str, memory_units: int) -> None:
         self.present.append(address)
 
-    def authenticated(self, address: str) -> None:
+    def authenticated(self, address: str, memory_units: int) -> None:
+        assert memory_units == 1
         self.authenticated_ones.append(address)
 
     def removed(self, address: str, memory_units: int, *, is_authenticated: bool) -> None:
