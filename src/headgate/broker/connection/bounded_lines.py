@@ -1,12 +1,13 @@
-"""Log lines about clients that have not authenticated, bounded over time.
+"""Log lines about clients, bounded over time.
 
-Each such client can cause a line, and a client may connect a thousand times a second.
+Each client can cause a few lines, and a client may connect a thousand times a second.
+:class:`BoundedLines` is for clients that have not authenticated, :class:`RoleLines` for all others.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +15,9 @@ from headgate.base.units import NS_PER_MINUTE
 
 LINES_PER_MINUTE: Final = 20
 """Of each kind, so that one kind hides no other."""
+
+ROLE_LINES_PER_MINUTE: Final = 60
+ALL_ROLES_LINES_PER_MINUTE: Final = 600
 
 
 class _Kind:
@@ -54,3 +58,41 @@ class BoundedLines:
             )
             kind.left_out = 0
         self._logger.info(text, *values)
+
+
+class RoleLines:
+    """Logs at most :data:`ROLE_LINES_PER_MINUTE` lines about clients of one role, and
+    :data:`ALL_ROLES_LINES_PER_MINUTE` about all, and how many it left out.
+
+    So no role fills the log, and few roles do not hide what the log has about others.
+    """
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._minute = -1
+        self._lines: Counter[str] = Counter()
+        """In that minute, by role."""
+        self._count = 0
+        """In that minute, of all roles."""
+        self._left_out = 0
+        """Since the last line of any role."""
+
+    def log(self, logger: logging.Logger, level: int, role: str, text: str) -> None:
+        """Log a line if there is room for one in this minute. ``role`` is whom the line counts for:
+        the client's role, or its network if the broker asks for no credentials."""
+        if not logger.isEnabledFor(level):
+            return
+        minute = self._now_ns() // NS_PER_MINUTE
+        if minute != self._minute:
+            self._minute, self._count = minute, 0
+            self._lines.clear()
+        is_full = self._count >= ALL_ROLES_LINES_PER_MINUTE
+        if is_full or self._lines[role] >= ROLE_LINES_PER_MINUTE:
+            self._left_out += 1
+            return
+        self._lines[role] += 1
+        self._count += 1
+        if self._left_out:
+            text = f"{text} ({self._left_out} lines about refused clients were left out before)"
+            self._left_out = 0
+        logger.log(level, "%s", text)

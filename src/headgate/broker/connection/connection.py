@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self.keep_alive = KeepAlive(self, host.loop, host.work, settings, connections.lines)
         counts, memory = connections.counts, connections.memory
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
-        self._refusal_logger = RefusalLogger()
+        self._refusal_logger = RefusalLogger(connections.lines, connections.role_lines)
         left = connections.left_acknowledgements
         self._waiting_commands = WaitingCommands(self, host.loop, memory, left)
         self._frames = FrameWriter(
@@ -308,8 +308,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(error, CommandTooLongError):
             self._refuse_too_long(error)
         elif isinstance(error, RemoteProtocolError):
-            info = logger.info if self.peer is not None else self._connections.lines.info
-            info("%s broke the protocol and is disconnected: %s", self.address, error)
+            self._refusal_logger.broke_protocol(self, error)
             self.close()
         elif isinstance(error, InvariantError):
             raise error
@@ -420,7 +419,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse(self, command: BaseCommand, error: HeadgateError) -> bool:
         code, text = protocol_error(error)
-        self._refusal_logger.refused(self.address, command.type, code, error)
+        self._refusal_logger.refused(self, command.type, code, error)
         reply = commands.refuse(command, code, text)
         if reply is not None:
             self.write(reply)

@@ -15,7 +15,7 @@ from headgate.broker.connection.address_counts import (
     peer_network_of,
     unauthenticated_bounds,
 )
-from headgate.broker.connection.bounded_lines import BoundedLines
+from headgate.broker.connection.bounded_lines import BoundedLines, RoleLines
 from headgate.broker.held_memory import TLS_UNITS
 from headgate.policy.settings import Settings
 from headgate.storage.repeated_failures import QUIET_NS
@@ -61,6 +61,8 @@ class ConnectionLimits:
         self._unauthenticated_max = unauthenticated_bounds(None)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have not authenticated."""
+        self.role_lines = RoleLines(now_ns)
+        """Log lines about all others."""
         self.refused_count = 0
         """Connections refused since the start."""
         self._refused_ns = 0

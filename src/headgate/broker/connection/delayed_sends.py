@@ -50,11 +50,11 @@ class DelayedSends:
         """Admit a SEND that asks for a delay, or refuse it (False) because that is too long. If
         the topic's messages are not delayed, count the ignored delay."""
         policy = topic.delayed_delivery
-        address, refusal_logger = self._connection.address, self._refusal_logger
+        client, refusal_logger = self._connection, self._refusal_logger
         if not policy.active:
             topic.delays_ignored += messages
             self._counts.delays_ignored += messages
-            refusal_logger.delay_ignored(address, producer.name, topic.name)
+            refusal_logger.delay_ignored(client, producer.name, topic.name)
         elif 0 < policy.delay_max_ms < delay_ms:
             reason = f"Exceeds max allowed delivery delay of {policy.delay_max_ms} milliseconds"
             is_first = not topic.delays_refused
@@ -62,7 +62,7 @@ class DelayedSends:
             self._counts.delays_refused += messages
             if is_first:  # most clients send it again in a new connection
                 refusal_logger.refused(
-                    address,
+                    client,
                     CommandType.SEND,
                     ServerError.NOT_ALLOWED_ERROR,
                     f"producer {producer.name[:80]!r} of {topic.name}, and perhaps others after"

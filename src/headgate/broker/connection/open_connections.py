@@ -40,6 +40,8 @@ class OpenConnections(Collection["Connection"]):
         self.counts = counts
         self.lines = limits.lines
         """Log lines about clients that have not authenticated."""
+        self.role_lines = limits.role_lines
+        """Log lines about all others."""
         self._all: set[Connection] = set()
         self._unauthenticated: set[Connection] = set()
         self._call_soon = call_soon

@@ -11,6 +11,9 @@ from typing import Final
 
 from headgate.base.errors import HeadgateError, InputError, StorageError
 from headgate.base.names import InvalidNameError
+from headgate.broker.connection.address_counts import peer_network_of
+from headgate.broker.connection.bounded_lines import BoundedLines, RoleLines
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.engine import errors
 from headgate.metadata.errors import RefusalError, TooManyTopicsError
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
@@ -26,7 +29,8 @@ from headgate.wire.messages import BaseCommand
 logger = logging.getLogger("headgate.connection")
 
 LINES_MAX: Final = 8
-"""Most log lines for one connection: a client that repeats itself must not fill the log."""
+"""Most log lines about refused commands of one connection: a client that repeats itself must not
+fill the log."""
 
 _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (InvalidNameError, ServerError.INVALID_TOPIC_NAME),
@@ -99,25 +103,48 @@ def unrequested_error(text: str) -> bytes:
 class RefusalLogger:
     """Logs the refusals of one connection, each text once."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: BoundedLines, role_lines: RoleLines) -> None:
+        """``lines`` bounds what is logged about clients that have not authenticated, ``role_lines``
+        about all others."""
+        self._lines = lines
+        self._role_lines = role_lines
         self._logged: set[str] = set()
 
-    def refused(self, address: str, kind: int, code: ServerError, why: object) -> None:
+    def refused(self, client: ClientConnection, kind: int, code: ServerError, why: object) -> None:
         """Log that the broker refused a command of type ``kind`` with ``code`` because of
         ``why``, if no retry can succeed: the client uses what Headgate lacks, or what it may
         not."""
         if code in _LOGGED:
-            self._log(logging.INFO, f"{address}: {CommandType(kind).name} refused: {why}")
+            text = f"{client.address}: {CommandType(kind).name} refused: {why}"
+            self._log(client, logging.INFO, text)
 
-    def delay_ignored(self, address: str, producer_name: str, topic_name: object) -> None:
+    def delay_ignored(
+        self, client: ClientConnection, producer_name: str, topic_name: object
+    ) -> None:
         """Log that the broker ignores the delay which a producer's messages ask for."""
         self._log(
+            client,
             logging.WARNING,
-            f"{address}: producer {producer_name[:80]!r} of {topic_name} asks for delayed "
+            f"{client.address}: producer {producer_name[:80]!r} of {topic_name} asks for delayed "
             "delivery, which is switched off there: its messages are delivered at once",
         )
 
-    def _log(self, level: int, text: str) -> None:
+    def broke_protocol(self, client: ClientConnection, error: object) -> None:
+        """Log that a connection ends because its client sent what the protocol does not allow."""
+        if client.peer is None:
+            self._lines.info(_BROKE_PROTOCOL, client.address, error)
+        else:
+            self._write(client, logging.INFO, _BROKE_PROTOCOL % (client.address, error))
+
+    def _log(self, client: ClientConnection, level: int, text: str) -> None:
         if text not in self._logged and len(self._logged) < LINES_MAX:
             self._logged.add(text)
-            logger.log(level, "%s", text)
+            self._write(client, level, text)
+
+    def _write(self, client: ClientConnection, level: int, text: str) -> None:
+        identity = client.identity
+        role = identity.original_role or identity.role or peer_network_of(client.address)
+        self._role_lines.log(logger, level, role, text)
+
+
+_BROKE_PROTOCOL: Final = "%s broke the protocol and is disconnected: %s"

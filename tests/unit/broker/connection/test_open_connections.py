@@ -24,7 +24,7 @@ class Limits:
     def __init__(self) -> None:
         self.present: list[str] = []
         self.authenticated_ones: list[str] = []
-        self.lines = object()
+        self.lines = self.role_lines = object()
 
     def refusal(self, address: str) -> str:
         return f"no {address}"

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from headgate.base.identity import Identity
+from headgate.base.identity import NOBODY, Identity
+from headgate.broker.authorization import ALLOW_ALL
+from headgate.broker.connection.bounded_lines import (
+    ROLE_LINES_PER_MINUTE,
+    BoundedLines,
+    RoleLines,
+)
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.refusals import LINES_MAX, RefusalLogger, unrequested_error
 from headgate.policy.access_law import AccessLaw
 from headgate.testing import RefusedError, World
@@ -17,6 +26,7 @@ from headgate.wire.messages import BaseCommand, MessageMetadata
 from tests.unit.broker.playing import TOPIC
 
 NOT_ALLOWED = ServerError.NOT_ALLOWED_ERROR
+CLIENT = cast(ClientConnection, SimpleNamespace(address="/a:1", identity=NOBODY))
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
@@ -27,27 +37,33 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     ]
 
 
+def a_logger() -> RefusalLogger:
+    return RefusalLogger(
+        BoundedLines(logging.getLogger("headgate.connection"), lambda: 0), RoleLines(lambda: 0)
+    )
+
+
 def test_a_client_in_a_loop_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    refusal_logger = RefusalLogger()
+    refusal_logger = a_logger()
     for _ in range(3):
-        refusal_logger.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, "no")
+        refusal_logger.refused(CLIENT, CommandType.SUBSCRIBE, NOT_ALLOWED, "no")
     assert lines(caplog) == [(logging.INFO, "/a:1: SUBSCRIBE refused: no")]
     for number in range(100):
-        refusal_logger.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, f"not {number}")
+        refusal_logger.refused(CLIENT, CommandType.SUBSCRIBE, NOT_ALLOWED, f"not {number}")
     assert len(lines(caplog)) == LINES_MAX
 
 
 def test_what_may_succeed_later_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    refusal_logger = RefusalLogger()
+    refusal_logger = a_logger()
     for code in (ServerError.SERVICE_NOT_READY, ServerError.CONSUMER_BUSY):
-        refusal_logger.refused("/a:1", CommandType.SUBSCRIBE, code, "not now")
+        refusal_logger.refused(CLIENT, CommandType.SUBSCRIBE, code, "not now")
     assert lines(caplog) == []
 
 
 def test_a_producer_s_name_stays_in_its_line(caplog: pytest.LogCaptureFixture) -> None:
-    RefusalLogger().delay_ignored("/a:1", "p\nq" + "x" * 60_000, TOPIC)
+    a_logger().delay_ignored(CLIENT, "p\nq" + "x" * 60_000, TOPIC)
     ((_, text),) = lines(caplog)
     assert "producer 'p\\nqxx" in text
     assert len(text) < 300
@@ -90,6 +106,35 @@ def test_the_log_has_the_reason_of_what_a_role_may_not(caplog: pytest.LogCapture
     ((level, text),) = lines(caplog)
     assert level == logging.INFO
     assert f"not authorized to Produce ({TOPIC}: role a has no produce on topic {TOPIC} or" in text
+
+
+def test_a_role_that_connects_again_and_again_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def story(world: World) -> None:
+        await world.start()
+        law = AccessLaw(world.broker.catalog, world.broker.settings)
+        for role in ["a"] * (ROLE_LINES_PER_MINUTE + 5) + ["b"]:
+            world.broker.authorizer = ALLOW_ALL
+            client = await world.connect()
+            world.broker.authorizer = law
+            next(iter(world.broker.connections)).identity = Identity(role)
+            with pytest.raises(RefusedError):
+                await client.producer(TOPIC)
+            client.write(frames.connect())
+            await client.lost
+
+    with World(7) as world:
+        world.run(story(world))
+    texts = [text for _, text in lines(caplog)]
+    # Each client of "a" is refused, and then breaks the protocol.
+    assert len(texts) == ROLE_LINES_PER_MINUTE + 2
+    assert "role b has no produce on topic" in texts[-2]
+    left_out = ROLE_LINES_PER_MINUTE + 10
+    assert texts[-2].endswith(f"({left_out} lines about refused clients were left out before)")
+    assert "broke the protocol" in texts[-1]
 
 
 def test_a_delay_is_ignored_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
