@@ -103,7 +103,10 @@ class CopyWorker:
         for count in counts:
             parts = copy.parts[begin : begin + count]
             begin += count
-            found = [NewIndex(part.offsets, copy.stored.get(part.number)) for part in parts]
+            found = []
+            for part in parts:
+                run = copy.stored.get(part.number)
+                found.append(NewIndex(part.offsets, None if run is None else run.alone()))
             send(self._answers, found)
 
     def _advance(self, copy: SegmentCopy, steps: Generator[int]) -> bool:

@@ -82,3 +82,9 @@ class StoredRun(NamedTuple):
     def place_of(self, block: int) -> int:
         """The file offset of a block."""
         return self.place + block * block_bytes(self.block_entries)
+
+    def alone(self) -> StoredRun:
+        """The same run with its own rows only: the runs of a footer have one table of rows
+        together, and whoever keeps or sends one of them keeps all of it."""
+        rows = slice(self.row, self.row + self.blocks)
+        return self._replace(sparse=Columns(*(column[rows] for column in self.sparse)), row=0)

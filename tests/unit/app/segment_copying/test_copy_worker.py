@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from headgate.app.segment_copying.messages import (
     READY,
     STEP_PIECES_MAX,
     Failed,
+    Finished,
     Moved,
     Step,
     receive,
@@ -23,7 +25,9 @@ from headgate.app.segment_copying.messages import (
 )
 from headgate.base.units import MIB
 from headgate.fs import MemFs
-from headgate.ledger.space.segment_copy import CopyTask, SegmentCopy
+from headgate.ledger.index.columns import Columns, TopicTotals
+from headgate.ledger.index.stored_run import StoredRun
+from headgate.ledger.space.segment_copy import CopyTask, SegmentCopy, TopicPart
 from tests.unit.ledger.support import DIRECTORY, sparse_log
 
 TASK = CopyTask(DIRECTORY, (1, 2), 3, 4)
@@ -102,3 +106,23 @@ def test_without_a_rate_a_step_is_one_piece_and_a_high_rate_gives_no_long_step()
     assert Step.at(0).pieces_max == Step.at(1_000).pieces_max == 1
     assert Step.at(MIB) == Step(4, MIB)
     assert Step.at(1 << 40).pieces_max == STEP_PIECES_MAX
+
+
+def test_answers_have_the_rows_of_their_own_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs of a footer have one table together. With each 64 of 32,400 topics all of it came:
+    a start with a small log went from 973 to 1,640 MiB."""
+    table = Columns(*(array(code, range(1_000)) for code in "IqIqq"))
+
+    def steps(copy: SegmentCopy) -> Iterator[int]:
+        after = TopicTotals(1, 1, 1, 1)
+        for part in copy.parts:
+            number = part.number
+            copy.stored[number] = StoredRun(number, 0, 1, 7, 0, table, number, after, 128)
+        yield from ()
+
+    monkeypatch.setattr(SegmentCopy, "steps", steps)
+    parts = [TopicPart(number, 0, 1, 1, [], [], {}) for number in range(4)]
+    with worker(MemFs()) as found:
+        assert found.ask(TASK, parts[:2], parts[2:], BEGIN, Step.at(0)) == Finished(0, 0)
+        answers = [*receive(found._hear), *receive(found._hear)]
+    assert [[*answer.stored.sparse.received] for answer in answers] == [[0], [1], [2], [3]]

@@ -36,3 +36,14 @@ def test_totals_before_a_block_are_in_its_row_and_those_behind_the_last_in_the_r
     assert run.totals_before(0) == TopicTotals(10, 100, 1_000, 7)
     assert run.totals_before(1) == TopicTotals(20, 200, 2_000, 8)
     assert run.totals_before(2) == after
+
+
+def test_a_run_alone_has_its_own_rows() -> None:
+    columns = Columns(*(array(code, range(1_000)) for code in "IqIqq"))
+    run = StoredRun(3, 100, 6, 7, 5_000, columns, 500, TopicTotals(25, 250, 3_000, 9), 4)
+    alone = run.alone()
+    assert [alone.totals_before(block) for block in range(3)] == [
+        run.totals_before(block) for block in range(3)
+    ]
+    assert (alone.row, [len(column) for column in alone.sparse]) == (0, [2] * 5)
+    assert alone.stop == run.stop
