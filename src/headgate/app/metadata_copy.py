@@ -113,11 +113,7 @@ class CopiedStore:
 
     def close(self) -> None:
         """Close both."""
-        if self._growing is not None:
-            self._growing.discard()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._close_files()
         self._store.close()
 
     # The copy -------------------------------------------------------------------------------
@@ -160,6 +156,9 @@ class CopiedStore:
         self._is_reading = False
         self._unsaved.clear()
         self._unsaved_bytes = 0
+        self._close_files()
+
+    def _close_files(self) -> None:
         if self._growing is not None:
             self._growing.discard()
             self._growing = None

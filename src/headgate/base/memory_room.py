@@ -8,6 +8,11 @@ NEAR_LIMIT: Final = ", because the broker is near the limit on its memory"
 """Why a bound is lower than usual, at the end of a sentence."""
 
 
+def why_lower(part: float) -> str:
+    """Why ``part`` of a bound is there, at the end of a sentence; empty if all of it is."""
+    return NEAR_LIMIT if part < 1 else ""
+
+
 class MemoryRoom(Protocol):
     """The room, as of the last measurement."""
 

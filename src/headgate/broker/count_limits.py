@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from headgate.base.memory_room import MemoryRoom
 from headgate.base.names import TopicName
 from headgate.broker.connection.address_counts import host_of
 from headgate.engine.errors import ConsumerBusyError, ProducerBusyError, TooManySubscriptionsError
@@ -26,13 +27,10 @@ them ready looks at each, 0.26 us, and so does an acknowledgement of what none o
 class CountLimits:
     """The limits on numbers of one broker. The texts of the refusals are Pulsar's."""
 
-    def __init__(
-        self, table: CountTable, may_keep_more: Callable[[str], bool] = lambda _: True
-    ) -> None:
-        """``may_keep_more``: whether the memory of the process has room for more topics and durable
-        subscriptions of a tenant."""
+    def __init__(self, table: CountTable, memory_room: MemoryRoom) -> None:
+        """``memory_room``: what the memory of the process leaves to tenants."""
         self._table = table
-        self._may_keep_more = may_keep_more
+        self._memory_room = memory_room
 
     def check_producer(self, topic: Topic) -> None:
         """Check that a topic may have one more producer.
@@ -114,7 +112,7 @@ class CountLimits:
         count_max = self._table.subscriptions_of_tenant()
         if 0 < count_max <= of_tenant and not topic.is_system:
             raise TooManySubscriptionsError(_too_many_of_tenant(topic.name, count_max))
-        if not (topic.is_system or self._may_keep_more(topic.name.tenant)):
+        if not (topic.is_system or self._memory_room.may_keep_more(topic.name.tenant)):
             raise TooManySubscriptionsError(no_memory_reason(topic.name.tenant))
 
     def check_partitions(
@@ -127,7 +125,7 @@ class CountLimits:
         Raises:
             TooManySubscriptionsError: it may not.
         """
-        if added and not self._may_keep_more(topic.tenant) and count():
+        if added and not self._memory_room.may_keep_more(topic.tenant) and count():
             raise TooManySubscriptionsError(no_memory_reason(topic.tenant))
         topic_max = self._table.of_topic(topic, "max_subscriptions_per_topic")
         tenant_max = self._table.subscriptions_of_tenant()

@@ -142,8 +142,8 @@ class Broker:
         self.log_clock = LogClock(clock, catalog, logs, boot_id)
         effects = EngineEffects(self.log_clock, self.quota_logger, self.schedule_flush)
         self.engine = self._make_engine(effects)
-        room.tell, may_keep = self.engine.memory_part.use, self.engine.memory_part.may_keep_more
-        self.count_limits = CountLimits(self.policies.counts, may_keep)
+        room.tell = self.engine.memory_part.use
+        self.count_limits = CountLimits(self.policies.counts, self.engine.memory_part)
         self.current_dispatch_limits = self._make_current_dispatch_limits()
         self.work = WorkScheduler(loop, self.begin_turn, self.turns)
         self.command_budget = CommandBudget(loop)

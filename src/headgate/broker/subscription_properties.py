@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.base.errors import InputError
-from headgate.base.memory_room import NEAR_LIMIT
+from headgate.base.memory_room import why_lower
 from headgate.base.text_memory import PROPERTY_BYTES, properties_bytes
 from headgate.base.units import KIB, MIB
 
@@ -58,7 +58,7 @@ def check_properties(
         raise InputError(
             f"The properties take {size} bytes of memory, and those of other subscriptions of the "
             f"tenant {of_others}, where each partition has its own: {tenant_max} are allowed"
-            f"{NEAR_LIMIT if part < 1 else ''}"
+            f"{why_lower(part)}"
         )
 
 

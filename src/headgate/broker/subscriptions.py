@@ -373,7 +373,7 @@ class Subscriptions:
             tenant = topic.name.tenant
             of_tenant = self._engine.properties.by_tenant[tenant] + self._creating_bytes[tenant]
             partitions = self._partitions(topic.name.base)
-            part = self._engine.properties.part
+            part = self._engine.memory_part.part
             check_properties(properties, partitions, of_tenant, replaced_bytes, part)
 
 

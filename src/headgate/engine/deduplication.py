@@ -37,7 +37,7 @@ SEQUENCES_OF_TENANT_BYTES_MAX: Final = 128 * MIB
 """What the topics of a tenant remember of producers, half a million with names of 60 characters,
 and half as much again; those that take less than the others on average go on up to twice that."""
 
-KEPT_PART: Final = 1 / 4
+SEQUENCES_PART_MIN: Final = 1 / 4
 """The least part of that, however short the memory of the process is: who is forgotten may store a
 message twice, which is nothing that one tenant should be able to bring about for another."""
 
@@ -58,11 +58,11 @@ class SequenceTotals:
 
     def use_part(self, part: float) -> None:
         """The memory of the process leaves this part of their bounds to the tenants that remember
-        most, and :data:`KEPT_PART` in any case. Call it at each measurement."""
+        most, and :data:`SEQUENCES_PART_MIN` in any case. Call it at each measurement."""
         totals = list(self._by_tenant.values())
         least = level_of([total.held_bytes for total in totals])
         for total in totals:
-            total.part = max(part, KEPT_PART) if total.held_bytes >= least else 1.0
+            total.part = max(part, SEQUENCES_PART_MIN) if total.held_bytes >= least else 1.0
 
     def held_bytes(self, tenant: str) -> int:
         """What all tables of a tenant take."""

@@ -17,7 +17,6 @@ from headgate.base.owner_shares import level_of
 from headgate.engine.ack_budget import AckBudget
 from headgate.engine.deduplication import SequenceTotals
 from headgate.engine.delay_schedule import DelaySchedule
-from headgate.engine.property_budget import PropertyBudget
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.tenant_storage import TenantStorage
 
@@ -33,7 +32,6 @@ class BoundedEngine(Protocol):
 
     remembered: RememberedBudget
     delays: DelaySchedule
-    properties: PropertyBudget
     sequence_totals: SequenceTotals
     tenant_storage: TenantStorage
 
@@ -68,7 +66,7 @@ class MemoryPart:
         """The process, which may take ``limit_bytes``, leaves this part, of 1, to those that have
         the most. Call it at each measurement."""
         engine = self._engine
-        self.part = engine.properties.part = part
+        self.part = part
         engine.sequence_totals.use_part(part)
         engine.partials.part = engine.ack_blocks.part = engine.remembered.part = part
         engine.delays.use_part(part)

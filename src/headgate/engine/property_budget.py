@@ -44,7 +44,7 @@ class PropertyBudget:
     """What the subscriptions of all topics have. Each counts as it was measured last, so that
     exactly this is given back."""
 
-    __slots__ = ("_by_holder", "_by_unloaded", "by_tenant", "part")
+    __slots__ = ("_by_holder", "_by_unloaded", "by_tenant")
 
     def __init__(self) -> None:
         self._by_holder: dict[PropertyHolder, int] = {}
@@ -52,9 +52,6 @@ class PropertyBudget:
         """Bytes of topics that are not loaded, by their numbers."""
         self.by_tenant: SparseCounter[str] = SparseCounter()
         """Bytes of each tenant that has some."""
-        self.part = 1.0
-        """The part of its bound that a tenant has: less while the process nears the limit on its
-        memory."""
 
     def measure(self, subscription: PropertyHolder) -> None:
         """Count what a subscription has now; nothing after its removal."""

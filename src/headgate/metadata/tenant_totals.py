@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import ClassVar, Final, Protocol
 
-from headgate.base.memory_room import NEAR_LIMIT
+from headgate.base.memory_room import why_lower
 from headgate.base.sparse_counter import SparseCounter
 from headgate.metadata.errors import not_allowed
 from headgate.metadata.rows import Kind, Row
@@ -92,7 +92,7 @@ class TenantTotals(ABC):
             if grown > 0 and size_bytes > bytes_max:
                 raise not_allowed(
                     f"{self.what} of tenant {tenant} would take {size_bytes} bytes of memory:"
-                    f" {bytes_max} are allowed{NEAR_LIMIT if part < 1 else ''}"
+                    f" {bytes_max} are allowed{why_lower(part)}"
                 )
         return more
 

@@ -360,10 +360,19 @@ async def test_one_address_has_so_many_clients_of_a_topic(world: World) -> None:
     await other.subscribe(TOPIC, "b")
 
 
+class NoRoomForPublic:
+    """The memory of a process that is near its limit."""
+
+    part = 0.1
+
+    def may_keep_more(self, tenant: str) -> bool:
+        return tenant != "public"
+
+
 def test_at_the_limit_on_memory_new_partitions_get_no_subscriptions() -> None:
     """They get those of the others; partitions without any are created."""
     counts = Rig().resolver.counts
-    limits = count_limits.CountLimits(counts, may_keep_more=lambda tenant: tenant != "public")
+    limits = count_limits.CountLimits(counts, NoRoomForPublic())
     with pytest.raises(TooManySubscriptionsError, match="near the limit on its memory"):
         limits.check_partitions(parse_topic(TOPIC), 2, lambda: 3, 100)
     assert limits.check_partitions(parse_topic(TOPIC), 2, lambda: 0, 100) == 0

@@ -220,7 +220,7 @@ async def test_at_the_limit_tenants_store_less(world: World) -> None:
     catalog, engine = world.broker.catalog, world.broker.engine
     STORING.used_mb = 960
     await asyncio.sleep(2)
-    assert catalog.memory_room.part == engine.properties.part == PART_MIN
+    assert catalog.memory_room.part == engine.memory_part.part == PART_MIN
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("headgate.metadata.property_totals.PROPERTIES_OF_TENANT_BYTES_MAX", 2_000)
         with pytest.raises(RefusalError, match="because the broker is near the limit"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from headgate.base.memory_room import NEAR_LIMIT
+from headgate.base.memory_room import why_lower
 from headgate.base.units import MIB
 from headgate.schema.errors import IncompatibleSchemaError
 
@@ -50,5 +50,5 @@ def check_room(use: SchemaUse, size_bytes: int, memory_mb: int, part: float = 1.
         raise IncompatibleSchemaError(
             f"The schemas of all topics take {use.of_all} bytes, those of the tenant "
             f"{use.of_tenant}: headgateSchemaMemoryMB={memory_mb} has no room for {size_bytes} more"
-            f"{NEAR_LIMIT if part < 1 else ''}"
+            f"{why_lower(part)}"
         )
