@@ -8,6 +8,7 @@ import json
 import logging
 import weakref
 from collections.abc import Callable, Coroutine
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from headgate.app.http_bounds import (
 )
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_turns import HttpTurns
+from headgate.broker.connection.address_counts import address_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
 from headgate.policy.settings import Settings
 from headgate.testing.clock import ManualClock
@@ -34,10 +36,13 @@ from headgate.testing.loop import SimLoop
 
 
 class Wire(asyncio.Transport):
-    """Keeps what the protocol writes."""
+    """Keeps what the protocol writes. Each is of another address."""
+
+    count = 0
 
     def __init__(self) -> None:
-        super().__init__()
+        Wire.count += 1
+        super().__init__({"peername": (str(ip_address(Wire.count)), 5)})
         self.written = b""
         self.closed = self.aborted = False
         self.unread_bytes = 0
@@ -698,7 +703,7 @@ def test_too_many_connections_are_refused_with_a_reason_and_counted_once() -> No
         for one, _ in made:
             one.connection_lost(None)
             one.connection_lost(None)
-        assert others.refusal("") == ""
+        assert others.refusal("/10.0.0.1:5") == ""
 
     play(story)
 
@@ -719,8 +724,10 @@ def test_bytes_that_are_no_request_have_one_line(caplog: pytest.LogCaptureFixtur
             one.connection_made(wire)
             one.data_received(data)
             assert reason_of(wire).startswith(text)
-            assert caplog.records.pop().getMessage().startswith(f" is disconnected: {text}")
-            assert noted.pop() == (400, "", reason_of(wire), "")
+            address = address_of(wire.get_extra_info("peername"))
+            line = caplog.records.pop().getMessage()
+            assert line.startswith(f"{address} is disconnected: {text}")
+            assert noted.pop() == (400, address, reason_of(wire), "")
             one.connection_lost(None)
 
     play(story)

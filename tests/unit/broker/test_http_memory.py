@@ -62,7 +62,7 @@ def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
     memory.hold(one, 64 * MIB, "/10.0.0.1:5000")
     settings.set("headgateHttpMemoryMB", "8")
     settings.set("maxConcurrentHttpRequests", "1")
-    assert [memory.begin(""), bool(memory.begin(""))] == ["", True]
+    assert [memory.begin("/a:1"), bool(memory.begin("/b:1"))] == ["", True]
     assert not one.reason
     memory.hold(one, 64 * MIB + 1, "/10.0.0.1:5000")
     assert one.reason
@@ -79,14 +79,14 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 def test_more_requests_than_allowed_are_refused_until_others_end() -> None:
     memory = memory_of()
-    assert [memory.begin(""), memory.begin("")] == ["", ""]
-    assert memory.begin("") == (
+    assert [memory.begin("/a:1"), memory.begin("/b:1")] == ["", ""]
+    assert memory.begin("/c:1") == (
         "Too many requests at the same time: maxConcurrentHttpRequests allows 2 in all."
         " Try again later"
     )
-    memory.end("")
-    memory.end("")
-    assert memory.begin("") == ""
+    memory.end("/a:1")
+    memory.end("/b:1")
+    assert memory.begin("/d:1") == ""
     assert (memory.running, memory.refused_count) == (2, 1)
 
 
@@ -304,7 +304,7 @@ def test_one_address_has_half_of_the_requests() -> None:
 def test_refusals_name_what_sets_the_bound() -> None:
     """An agent has none of the broker's keys."""
     memory = HttpMemory(lambda: 1_000, lambda: 0, bytes_key="one bound", requests_key="another")
-    assert "another allows 0 in all" in memory.begin("")
+    assert "another allows 0 in all" in memory.begin("/a:1")
     one = Connection()
     memory.hold(one, 1_001, "/10.0.0.1:5000")
     assert "(one bound)" in one.reason

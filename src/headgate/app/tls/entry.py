@@ -165,7 +165,14 @@ class TlsEntry(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         port, self._plain = self._port, cast(asyncio.Transport, transport)
-        self._address = address_of(transport.get_extra_info("peername"))
+        peername = transport.get_extra_info("peername")
+        self._address = address_of(peername)
+        if peername is None:
+            # The client has left already. Bytes that came before hide that until all are read, so
+            # it would wait for its turn, in a place that counts for no network.
+            port.status.handshakes[HandshakeEnd.FAILED] += 1
+            self._plain.abort()
+            return
         if not port.gate.admit(transport) or port.gate.refusal(self._address):
             port.status.handshakes[HandshakeEnd.REFUSED] += 1
             self._plain.abort()

@@ -72,9 +72,9 @@ class AddressCounts:
         none."""
         if bounds.total <= self.total:
             return f"{bounds.total:,} in all"
-        if address and bounds.per_address <= self.of(address):
+        if bounds.per_address <= self.of(address):
             return f"{bounds.per_address:,} from one address"
-        if address and self._leaves_room and bounds.total - self.total <= self.of(address):
+        if self._leaves_room and bounds.total - self.total <= self.of(address):
             return f"{bounds.total:,} in all, and from one address as many as are free for others"
         return ""
 

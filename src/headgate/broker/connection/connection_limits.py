@@ -87,10 +87,10 @@ class ConnectionLimits:
         ):
             limit = f"{self._memory_max()} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
-        if address and self._takes_what_is_left(peer_network_of(address)):
+        if self._takes_what_is_left(peer_network_of(address)):
             limit = "from one address as many may wait for their CONNECT as fit into the memory"
             return self._refused(_REFUSED, f"{limit} that is left for others", address)
-        if address and 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
+        if 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
             text = f"{_REFUSED} on address{address}"
             limit = f"brokerMaxConnectionsPerIp={settings.brokerMaxConnectionsPerIp}"
             return self._refused(text, limit, address)

@@ -64,8 +64,9 @@ class Gate:
 class Socket(asyncio.Transport):
     """A socket's transport without a socket."""
 
-    def __init__(self, port: int = 5) -> None:
-        super().__init__({"peername": ("10.0.0.1", port)})
+    def __init__(self, port: int | None = 5) -> None:
+        """``port`` is None for a client that has left: uvloop asks the system, which knows none."""
+        super().__init__({"peername": None if port is None else ("10.0.0.1", port)})
         self.written, self.ended, self.is_paused = b"", "", False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

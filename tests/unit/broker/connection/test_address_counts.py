@@ -38,12 +38,25 @@ def test_each_bound_is_named() -> None:
         assert counts.exceeded(address, bounds) == ""
         counts.add(address)
     assert counts.exceeded("/a:3", bounds) == "2 from one address"
-    assert counts.exceeded("", bounds) == "", "an unknown address counts in all alone"
+    assert counts.exceeded("", bounds) == ""
     counts.add("/::1:5")
     assert counts.exceeded("/c:3", bounds) == "3 in all"
     counts.remove("/a:1")
     assert (counts.total, counts.of("/a:9"), counts.of("/::1:9")) == (2, 1, 1)
     assert counts.exceeded("/a:3", bounds) == ""
+
+
+@pytest.mark.parametrize("leaves_room", [False, True])
+def test_peers_that_left_before_their_address_was_read_count_as_one(leaves_room: bool) -> None:
+    """Their number had no bound of its own: one client that did so took the places of all."""
+    counts, bounds = AddressCounts(leaves_room=leaves_room), CountBounds(4, 2)
+    for _ in range(2):
+        assert counts.exceeded(address_of(None), bounds) == ""
+        counts.add(address_of(None))
+    assert counts.exceeded(address_of(None), bounds) == "2 from one address"
+    assert counts.exceeded("/a:1", bounds) == ""
+    counts.remove(address_of(None))
+    assert counts.exceeded(address_of(None), bounds) == ""
 
 
 def test_addresses_of_peers() -> None:

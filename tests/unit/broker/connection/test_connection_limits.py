@@ -167,6 +167,28 @@ def test_strangers_of_one_address_leave_as_much_memory_to_others() -> None:
     assert limits.refusal("/a:99") == "", "who has authenticated is no stranger"
 
 
+def test_strangers_whose_address_is_unknown_leave_as_much_to_others() -> None:
+    """A client that has left has no address any more, where the loop asks the system for it."""
+    limits = ConnectionLimits(
+        Settings(brokerMaxConnectionsPerIp=3), Clock(), memory_max_of_few=lambda: 4 * TLS_UNITS
+    )
+    for _ in range(2):
+        assert limits.refusal("") == ""
+        limits.added("", TLS_UNITS)
+    assert limits.refusal("") == REFUSED
+    assert limits.refusal("/a:1") == ""
+    for _ in range(2):
+        limits.authenticated("", TLS_UNITS)
+    assert limits.refusal("") == ""
+    limits.added("")
+    assert limits.refusal("").startswith(f"{REFUSED} on address")
+    for is_authenticated in (True, True, False):
+        limits.removed(
+            "", 1 if not is_authenticated else TLS_UNITS, is_authenticated=is_authenticated
+        )
+    assert limits.refusal("") == ""
+
+
 def test_idle_connections_of_few_addresses_keep_no_other_one_out() -> None:
     """While the process nears the limit on its memory, few fit, and idle ones are not closed."""
     limits = ConnectionLimits(
