@@ -43,7 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "admin": {"facade", "observe", "explain", "metadata", "schema", "base"},
     "telemetry": {
-        "observe", "broker", "control", "storage", "policy", "engine", "wire", "ledger",
+        "access", "observe", "broker", "control", "storage", "policy", "engine", "wire", "ledger",
         "metadata", "flow", "record", "base",
     },
     "page": {"base"},

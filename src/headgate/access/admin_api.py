@@ -7,6 +7,7 @@ HTTP client.
 from __future__ import annotations
 
 import http.client
+import math
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -16,6 +17,7 @@ from headgate.access.authentication import Say, authentication, certificate_path
 from headgate.access.client_config import WITHOUT_USER, ClientConfig
 from headgate.access.json_bounds import REASON_BYTES_MAX, decoded
 from headgate.access.refusals import REFUSALS, advice, lacks_a_right, scrubbed
+from headgate.access.timed_answers import timed_answers
 from headgate.access.tls import client_context, tls_failure
 from headgate.base.errors import HeadgateError, InputError
 from headgate.base.texts import encodable, size_text
@@ -110,6 +112,7 @@ class AdminApi:
             TokenUnavailableError: the issuer of tokens gives none.
         """
         connection, target = self._connection(timeout_s), self._prefix() + path
+        connection.response_class = timed_answers(lambda: math.inf)  # each read has its time-out
         headers = self._authentication.headers()
         if method in _WITH_CONTENT:
             headers |= {"Content-Type": content_type}

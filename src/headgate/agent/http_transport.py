@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Final
 
@@ -20,6 +21,7 @@ from urllib3.exceptions import (
 from headgate.access.admin_api import AdminUrlError, UnreachableError, split_url, too_long
 from headgate.access.authentication import certificate_paths
 from headgate.access.client_config import ClientConfig
+from headgate.access.timed_answers import LateAnswerError, timed_pools
 from headgate.access.tls import client_context, tls_failure
 from headgate.agent.transport import RawReply
 from headgate.base.clock import Clock
@@ -64,12 +66,17 @@ class HttpTransport:
             ssl_context=context,
             assert_hostname=None if config.verify_hostname else False,
         )
+        self._pools.pool_classes_by_scheme = timed_pools(
+            self._pools.pool_classes_by_scheme, self._left_s
+        )
         self._clock = clock
+        self._of_thread = threading.local()
+        """``end_ns``: until when the answer that a thread reads may take."""
 
     def get(
         self, url: str, headers: Mapping[str, str], timeout_s: float, bytes_max: int
     ) -> RawReply:
-        end_ns = self._clock.monotonic_ns() + round(timeout_s * NS_PER_S)
+        self._of_thread.end_ns = end_ns = self._clock.monotonic_ns() + round(timeout_s * NS_PER_S)
         silent_s = min(SILENT_S, timeout_s)
         server = origin(url)
         try:
@@ -82,11 +89,15 @@ class HttpTransport:
                 preload_content=False,
             )
         except (HTTPError, OSError, UnicodeError) as error:
+            if any(isinstance(cause, LateAnswerError) for cause in _causes(error)):
+                raise UnreachableError(_unfinished(server, timeout_s)) from error
             raise _failure(server, error, silent_s) from error
         try:
             body = self._body(response, server, end_ns, timeout_s, bytes_max)
         except (HTTPError, OSError) as error:
             response.close()
+            if self._left_s() <= 0:
+                raise UnreachableError(_unfinished(server, timeout_s)) from error
             raise _failure(server, error, silent_s) from error
         except BaseException:
             response.close()
@@ -97,6 +108,10 @@ class HttpTransport:
 
     def close(self) -> None:
         self._pools.clear()
+
+    def _left_s(self) -> float:
+        left_ns: int = self._of_thread.end_ns - self._clock.monotonic_ns()
+        return left_ns / NS_PER_S
 
     def _body(
         self,
@@ -114,9 +129,7 @@ class HttpTransport:
                 if len(body) > bytes_max:
                     raise UnreachableError(too_long(server, bytes_max))
                 if self._clock.monotonic_ns() > end_ns:
-                    raise UnreachableError(
-                        f"{server} did not finish its answer within {timeout_s:g} s"
-                    )
+                    raise UnreachableError(_unfinished(server, timeout_s))
         except BaseException:
             body.clear()  # whoever keeps the error keeps this frame
             raise
@@ -133,6 +146,10 @@ def origin(url: str) -> str:
     port = where.port or (443 if where.scheme == "https" else 80)
     host = where.hostname or ""
     return f"{where.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _unfinished(server: str, timeout_s: float) -> str:
+    return f"{server} did not finish its answer within {timeout_s:g} s"
 
 
 def _failure(server: str, error: Exception, silent_s: float) -> HeadgateError:

@@ -56,6 +56,9 @@ def start_logging(level: str, file_path: str | None = None, audit_path: str | No
     # The broker's ready line and log replace the web server's own lines. Its warnings are about
     # bytes that are no HTTP, one for each client without a bound: the broker has lines with one.
     logging.getLogger("uvicorn").setLevel(max(number, logging.ERROR))
+    # Its lines have whole URLs, which may have a key, and one comes for each odd head that a server
+    # sends. Whoever asks logs what failed.
+    logging.getLogger("urllib3").setLevel(max(number, logging.ERROR))
 
 
 def _start_audit_file(level: str, path: str | None, standard_error: logging.Handler) -> None:

@@ -1,10 +1,11 @@
 """The audit log: one JSON object a line for each change and each refusal.
 
-The logger is ``headgate.audit``. Every change that the admin API carried out has its line: a change
-is a commit of the metadata or of the log, which bounds their rate. Refusals, failures and commands
-of the binary protocol cost a client nothing, so :mod:`headgate.broker.audit_limit` bounds their
-lines and counts the rest. Those about a tenant that are carried out, or may be, have a bound of
-their own: nobody who may do nothing there can take the lines of a subscription's deletion.
+The logger is ``headgate.audit``. Every change that the admin API carried out for a super user has
+its line. A role that is none could fill the disk with them, with a skip of no messages as well, so
+:mod:`headgate.broker.audit_limit` has a bound for the changes of each role. Refusals, failures and
+commands of the binary protocol cost a client nothing, and have a smaller one. What is beyond is
+counted. Commands about a tenant that are carried out, or may be, have a bound of their own: nobody
+who may do nothing there can take the lines of a subscription's deletion.
 
 A name is cut at :data:`TEXT_MAX` characters, and everything that is not ASCII or controls a
 terminal is escaped, so that no name can make a line of its own.
@@ -23,11 +24,13 @@ from typing import Any, Final
 
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
+from headgate.base.identity import Identity
 from headgate.base.instants import iso_time
 from headgate.base.names import tenant_of
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.broker.audit_limit import WINDOW_NS, LineLimit, Source
+from headgate.broker.audit_limit import WINDOW_NS, LineLimit, Source, change_limit
 from headgate.broker.connection.address_counts import host_of
+from headgate.policy.setting_info import names_of
 
 logger = logging.getLogger("headgate.audit")
 
@@ -41,7 +44,7 @@ CONNECTING: Final = frozenset({"topic.produce", "topic.consume"})
 """Operations that are lines at ``debug`` when they are allowed."""
 
 TENANTS_MAX: Final = 1_000
-"""Tenants of which bounds are kept beside those that have left lines out."""
+"""Tenants, and roles, of which bounds are kept beside those that have left lines out."""
 
 HTTP_REQUEST: Final = "http.request"
 """The operation of a request that was refused before anybody looked at its route."""
@@ -53,8 +56,13 @@ Listener = Callable[[AuditEntry, int], None]
 class AuditLog:
     """The audit log of one broker."""
 
-    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
-        """``loop`` has the timer after which lines that were left out are counted."""
+    def __init__(
+        self, clock: Clock, loop: asyncio.AbstractEventLoop, super_user_roles: str = ""
+    ) -> None:
+        """``loop`` has the timer after which lines that were left out are counted.
+        ``super_user_roles`` is the setting ``superUserRoles``: their changes have no bound, nor
+        those of clients of a broker without authentication."""
+        self._unbounded = frozenset(["", *names_of(super_user_roles)])
         self._clock = clock
         self._loop = loop
         self._limit = LineLimit()
@@ -62,6 +70,8 @@ class AuditLog:
         self._web_limit = LineLimit()
         self._done_limits: dict[str, LineLimit] = {}
         """Of commands that were carried out, or may be, by tenant."""
+        self._change_limits: dict[str, LineLimit] = {}
+        """Of changes of the admin API, by the client that asks for them."""
         self._timer: asyncio.TimerHandle | None = None
         self.listeners: list[Listener] = []
 
@@ -113,8 +123,9 @@ class AuditLog:
     def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
         """Write one line, unless the client has had too many; then count it.
 
-        With ``is_bounded`` false the line is always written: for changes of the admin API that were
-        carried out, which the listeners receive, and for those that may be.
+        ``is_bounded`` is false for changes of the admin API that were carried out, which the
+        listeners receive, and for those that may be: a super user has all of their lines, another
+        role very many.
         """
         is_allowed = entry.result is AuditResult.ALLOWED
         if is_allowed and not is_bounded:
@@ -123,18 +134,23 @@ class AuditLog:
         level = logging.DEBUG if is_allowed and entry.operation in CONNECTING else logging.INFO
         if not logger.isEnabledFor(level):
             return
-        if not is_bounded or self._may_write(self._limit_of(entry), _source(entry)):
+        limit = self._limit_of(entry) if is_bounded else self._change_limit_of(entry.identity)
+        if limit is None or self._may_write(limit, _source(entry)):
             logger.log(level, "%s", _line(self._time(), entry))
 
     def _limit_of(self, entry: AuditEntry) -> LineLimit:
         if entry.result is AuditResult.REFUSED:
             return self._limit
-        limits, tenant = self._done_limits, tenant_of(entry.resource)
-        if tenant not in limits and len(limits) >= TENANTS_MAX:
-            self._done_limits = limits = {
-                name: limit for name, limit in limits.items() if limit.has_left_out
-            }
+        tenant = tenant_of(entry.resource)
+        self._done_limits = limits = _with_room(self._done_limits, tenant)
         return limits.setdefault(tenant, LineLimit())
+
+    def _change_limit_of(self, identity: Identity) -> LineLimit | None:
+        """None if the changes of a client have no bound."""
+        if {identity.role, identity.original_role} <= self._unbounded:
+            return None
+        self._change_limits = limits = _with_room(self._change_limits, identity.text)
+        return limits.setdefault(identity.text, change_limit())
 
     def _may_write(self, limit: LineLimit, source: Source) -> bool:
         if limit.allows(source, self._clock.monotonic_ns()):
@@ -151,8 +167,12 @@ class AuditLog:
 
     def _end_window(self) -> None:
         self._timer = None
-        limits = (self._limit, self._login_limit, self._web_limit, *self._done_limits.values())
+        limits = (
+            self._limit, self._login_limit, self._web_limit, *self._done_limits.values(),
+            *self._change_limits.values(),
+        )  # fmt: skip
         self._done_limits.clear()
+        self._change_limits.clear()
         for limit in limits:
             for source, count in limit.end_window(self._clock.monotonic_ns()).items():
                 fields = {"time": self._time(), **source._asdict(), "leftOut": count}
@@ -160,6 +180,13 @@ class AuditLog:
 
     def _time(self) -> str:
         return iso_time(self._clock.wall_ns() // NS_PER_MS)
+
+
+def _with_room(limits: dict[str, LineLimit], name: str) -> dict[str, LineLimit]:
+    """The bounds with a place for that of ``name``; of very many those stay that have counts."""
+    if name in limits or len(limits) < TENANTS_MAX:
+        return limits
+    return {each: limit for each, limit in limits.items() if limit.has_left_out}
 
 
 def _source(entry: AuditEntry) -> Source:

@@ -132,7 +132,7 @@ class Broker:
         self.info = info
         self.authorizer = authorizer or authorizer_of(catalog, settings)
         self.authentication = authentication
-        self.audit = AuditLog(clock, loop)
+        self.audit = AuditLog(clock, loop, settings.superUserRoles)
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
         self.current_publish_limits = CurrentPublishLimits(self.policies.publish_limits)

@@ -8,6 +8,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -44,6 +45,16 @@ class Handler(BaseHTTPRequestHandler):
                 self.released.wait(0.01)
                 if self.released.is_set():
                     return
+        if self.path == "/interim":
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+        if self.path == "/slow-head":
+            with suppress(OSError):
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+                while not self.released.wait(0.01):
+                    self.wfile.write(b"x")
+            return
         if self.path == "/twice":
             self.send_response(200)
             self.send_header("Content-Encoding", "gzip, gzip")
@@ -156,6 +167,17 @@ def test_an_answer_of_single_bytes_is_given_up_in_time(url: str) -> None:
     with pytest.raises(UnreachableError, match=r"did not finish its answer within 0.2 s"):
         transport.get(f"{url}/drip", {}, 0.2, MANY)
     assert time.monotonic() - begin_s < 3.0
+    transport.close()
+
+
+@pytest.mark.parametrize("path", ["/interim", "/slow-head"])
+def test_a_head_that_never_ends_is_given_up(url: str, path: str) -> None:
+    transport = HttpTransport(ClientConfig(url), SystemClock())
+    begin_s = time.monotonic()
+    with pytest.raises(UnreachableError):
+        transport.get(f"{url}{path}", {}, 0.5, MANY)
+    assert time.monotonic() - begin_s < 5.0
+    Handler.released.set()
     transport.close()
 
 

@@ -16,9 +16,10 @@ from headgate.base.errors import InputError
 
 @pytest.fixture(autouse=True)
 def _restore_logging() -> Iterator[None]:
-    root, web = logging.getLogger(), logging.getLogger("uvicorn")
+    root = logging.getLogger()
+    web, clients = logging.getLogger("uvicorn"), logging.getLogger("urllib3")
     audit = logging.getLogger("headgate.audit")
-    saved = root.handlers[:], root.level, web.level
+    saved = root.handlers[:], root.level, web.level, clients.level
     yield
     for handler in root.handlers:
         with contextlib.suppress(OSError):  # of the full disk
@@ -32,6 +33,7 @@ def _restore_logging() -> Iterator[None]:
     root.handlers[:] = saved[0]
     root.setLevel(saved[1])
     web.setLevel(saved[2])
+    clients.setLevel(saved[3])
 
 
 def test_lines_go_to_the_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +46,16 @@ def test_lines_go_to_the_standard_error(capsys: pytest.CaptureFixture[str]) -> N
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\d [\d:]{8}\.\d{3} INFO    headgate.app: closing down\n", err
     )
+
+
+@pytest.mark.parametrize("level", ["debug", "info"])
+def test_a_library_that_logs_whole_urls_is_unheard(
+    capsys: pytest.CaptureFixture[str], level: str
+) -> None:
+    start_logging(level)
+    logging.getLogger("urllib3.connection").warning("Failed to parse headers (url=http://a/?key=b)")
+    logging.getLogger("urllib3.connectionpool").debug("POST /?key=b")
+    assert capsys.readouterr().err == ""
 
 
 def test_a_higher_level_says_less(capsys: pytest.CaptureFixture[str]) -> None:

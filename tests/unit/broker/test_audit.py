@@ -13,7 +13,13 @@ from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.identity import Identity
 from headgate.base.units import NS_PER_S
 from headgate.broker.audit import SHORT_MAX, TENANTS_MAX, TEXT_MAX, AuditLog, logger
-from headgate.broker.audit_limit import SOURCE_LINES, WINDOW_LINES, WINDOW_NS
+from headgate.broker.audit_limit import (
+    CHANGE_LINES,
+    CHANGE_SOURCE_LINES,
+    SOURCE_LINES,
+    WINDOW_LINES,
+    WINDOW_NS,
+)
 from headgate.testing import ManualClock, SimLoop
 
 WHO = Identity("app", original_role="alice")
@@ -181,6 +187,63 @@ def test_a_change_of_the_admin_api_always_has_its_line_and_is_told(
     assert len(told) == 100  # what may have been carried out is told nobody
 
 
+def test_a_role_that_changes_something_all_the_time_does_not_fill_the_disk(
+    audit: AuditLog, loop: SimLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    def changed(role: str, operation: str) -> None:
+        given = {"identity": Identity(role), "operation": operation, "status": 204}
+        audit.note(entry(result=AuditResult.ALLOWED, **given), is_bounded=False)
+
+    with caplog.at_level(logging.INFO, logger.name):
+        for _ in range(20_000):
+            changed("shop", "subscription.skip")
+        assert len(lines(caplog)) == CHANGE_SOURCE_LINES
+        changed("shop", "namespace.policy.write")
+        assert lines(caplog)[-1]["operation"] == "namespace.policy.write"
+        changed("other", "subscription.skip")
+        assert lines(caplog)[-1]["role"] == "other"
+        for number in range(2 * CHANGE_LINES):
+            changed("shop", f"topic.{number}")
+        assert len(lines(caplog)) == CHANGE_LINES + 1
+        loop.run_until_complete(asyncio.sleep(WINDOW_NS / NS_PER_S + 1))
+    counted = [line for line in lines(caplog) if "leftOut" in line]
+    left_out = 20_000 + 1 + 2 * CHANGE_LINES - CHANGE_LINES
+    assert sum(line["leftOut"] for line in counted) == left_out
+    assert counted[0]["role"] == "shop"
+    assert counted[0]["leftOut"] == 20_000 - CHANGE_SOURCE_LINES
+
+
+@pytest.mark.parametrize(
+    "who",
+    [Identity("admin"), Identity("ops", "admin"), Identity("")],
+    ids=["super user", "behind a proxy", "without authentication"],
+)
+def test_the_changes_of_a_super_user_have_no_bound(
+    loop: SimLoop, caplog: pytest.LogCaptureFixture, who: Identity
+) -> None:
+    audit = AuditLog(loop.clock, loop, "admin, ops")
+    with caplog.at_level(logging.INFO, logger.name):
+        for _ in range(2 * CHANGE_LINES):
+            audit.note(
+                entry(result=AuditResult.ALLOWED, status=204, identity=who), is_bounded=False
+            )
+    assert len(lines(caplog)) == 2 * CHANGE_LINES
+
+
+def test_a_role_behind_the_proxy_of_a_super_user_has_the_bound(
+    loop: SimLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    audit = AuditLog(loop.clock, loop, "proxy")
+    with caplog.at_level(logging.INFO, logger.name):
+        for number in range(2 * CHANGE_LINES):
+            who = Identity("proxy", "shop")
+            change = entry(
+                result=AuditResult.FAILED, status=503, identity=who, operation=f"o{number % 5}"
+            )
+            audit.note(change, is_bounded=False)
+    assert len(lines(caplog)) == CHANGE_LINES
+
+
 @pytest.mark.parametrize("result", [AuditResult.ALLOWED, AuditResult.FAILED])
 def test_refusals_and_other_tenants_take_no_lines_of_what_was_carried_out(
     audit: AuditLog, caplog: pytest.LogCaptureFixture, result: AuditResult
@@ -205,7 +268,10 @@ def test_bounds_of_tenants_are_not_kept_for_ever(
     with caplog.at_level(logging.INFO, logger.name):
         for number in range(3 * TENANTS_MAX):
             audit.note(entry(resource=f"persistent://t{number}/n/t", result=AuditResult.ALLOWED))
+            change = entry(identity=Identity(f"r{number}"), result=AuditResult.ALLOWED)
+            audit.note(change, is_bounded=False)
     assert len(audit._done_limits) <= TENANTS_MAX
+    assert len(audit._change_limits) <= TENANTS_MAX
 
 
 def test_clients_that_connect_are_lines_at_debug(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import requests
 
 from headgate.base.clock import SystemClock
 from headgate.telemetry.otel.bounded_session import ANSWER_BYTES_MAX, bounded_session
@@ -28,7 +30,18 @@ class Collector(BaseHTTPRequestHandler):
         type(self).connections.add(self.client_address)
         self.rfile.read(int(self.headers["Content-Length"]))
         assert self.headers["Accept-Encoding"] == "identity"
-        status = 400 if self.path == "/endless-refusal" else 200
+        if self.path == "/interim":
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+        if self.path.startswith("/repeats"):
+            # What it was sent stands where texts of an answer do.
+            repeated = f"{self.path} {self.headers['Authorization']}"
+            begin = "HTTP/1.1 400 " if "reason" in self.path else ""
+            self.wfile.write(f"{begin}{repeated}\r\nContent-Length: 0\r\n\r\n".encode())
+            self.close_connection = True
+            return
+        status = {"/endless-refusal": 400, "/on": 307}.get(self.path, 200)
         self.send_response(status)
         if self.path == "/":
             self.send_header("Content-Length", "2")
@@ -81,6 +94,59 @@ def test_an_answer_that_drips_ends_in_time(collector: str) -> None:
         answer = session.post(f"{collector}/drip", data=b"x", timeout=0.3)
     assert answer.status_code == 200
     assert 0 < len(answer.content) < 100
+
+
+def test_interim_answers_without_end_are_no_answer(collector: str) -> None:
+    with (
+        bounded_session(SystemClock()) as session,
+        pytest.raises(requests.ConnectionError, match=r"no answer in HTTP \(LongHeadError\)"),
+    ):
+        session.post(f"{collector}/interim", data=b"x", timeout=30)
+
+
+def test_what_a_collector_repeats_of_a_request_is_in_no_reason(
+    collector: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "authorization=Bearer%20hidden")
+    exporter = OtlpExporter(
+        endpoint=f"{collector}/repeats|reason?key=hidden",
+        timeout_s=30,
+        cluster="east",
+        version="1",
+        clock=SystemClock(),
+    )
+    assert exporter.export(Batch()) == (
+        "Failed to export metrics batch code: 400, reason: Bad Request"
+    )
+    exporter.close()
+
+
+def test_a_redirect_is_a_failure(collector: str) -> None:
+    exporter = OtlpExporter(
+        endpoint=f"{collector}/on", timeout_s=30, cluster="east", version="1", clock=SystemClock()
+    )
+    assert "status 307: redirects are not followed" in exporter.export(Batch())
+    exporter.close()
+
+
+def test_what_is_no_answer_in_http_is_not_repeated_either(collector: str) -> None:
+    with (
+        bounded_session(SystemClock()) as session,
+        pytest.raises(requests.ConnectionError) as caught,
+    ):
+        session.post(f"{collector}/repeats?key=hidden", data=b"x", timeout=30)
+    assert str(caught.value) == "no answer in HTTP (BadStatusLine)"
+
+
+def test_nobody_listens_without_the_address_in_the_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with (
+        bounded_session(SystemClock()) as session,
+        pytest.raises(requests.ConnectionError) as caught,
+    ):
+        session.post(f"http://127.0.0.1:{port}/a|b?key=hidden", data=b"x", timeout=3)
+    assert str(caught.value) == "Connection refused"
 
 
 def test_an_answer_is_not_unpacked(collector: str) -> None:
