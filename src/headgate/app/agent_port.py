@@ -83,7 +83,7 @@ class AgentPort:
             requests_key="the agent's bound",
         )
         server = await WebServer.start(
-            app, listener, memory=memory, connections=connections, tls=tls
+            app, listener, memory=memory, connections=connections, entrance=tls
         )
         stack.push_async_callback(server.close)
 

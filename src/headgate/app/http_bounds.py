@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -27,6 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_old import PlainAnswer
+from headgate.app.http_refusal import refusal_answer
 from headgate.app.http_turns import HttpTurns, KeptBytes, starts_of
 from headgate.app.served_requests import ServedRequests
 from headgate.base.web_hosts import OWN_HEADERS
@@ -333,15 +333,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 return
         if self.others is not None and status < 500:
             self.others.note_refusal(status, self._address, reason, "")
-        body = msgspec.json.encode({"reason": reason})
-        lines = [
-            b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
-            b"content-type: application/json",
-            b"content-length: %d" % len(body),
-            *(name + b": " + value for name, value in OWN_HEADERS),
-            b"connection: close",
-        ]
-        self.transport.write(b"\r\n".join([*lines, b"", body]))
+        self.transport.write(refusal_answer(status, reason))
         self._begin_write_timer()
         self.transport.close()
 

@@ -13,7 +13,9 @@ from typing import Final
 
 from starlette.types import ASGIApp
 
+from headgate.app.entry_turns import ACCEPTED_PER_TURN, Entrance, EntryTurns
 from headgate.app.http_connections import HttpConnections
+from headgate.app.http_refusal import refusal_answer
 from headgate.app.http_turns import HttpTurns
 from headgate.app.listeners import (
     BACKLOG_CONNECTIONS_MAX,
@@ -21,12 +23,14 @@ from headgate.app.listeners import (
     listen,
     port_of,
 )
+from headgate.app.plain_entry import BEGUN_PER_TURN, PlainPort
 from headgate.app.tls.current import CurrentTls
-from headgate.app.tls.entry import ACCEPTED_PER_TURN, HandshakePace, TlsPort
+from headgate.app.tls.entry import HandshakePace, TlsPort
 from headgate.app.tls.gates import BinaryGate, WebGate
 from headgate.app.web import WebServer
 from headgate.base.web_hosts import is_loopback
 from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.refusals import unrequested_error
 from headgate.broker.server import connection_factory, serve_binary
 from headgate.broker.service import Broker
 from headgate.policy.settings import Settings
@@ -81,6 +85,7 @@ class Ports:
         """For :meth:`open`."""
         self._host = host
         self._listeners = listeners
+        self._turns: EntryTurns | None = None
 
     @classmethod
     def open(cls, settings: Settings, stack: AsyncExitStack) -> Ports:
@@ -112,6 +117,11 @@ class Ports:
         listener = self._listeners.get("webServicePort") or self._listeners["webServicePortTls"]
         return f"{self._host}:{port_of(listener)}"
 
+    def _plain_turns(self, loop: asyncio.AbstractEventLoop) -> EntryTurns:
+        """Those of the ports without TLS, which share them."""
+        self._turns = self._turns or EntryTurns(loop, BEGUN_PER_TURN)
+        return self._turns
+
     async def serve_binary(
         self,
         broker: Broker,
@@ -122,21 +132,19 @@ class Ports:
     ) -> None:
         """Serve the binary protocol on its ports; ``stack`` ends that."""
         make = connection_factory(broker, connection_class)
+        admission, limits = broker.connection_admission, broker.connection_limits
         plain = self._listeners.get("brokerServicePort")
         if plain is not None:
-            server = await serve_binary(broker, plain, BACKLOG_CONNECTIONS_MAX, make)
-            stack.push_async_callback(server.close)
+            gate = BinaryGate(admission, limits, memory_units=1)
+            entrance: Entrance = PlainPort(
+                broker.loop, gate, self._plain_turns(broker.loop), unrequested_error
+            )
+            await _serve_binary(broker, plain, entrance, make, stack)
         listener = self._listeners.get("brokerServicePortTls")
         if listener is not None and tls is not None:
-            gate = BinaryGate(broker.connection_admission, broker.connection_limits)
-            lines = broker.connection_limits.lines
-            port = TlsPort(broker.loop, tls.binary, gate, pace, broker.tls, lines)
-            entry = partial(port.entry, make)
-            server = await serve_binary(
-                broker, listener, BACKLOG_CONNECTIONS_MAX, entry, ACCEPTED_PER_TURN
-            )
-            stack.push_async_callback(server.close)
-            stack.callback(port.close)
+            gate = BinaryGate(admission, limits)
+            entrance = TlsPort(broker.loop, tls.binary, gate, pace, broker.tls, limits.lines)
+            await _serve_binary(broker, listener, entrance, make, stack)
 
     async def serve_web(
         self,
@@ -160,13 +168,30 @@ class Ports:
             memory=broker.http_memory,
             connections=connections,
             turns=HttpTurns(broker.loop, time.perf_counter),
+            accepted_per_turn=broker.connection_admission.accepted_per_turn(ACCEPTED_PER_TURN),
         )
+        gate = WebGate(admit, connections)
         plain = self._listeners.get("webServicePort")
         if plain is not None:
-            stack.push_async_callback((await start(listener=plain)).close)
+            turns = self._plain_turns(broker.loop)
+            entrance = PlainPort(broker.loop, gate, turns, partial(refusal_answer, 503))
+            stack.push_async_callback((await start(listener=plain, entrance=entrance)).close)
         listener = self._listeners.get("webServicePortTls")
         if listener is not None and tls is not None:
             lines = broker.connection_limits.lines
-            gate = WebGate(admit, connections)
             port = TlsPort(broker.loop, tls.web, gate, pace, broker.tls, lines)
-            stack.push_async_callback((await start(listener=listener, tls=port)).close)
+            stack.push_async_callback((await start(listener=listener, entrance=port)).close)
+
+
+async def _serve_binary(
+    broker: Broker,
+    listener: socket.socket,
+    entrance: Entrance,
+    make: Callable[[], asyncio.BaseProtocol],
+    stack: AsyncExitStack,
+) -> None:
+    make = partial(entrance.entry, make)
+    accepted = broker.connection_admission.accepted_per_turn(ACCEPTED_PER_TURN)
+    server = await serve_binary(broker, listener, BACKLOG_CONNECTIONS_MAX, make, accepted)
+    stack.push_async_callback(server.close)
+    stack.callback(entrance.close)

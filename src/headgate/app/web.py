@@ -14,11 +14,11 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from headgate.app.entry_turns import ACCEPTED_PER_TURN, Entrance
 from headgate.app.http_bounds import BoundedHttpProtocol
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_turns import HttpTurns
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
-from headgate.app.tls.entry import ACCEPTED_PER_TURN, TlsPort
 from headgate.base.errors import InvariantError, invariant
 from headgate.base.texts import printable
 from headgate.base.web_server import WEB_SERVER
@@ -123,11 +123,13 @@ class _Server(uvicorn.Server):
 class WebServer:
     """An open web port."""
 
-    def __init__(self, server: _Server, task: asyncio.Task[None], tls: TlsPort | None) -> None:
+    def __init__(
+        self, server: _Server, task: asyncio.Task[None], entrance: Entrance | None
+    ) -> None:
         """For :meth:`start` only."""
         self._server = server
         self._task = task
-        self._tls = tls
+        self._entrance = entrance
 
     @classmethod
     async def start(
@@ -137,13 +139,15 @@ class WebServer:
         admit: Callable[[asyncio.BaseTransport], bool] = lambda _: True,
         memory: HttpMemory | None = None,
         connections: HttpConnections | None = None,
-        tls: TlsPort | None = None,
+        entrance: Entrance | None = None,
         turns: HttpTurns | None = None,
+        accepted_per_turn: int = ACCEPTED_PER_TURN,
     ) -> WebServer:
         """Serve ``app`` on a listening socket, and close the socket with the server. A connection
         that ``admit`` rejects is ended at once. ``memory`` bounds what all requests hold,
         ``connections`` their number, ``turns`` what they have of each turn of the loop; the ports
-        of one loop share these. With ``tls`` each connection begins with a handshake."""
+        of one loop share these. With ``entrance`` each connection begins with an entry of its.
+        So many are accepted in an iteration of the loop."""
         if turns is None:
             turns = HttpTurns(asyncio.get_running_loop(), time.perf_counter)
         protocol = type(
@@ -157,13 +161,13 @@ class WebServer:
             },
         )
 
-        def after_handshake(**arguments: Any) -> asyncio.BaseProtocol:
-            invariant(tls is not None, "a handshake needs a port of TLS")
-            return cast(TlsPort, tls).entry(partial(protocol, **arguments))
+        def after_entry(**arguments: Any) -> asyncio.BaseProtocol:
+            invariant(entrance is not None, "an entry needs an entrance")
+            return cast(Entrance, entrance).entry(partial(protocol, **arguments))
 
         config = uvicorn.Config(
             app,
-            http=protocol if tls is None else cast(Any, after_handshake),
+            http=protocol if entrance is None else cast(Any, after_entry),
             log_config=None,
             **WEB_SERVER,
             backlog=BACKLOG_CONNECTIONS_MAX,
@@ -171,18 +175,18 @@ class WebServer:
             timeout_graceful_shutdown=GRACEFUL_CLOSE_S,
         )
         server = _Server(config)
-        handles = handles_of(listener, 1 if tls is None else ACCEPTED_PER_TURN)
+        handles = handles_of(listener, accepted_per_turn)
         task = asyncio.get_running_loop().create_task(server.serve(handles))
         ready = asyncio.get_running_loop().create_task(server.ready.wait())
         await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             ready.cancel()
             await task
-        return cls(server, task, tls)
+        return cls(server, task, entrance)
 
     async def close(self) -> None:
         """Accept no more connections, finish requests in progress, end idle connections."""
         self._server.should_exit = True
-        if self._tls is not None:
-            self._tls.close()
+        if self._entrance is not None:
+            self._entrance.close()
         await self._task

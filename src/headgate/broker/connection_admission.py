@@ -21,6 +21,10 @@ RESERVE_MAX: Final = 256
 RESERVE_PART: Final = 4
 """The broker reserves a fourth of the descriptors, at most :data:`RESERVE_MAX`."""
 
+ACCEPTED_PART: Final = 16
+"""A port accepts this part of the reserve in an iteration of the loop at most: what is refused has
+its descriptor until the next one."""
+
 
 class ConnectionAdmission:
     """The admission of connections to one broker, by free file descriptors."""
@@ -43,6 +47,12 @@ class ConnectionAdmission:
             reserve = min(RESERVE_MAX, descriptors_max // RESERVE_PART)
             self._clients_end = descriptors_max - reserve
             self._web_end = descriptors_max - reserve // 2
+
+    def accepted_per_turn(self, most: int) -> int:
+        """How many connections a port accepts in an iteration of the loop, ``most`` at most."""
+        if self._limit is None:
+            return most
+        return max(1, min(most, (self._limit - self._clients_end) // ACCEPTED_PART))
 
     @property
     def clients_max(self) -> int | None:

@@ -37,6 +37,13 @@ def test_a_quarter_of_few_and_a_bound_of_many_are_the_brokers_own() -> None:
     assert not many.admit(transport(100_000 - RESERVE_MAX))
 
 
+def test_few_are_accepted_at_once_where_descriptors_are_few() -> None:
+    """What a port accepts beyond the bound of clients took the room of the web port."""
+    assert [admission(limit).accepted_per_turn(16) for limit in (None, 100_000, 1_024, 256, 8)] == [
+        16, 16, 16, 4, 1,
+    ]  # fmt: skip
+
+
 def test_without_a_limit_or_a_socket_no_connection_is_refused() -> None:
     assert admission(None).admit(transport(1 << 30))
     assert admission(8).admit(transport(None))

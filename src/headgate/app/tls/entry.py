@@ -13,11 +13,12 @@ import logging
 import ssl
 import time
 from collections.abc import Callable
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import msgspec
 
-from headgate.app.tls.handshake_steps import EndedCount
+from headgate.app.entry_turns import EntryTurns, hand_on
+from headgate.app.tls.gates import ConnectionGate
 from headgate.app.tls.hello import (
     HELLO_BYTES_MAX,
     NotTlsButHttpError,
@@ -29,13 +30,8 @@ from headgate.app.tls.hello import (
 from headgate.app.tls.profile import PortContexts
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from headgate.app.tls.transport import TlsTransport
-from headgate.base.fair_queue import NestedFairQueue
 from headgate.base.units import KIB
-from headgate.broker.connection.address_counts import (
-    address_of,
-    peer_network_of,
-    wide_network_of,
-)
+from headgate.broker.connection.address_counts import address_of, peer_network_of
 from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import CLOSE_TIMEOUT_S, HANDSHAKE_TIMEOUT_S
 from headgate.broker.tls_status import HandshakeEnd, TlsStatus
@@ -49,10 +45,6 @@ HANDSHAKES_PER_TURN: Final = 2
 """Handshakes that begin in one turn of the loop. One costs 0.2 ms with a key on P-256, and a
 millisecond with RSA."""
 
-ACCEPTED_PER_TURN: Final = 16
-"""Connections that a port accepts in one turn. The system has one line for all clients, so it must
-be empty: those of a crowd wait behind :data:`HANDSHAKES_PER_TURN`, where networks take turns."""
-
 EARLY_BYTES: Final = 64 * KIB
 """Room for bytes that a loop hands over before the protocol exists (asyncio's may; uvloop does
 not)."""
@@ -60,57 +52,16 @@ not)."""
 _PLAIN_HTTP_REASON: Final = "This port speaks HTTPS: use https:// in place of http://"
 
 
-class ConnectionGate(Protocol):
-    """Limits on the connections of a port. Addresses are ``/host:port``."""
-
-    def admit(self, transport: asyncio.BaseTransport, /) -> bool:
-        """Whether there are file descriptors for a new connection."""
-
-    def refusal(self, address: str, /) -> str:
-        """Why a new connection must end; empty if it may stay."""
-
-    def added(self, address: str, /) -> None:
-        """A connection begins its handshake."""
-
-    def left(self, address: str, /) -> None:
-        """It has ended, or its protocol counts it from now on."""
-
-
-class HandshakePace:
+class HandshakePace(EntryTurns):
     """Begins handshakes, :data:`HANDSHAKES_PER_TURN` in each turn, for all ports of a broker."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float] = time.perf_counter
     ) -> None:
         """``now_s`` moves within a turn, other than the time of uvloop."""
-        self._loop = loop
+        super().__init__(loop, HANDSHAKES_PER_TURN)
         self.records = RecordTurns(loop, now_s)
         """What comes behind a connection's first record."""
-        self._waiting: NestedFairQueue[TlsEntry] = NestedFairQueue()
-        """By wide network and network: a crowd of one makes its own wait."""
-        self._ended = EndedCount()
-        self._is_due = False
-
-    def wait(self, entry: TlsEntry, network: str = "") -> None:
-        """Call ``entry.begin()`` when its turn comes, among those of all networks."""
-        self._waiting.add(wide_network_of(network), network, entry)
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_soon(self._turn)
-
-    def lost(self) -> None:
-        """An entry has ended while it waited. A crowd's turn may never come: others of the same
-        network are added faster than it has turns."""
-        if self._ended.add(len(self._waiting)):
-            self._waiting.drop(lambda entry: entry.has_ended)
-
-    def _turn(self) -> None:
-        begun = 0
-        while self._waiting and begun < HANDSHAKES_PER_TURN:
-            begun += self._waiting.take().begin()
-        self._is_due = bool(self._waiting)
-        if self._is_due:
-            self._loop.call_soon(self._turn)
 
 
 class TlsPort:
@@ -274,29 +225,14 @@ class TlsEntry(asyncio.BufferedProtocol):
         self._release(HandshakeEnd.DONE)
         reads.handshake_is_done()
         try:
-            self._hand_on(TlsTransport(inner, self._plain, reads))
+            protocol = self._make()
+            early, self._early = bytes(self._early), b""
+            hand_on(TlsTransport(inner, self._plain, reads), protocol, early)
         except Exception as error:
             # As the loop does for a protocol of a socket: a broken invariant must be seen now.
             self._plain.abort()
             message = "the protocol of a connection over TLS failed at its beginning"
             port.loop.call_exception_handler({"message": message, "exception": error})
-
-    def _hand_on(self, transport: TlsTransport) -> None:
-        """Let the connection's own protocol take over."""
-        protocol = self._make()
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
-        early, self._early = memoryview(self._early), b""
-        while early and not transport.is_closing():
-            if isinstance(protocol, asyncio.BufferedProtocol):
-                room = cast(memoryview, protocol.get_buffer(len(early)))
-                size = min(len(room), len(early))
-                room[:size] = early[:size]
-                protocol.buffer_updated(size)
-            else:
-                size = len(early)
-                cast(asyncio.Protocol, protocol).data_received(bytes(early))
-            early = early[size:]
 
     # -- the end -----------------------------------------------------------------------------
 
