@@ -38,7 +38,6 @@ ALIKE_BY_CHANCE = {
     "QUIET_NS": "the pace of one log",
     "SLICE_PARTITIONS": "measured where it stands",
     "TIMEOUT_S": "what one kind of request may take",
-    "TOPICS_MAX": "a bound of one collection",
     "WIDTH_MAX": "layout of one view",
     "WIDTH_MIN": "layout of one view",
 }

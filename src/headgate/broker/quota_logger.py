@@ -1,16 +1,20 @@
 """Logs what backlog quotas do: at most one line a minute for each topic and kind of action.
 
 A topic may reach its quota many times a second. The broker logs the first action at once and later
-ones together, at the end of each minute.
+ones together, at the end of each minute. Of very many topics some have lines, and tenants have
+shares of them: all lines are written in one turn of the loop, and a tenant that fills the log hides
+what others lose. The actions on the others are counted.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
+from headgate.base.sparse_counter import SparseCounter
 from headgate.base.stored_total import StoredTotal
 from headgate.base.units import NS_PER_MINUTE
 from headgate.engine.eviction import Eviction
@@ -23,8 +27,11 @@ logger = logging.getLogger("headgate.quotas")
 QUIET_NS: Final = NS_PER_MINUTE
 """Shortest time between two lines about one topic."""
 
-TOPICS_MAX: Final = 10_000
-"""How many topics may have lines in one minute; others get none."""
+TOPICS_MAX: Final = 1_000
+"""How many topics may have lines of one kind in a minute."""
+
+TENANT_TOPICS_MAX: Final = 100
+"""The same of one tenant."""
 
 _ACTIONS: Final = {
     QuotaPolicy.HOLD: "held",
@@ -82,14 +89,42 @@ class _Evictions:
         self.count = self.messages = self.bytes = 0
 
 
+_Act = TypeVar("_Act", _Stops, _Evictions)
+
+
+class _Topics(dict[str, _Act], Generic[_Act]):
+    """The topics that have lines of one kind, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._of_tenants: SparseCounter[str] = SparseCounter()
+
+    def has_room(self, tenant: str) -> bool:
+        """Whether a further topic of a tenant may have lines."""
+        return len(self) < TOPICS_MAX and self._of_tenants[tenant] < TENANT_TOPICS_MAX
+
+    def add(self, act: _Act) -> None:
+        """The topic of ``act`` has lines from now on."""
+        self[act.topic.name.full] = act
+        self._of_tenants[act.topic.name.tenant] += 1
+
+    def forget(self, name: str) -> None:
+        """A topic had no news for a minute."""
+        self._of_tenants[self.pop(name).topic.name.tenant] -= 1
+
+
 class QuotaLogger:
     """Writes the log lines about the quotas of one broker."""
 
     def __init__(self) -> None:
-        self._stops: dict[str, _Stops] = {}
-        self._evictions: dict[str, _Evictions] = {}
+        self._stops: _Topics[_Stops] = _Topics()
+        self._evictions: _Topics[_Evictions] = _Topics()
         self._tenants: dict[str, int] = {}
         """When it was logged that a tenant stores all that it may."""
+        self._left_out: Counter[str] = Counter()
+        """Actions on topics without lines since these were logged, by tenant."""
+        self._left_out_ns = 0
+        """When they were logged."""
 
     def quota_state_changed(self, topic: Topic, quota: Quota, *, exceeded: bool) -> None:
         """A topic reached a quota that stops producers, or fell below it again."""
@@ -100,9 +135,12 @@ class QuotaLogger:
         if stops is not None:
             stops.count += 1
             stops.topic, stops.quota = topic, quota
-        elif len(self._stops) < TOPICS_MAX:
-            stops = self._stops[name] = _Stops(topic, quota, now_ns, 1)
+        elif self._stops.has_room(topic.name.tenant):
+            stops = _Stops(topic, quota, now_ns, 1)
+            self._stops.add(stops)
             stops.log()
+        else:
+            self._left_out[topic.name.tenant] += 1
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
         """A quota evicted messages from subscriptions."""
@@ -110,9 +148,11 @@ class QuotaLogger:
         evictions = self._evictions.get(name)
         is_first = evictions is None
         if evictions is None:
-            if len(self._evictions) >= TOPICS_MAX:
+            if not self._evictions.has_room(topic.name.tenant):
+                self._left_out[topic.name.tenant] += 1
                 return
-            evictions = self._evictions[name] = _Evictions(topic, eviction, now_ns)
+            evictions = _Evictions(topic, eviction, now_ns)
+            self._evictions.add(evictions)
         evictions.topic, evictions.last = topic, eviction
         evictions.count += 1
         evictions.messages += eviction.messages
@@ -137,7 +177,8 @@ class QuotaLogger:
     def flush(self, now_ns: int) -> None:
         """Log what happened since the last line of each topic, if that is a minute ago. A topic
         without news is forgotten: its next action is logged at once. Call about once a second."""
-        for known in (self._stops, self._evictions):
+        kinds: tuple[_Topics[Any], ...] = (self._stops, self._evictions)
+        for known in kinds:
             due = [name for name, each in known.items() if now_ns - each.logged_ns >= QUIET_NS]
             for name in due:
                 each = known[name]
@@ -145,4 +186,12 @@ class QuotaLogger:
                     each.log()
                     each.logged_ns = now_ns
                 else:
-                    del known[name]
+                    known.forget(name)
+        if self._left_out and now_ns - self._left_out_ns >= QUIET_NS:
+            (tenant, most), *_ = self._left_out.most_common(1)
+            logger.warning(
+                "quotas acted %d times on topics that have no line here, %d of them of tenant %s",
+                self._left_out.total(), most, tenant,
+            )  # fmt: skip
+            self._left_out.clear()
+            self._left_out_ns = now_ns

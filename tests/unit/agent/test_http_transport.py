@@ -49,6 +49,8 @@ class Handler(BaseHTTPRequestHandler):
             with suppress(OSError):
                 while True:
                     self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+            self.close_connection = True
+            return
         if self.path == "/slow-head":
             with suppress(OSError):
                 self.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from typing import cast
 
 import pytest
 
+from headgate.base.names import parse_topic
 from headgate.base.stored_total import StoredTotal
 from headgate.base.units import NS_PER_S
 from headgate.broker import quota_logger
-from headgate.broker.quota_logger import QuotaLogger
+from headgate.broker.quota_logger import TENANT_TOPICS_MAX, TOPICS_MAX, QuotaLogger
+from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota
 
@@ -99,6 +102,65 @@ def test_no_more_topics_are_remembered_than_a_minute_can_tell_of(
     log.evicted(rig.topic, rig.effects.evictions[0])
     log.quota_state_changed(rig.topic, rig.effects.evictions[0].quota, exceeded=True)
     assert caplog.messages == []
+
+
+class _Named:
+    """A topic of which the logger asks its name and the time."""
+
+    def __init__(self, name: str) -> None:
+        self.name = parse_topic(name)
+        self.now_ns = 0
+
+
+def test_a_tenant_with_very_many_topics_has_a_share_of_the_lines_and_the_rest_is_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig, log = QuotaRig(size_quota(100, EVICT)), QuotaLogger()
+    rig.subscribe("billing")
+    rig.publish(20, body=TEN)
+    act = rig.effects.evictions[0]
+
+    def evicted(name: str) -> None:
+        log.evicted(cast(Topic, _Named(name)), act)
+
+    def lines(what: str) -> int:
+        found = sum(what in message for message in caplog.messages)
+        caplog.clear()
+        return found
+
+    for number in range(5_000):
+        evicted(f"persistent://acme/ns/t{number}")
+    assert lines("evicted") == TENANT_TOPICS_MAX
+    evicted("persistent://other/ns/t")
+    assert lines("persistent://other/ns/t") == 1
+    for number in range(5_000):
+        evicted(f"persistent://acme/ns/t{number}")
+    log.flush(60 * NS_PER_S)
+    left_out = 2 * (5_000 - TENANT_TOPICS_MAX)
+    assert caplog.messages[-1] == (
+        f"quotas acted {left_out} times on topics that have no line here, {left_out} of them of "
+        "tenant acme"
+    )
+    assert lines("evicted") == TENANT_TOPICS_MAX
+    log.flush(120 * NS_PER_S)
+    assert lines("") == 0
+    for number in range(5_000):
+        evicted(f"persistent://acme/ns/other{number}")
+    assert lines("evicted") == TENANT_TOPICS_MAX
+
+
+def test_topics_of_very_many_tenants_have_a_bound_as_well(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rig, log = QuotaRig(size_quota(100)), QuotaLogger()
+    rig.subscribe("billing")
+    rig.publish(10, body=TEN)
+    quota = rig.quotas.size
+    assert quota is not None
+    for number in range(2 * TOPICS_MAX):
+        rig.topic.name = parse_topic(f"persistent://tenant{number}/ns/t")
+        log.quota_state_changed(rig.topic, quota, exceeded=True)
+    assert len(caplog.messages) == TOPICS_MAX
 
 
 def test_a_full_tenant_is_logged_when_that_begins_and_ends(

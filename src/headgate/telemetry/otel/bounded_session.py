@@ -39,7 +39,16 @@ class _BoundedAdapter(HTTPAdapter):
 
     def init_poolmanager(self, *given: Any, **options: Any) -> None:
         super().init_poolmanager(*given, **options)
-        pools = self.poolmanager
+        self._time_answers(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
+        is_new = proxy not in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **options)
+        if is_new:
+            self._time_answers(manager)
+        return manager
+
+    def _time_answers(self, pools: Any) -> None:
         pools.pool_classes_by_scheme = timed_pools(pools.pool_classes_by_scheme, self._left_s)
 
     def _left_s(self) -> float:
