@@ -18,6 +18,7 @@ from headgate.admin.app import (
     NAMES_AT_ONCE,
     QUERY_BYTES_MAX,
     QUERY_PARAMETERS_MAX,
+    STORAGE_LINES_PER_MINUTE,
     AdminApp,
     raw_path,
 )
@@ -27,6 +28,7 @@ from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
 from headgate.base.identity import LAPSE_KEY, SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
+from headgate.base.units import NS_PER_MINUTE, NS_PER_MS
 from headgate.base.work_owner import WORK_OWNER
 from headgate.broker.authorization import ALLOW_ALL
 from headgate.facade.admin_facade import CHANGES_MAX, REQUESTS_MAX
@@ -117,6 +119,22 @@ def test_a_disk_that_fails_is_said_so(
     assert (answer.status, answer.reason) == (status, "no space left")
     assert api("GET", "/admin/v2/persistent/public/default").json() == []
     assert api("PUT", "/admin/v2/persistent/public/default/t").status == 204
+
+
+def test_a_role_does_not_fill_the_log_while_the_disk_is_full(
+    api: Ask, broker: FakeFacade, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each change of a subscription's properties that found no room had a line, 270 a second."""
+    for number in range(STORAGE_LINES_PER_MINUTE + 4):
+        if number == STORAGE_LINES_PER_MINUTE + 3:
+            broker.clock.now_ms += NS_PER_MINUTE // NS_PER_MS
+        broker.store.fail_next(StorageError("the disk is full", retryable=True))
+        assert api("PUT", "/admin/v2/persistent/public/default/t").status == 503
+    lines = [record.getMessage() for record in caplog.records if record.name == "headgate.admin"]
+    assert len(lines) == STORAGE_LINES_PER_MINUTE + 1
+    line = "storage failed during PUT /admin/v2/persistent/public/default/t: the disk is full"
+    assert set(lines[:-1]) == {line}
+    assert lines[-1] == f"{line} (3 lines like this were left out before)"
 
 
 def test_a_bug_answers_shortly_and_is_logged_with_its_trace(
