@@ -137,7 +137,7 @@ async def story(world: World) -> None:
         await asyncio.sleep(10)
         gc.collect()
         kept.append(tracemalloc.get_traced_memory()[0])
-        assert broker.client_memory._left_bytes <= KEPT_BYTES
+        assert broker.client_memory.left.total <= KEPT_BYTES
         assert broker.log.unstored_bytes <= 2 * BUFFER_BYTES
         # Beside the tenant's turn: a schema of each topic, and the log's clock.
         assert broker.catalog.in_flight_count <= IN_TURN_OF_TENANT_MAX + TOPICS + 1
@@ -149,7 +149,7 @@ async def story(world: World) -> None:
     assert not broker.log.unstored_bytes
     assert not broker.catalog.in_flight_count
     assert not broker.subscriptions.running_count
-    assert not broker.client_memory._left_bytes
+    assert not broker.client_memory.left.total
     await (await (await world.connect()).producer(own(0))).send(b"x")
 
 

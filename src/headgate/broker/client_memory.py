@@ -31,6 +31,7 @@ from headgate.broker.held_memory import (
     HeldMemory,
     share_text,
 )
+from headgate.broker.left_memory import LeftMemory
 from headgate.broker.process_room import ProcessRoom
 from headgate.broker.work.scheduler import Steps
 from headgate.engine.errors import NotAllowedError
@@ -235,9 +236,7 @@ class ClientMemory:
         """Connections closed because all together held too much."""
         self._grown_bytes = 0
         """What was admitted and what buffers grew by since the last measurement."""
-        self._left_bytes = 0
-        """What ended connections take until their commands are cancelled, and their producers and
-        consumers freed. It is of nobody who could be slowed."""
+        self.left = LeftMemory(lambda: self.bytes_max)
         self._working_bytes = 0
         """What commands take now while they are carried out in slices."""
         self.is_crowded = False
@@ -277,14 +276,9 @@ class ClientMemory:
 
     def by_kind(self) -> dict[str, int]:
         """Bytes held by kind, also of kinds that have bounds of their own."""
-        beside = self._left_bytes + self._working_bytes
+        beside = self.left.total + self._working_bytes
         held = self.held._replace(commands=self.held.commands + beside)
         return {**held._asdict(), **self._bounded_elsewhere()}
-
-    def leave(self, size_bytes: int) -> None:
-        """What a connection that has ended leaves takes so much until it is freed; negative when it
-        is."""
-        self._left_bytes += size_bytes
 
     # -- commands and answers --------------------------------------------------------------
 

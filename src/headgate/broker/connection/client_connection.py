@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from headgate.base.errors import HeadgateError
 from headgate.base.identity import Identity
+from headgate.broker.connection.address_counts import peer_network_of
 from headgate.engine.consumer import Consumer, ConsumerPort
 from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.subscription import Subscription
@@ -119,3 +120,9 @@ class ClientConnection(Protocol):
 
     def abort(self) -> None:
         """End the connection at once, without writing what is left."""
+
+
+def owner_of(connection: ClientConnection) -> str:
+    """Who answers for a connection: its role, or its network if it has none."""
+    identity = connection.identity
+    return f"role {identity.text}" if identity.role else peer_network_of(connection.address)

@@ -36,7 +36,7 @@ from headgate.broker.connection.bounds import (
     UNREAD_BYTES_MAX,
     work_expected,
 )
-from headgate.broker.connection.client_connection import Watcher
+from headgate.broker.connection.client_connection import Watcher, owner_of
 from headgate.broker.connection.command_budget import LaterEnd
 from headgate.broker.connection.connection_host import CommandHandlers, ConnectionHost
 from headgate.broker.connection.connection_limits import memory_units_of
@@ -243,8 +243,8 @@ class Connection(asyncio.BufferedProtocol):
             for _ in steps:
                 pass
         else:
-            steps = counted(steps, sum(self.described_bytes.values()), self._connections.memory)
-            owner = f"role {self.identity.text}"
+            owner, leave = owner_of(self), self._connections.memory.left.leave
+            steps = counted(steps, sum(self.described_bytes.values()), leave, owner)
             self._host.work.run("closing a connection", JobClass.COMMAND, steps, owner)
 
     # -- commands --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from headgate.base.errors import HeadgateError
 from headgate.base.identity import NOBODY
@@ -122,20 +122,16 @@ def ended(watchers: Sequence[Watcher]) -> Steps:
         yield WATCHER_ENDED
 
 
-class LeftMemory(Protocol):
-    """What is told of the memory that ended connections take."""
-
-    def leave(self, size_bytes: int, /) -> None:
-        """They take so much more, or less if it is negative."""
-
-
-def counted(steps: Iterator[int], size_bytes: int, memory: LeftMemory) -> Steps:
-    """``steps`` that free ``size_bytes`` of a connection that has ended, which count from now on
-    until they are done. Else they would be growth that calls for a collection of garbage."""
-    memory.leave(size_bytes)
+def counted(
+    steps: Iterator[int], size_bytes: int, leave: Callable[[str, int], None], owner: str
+) -> Steps:
+    """``steps`` that free ``size_bytes`` of a connection of ``owner`` that has ended, which count
+    from now on until they are done. Else they would be growth that calls for a collection of
+    garbage."""
+    leave(owner, size_bytes)
 
     def until_freed() -> Steps:
         yield from steps
-        memory.leave(-size_bytes)
+        leave(owner, -size_bytes)
 
     return until_freed()

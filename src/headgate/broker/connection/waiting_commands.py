@@ -13,9 +13,10 @@ from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.units import KIB
 from headgate.base.work_units import COMMAND_CANCELLED
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX, taken_bytes
-from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.connection.ended_connection import ENDED, LeftMemory
+from headgate.broker.connection.client_connection import ClientConnection, owner_of
+from headgate.broker.connection.ended_connection import ENDED
 from headgate.broker.connection.left_acknowledgements import LeftAcknowledgements
+from headgate.broker.left_memory import LeftMemory
 from headgate.broker.work.scheduler import Steps
 from headgate.wire import commands
 from headgate.wire.codes import CommandType, ServerError
@@ -36,8 +37,12 @@ class _Waiting(NamedTuple):
     is_ack: bool
 
 
-class Charges(LeftMemory, Protocol):
-    """What is told of the memory that commands take, also of connections that have ended."""
+class Charges(Protocol):
+    """What is told of the memory that commands take."""
+
+    @property
+    def left(self) -> LeftMemory:
+        """That of connections that have ended."""
 
     def charge(self, size_bytes: int, /) -> None:
         """A large command takes so much, or gives it back if it is negative."""
@@ -59,6 +64,8 @@ class WaitingCommands:
         self._memory = memory
         self._left = left
         self._has_ended = False
+        self._owner = ""
+        """Who answers for what is left when the connection has ended; empty until then."""
         self._tasks: dict[asyncio.Task[None], _Waiting] = {}
         self._size_bytes = 0
         self.taken_bytes = 0
@@ -76,13 +83,22 @@ class WaitingCommands:
     @property
     def is_full(self) -> bool:
         """Whether the connection should pause reading."""
-        return len(self._tasks) >= COMMANDS_MAX or self._size_bytes > COMMAND_BYTES_MAX
+        if len(self._tasks) >= COMMANDS_MAX or self._size_bytes > COMMAND_BYTES_MAX:
+            return True
+        return self._waits_for_left()
 
     @property
     def has_room(self) -> bool:
         """Whether at most half of each bound is in use."""
         size_bytes_max = COMMAND_BYTES_MAX // 2
-        return len(self._tasks) <= COMMANDS_MAX // 2 and self._size_bytes <= size_bytes_max
+        if len(self._tasks) > COMMANDS_MAX // 2 or self._size_bytes > size_bytes_max:
+            return False
+        return not self._waits_for_left()
+
+    def _waits_for_left(self) -> bool:
+        """Whether ended connections of the same client take too much; it is resumed later then."""
+        left, connection = self._memory.left, self._connection
+        return left.makes_wait(owner_of(connection), connection)
 
     def add(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         """Carry out a command; the client gets the error that it raises."""
@@ -99,7 +115,9 @@ class WaitingCommands:
     def cancel(self) -> Steps:
         """The connection has ended: cancel all of them but acknowledgements, which count."""
         self._has_ended = True
-        self._memory.leave(self.taken_bytes)
+        left, self._owner = self._memory.left, owner_of(self._connection)
+        left.forget(self._owner, self._connection)
+        left.leave(self._owner, self.taken_bytes)
         keep = self._left.keep
         return _cancel(
             [
@@ -115,7 +133,7 @@ class WaitingCommands:
         self._size_bytes -= size_bytes
         self.taken_bytes -= taken
         if self._has_ended:
-            self._memory.leave(-taken)
+            self._memory.left.leave(self._owner, -taken)
         if taken > SMALL_BYTES:
             self._memory.charge(-taken)
         self._connection.resume()
