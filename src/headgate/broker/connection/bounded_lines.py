@@ -93,6 +93,6 @@ class RoleLines:
         self._lines[role] += 1
         self._count += 1
         if self._left_out:
-            text = f"{text} ({self._left_out} lines about refused clients were left out before)"
+            text = f"{text} ({self._left_out} lines about clients were left out before)"
             self._left_out = 0
         logger.log(level, "%s", text)

@@ -119,10 +119,10 @@ class Connection(asyncio.BufferedProtocol):
         """Work that was done while all connections together had used up their budget."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
-        self.keep_alive = KeepAlive(self, host.loop, host.work, settings, connections.lines)
+        self._refusal_logger = RefusalLogger(connections.lines, connections.role_lines)
+        self.keep_alive = KeepAlive(self, host.loop, host.work, settings, self._refusal_logger)
         counts, memory = connections.counts, connections.memory
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
-        self._refusal_logger = RefusalLogger(connections.lines, connections.role_lines)
         left = connections.left_acknowledgements
         self._waiting_commands = WaitingCommands(self, host.loop, memory, left)
         self._frames = FrameWriter(
@@ -141,7 +141,7 @@ class Connection(asyncio.BufferedProtocol):
         self._state_machine = ProtocolStateMachine()
         self._handshake = Handshake(
             self, self._state_machine, host.authentication, self._check, settings, host.info,
-            accept=self._accept, certificate=self._certificate,
+            self._refusal_logger, accept=self._accept, certificate=self._certificate,
         )  # fmt: skip
         self._frame_bytes_max = frame_bytes_max(settings.maxMessageSize)
         self._decoder = FrameDecoder(

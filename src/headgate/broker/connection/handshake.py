@@ -9,7 +9,6 @@ lapsed without an answer, and when the answer is of another role.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from headgate.broker.authentication import (
 from headgate.broker.connection.address_counts import host_of
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED, IGNORE
-from headgate.broker.connection.refusals import protocol_error
+from headgate.broker.connection.refusals import RefusalLogger, protocol_error
 from headgate.broker.info import BrokerInfo
 from headgate.policy.settings import Settings
 from headgate.security.errors import CredentialsError, UncheckedCredentialsError
@@ -35,8 +34,6 @@ from headgate.wire.ids import NO_REQUEST
 from headgate.wire.messages import BaseCommand, CommandConnect
 from headgate.wire.peer import Peer, peer_of
 from headgate.wire.state_machine import ProtocolStateMachine
-
-logger = logging.getLogger("headgate.connection")
 
 Check = Callable[[ClientConnection, BaseCommand], None]
 """Raises :class:`RefusalError` if the client may not have a command carried out."""
@@ -49,7 +46,7 @@ class Handshake:
 
     __slots__ = (
         "_accept", "_authentication", "_certificate", "_check", "_connection", "_info",
-        "_is_challenged", "_session", "_settings", "_state_machine", "due_s",
+        "_is_challenged", "_refusals", "_session", "_settings", "_state_machine", "due_s",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +57,7 @@ class Handshake:
         check: Check,
         settings: Settings,
         info: BrokerInfo,
+        refusals: RefusalLogger,
         *,
         accept: Callable[[Peer], None],
         certificate: Callable[[], Mapping[str, Any] | None],
@@ -68,6 +66,7 @@ class Handshake:
         connection for commands and says so to the client. ``certificate`` gives the client's, if
         TLS verified one."""
         self._connection = connection
+        self._refusals = refusals
         self._state_machine = state_machine
         self._authentication = authentication
         self._check = check
@@ -141,9 +140,9 @@ class Handshake:
             self.stop()
             return COLD
         if now_s >= expires_s:
-            logger.info(
+            self._refusals.ended(
+                connection,
                 "%s: the credentials of %s have lapsed%s: the connection ends",
-                connection.address,
                 session.identity.text,
                 " and the client sent no others" if self._is_challenged else "",
             )
@@ -262,7 +261,7 @@ class Handshake:
         if isinstance(error, UncheckedCredentialsError) and session is not None:
             self._watch(session)  # the client is asked again while it has time left
         else:
-            logger.info("%s: the new credentials are refused: %s", connection.address, error)
+            self._refusals.ended(connection, "%s: the new credentials are refused: %s", error)
             code, text = protocol_error(error)
             connection.write(encode.error(NO_REQUEST, code, text))
             connection.close()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from headgate.base.drained import drained
 from headgate.base.work_units import COLD
-from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import (
     HANDSHAKE_TIMEOUT_S,
     LIVENESS_TIMEOUT_S,
@@ -16,11 +14,10 @@ from headgate.broker.connection.bounds import (
 )
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.ended_connection import ENDED
+from headgate.broker.connection.refusals import RefusalLogger
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.policy.settings import Settings
 from headgate.wire import encode
-
-logger = logging.getLogger("headgate.connection")
 
 
 class KeepAlive:
@@ -32,12 +29,12 @@ class KeepAlive:
         loop: asyncio.AbstractEventLoop,
         work: WorkScheduler,
         settings: Settings,
-        lines: BoundedLines,
+        refusals: RefusalLogger,
     ) -> None:
-        """``lines`` log what clients do before their CONNECT."""
+        """``refusals`` logs why the connection ends."""
         self._connection = connection
         self._work = work
-        self._lines = lines
+        self._refusals = refusals
         self._loop = loop
         self._settings = settings
         self.peer_active = False
@@ -111,15 +108,13 @@ class KeepAlive:
         connection = self._connection
         peer = connection.peer
         if peer is None:
-            self._lines.info(
-                "%s sent no CONNECT that was accepted in time and is disconnected",
-                connection.address,
-            )
+            text = "%s sent no CONNECT that was accepted in time and is disconnected"
+            self._refusals.ended(connection, text)
             connection.close()
             return
         expects_sign = peer.knows_ping and (connection.peer_blocked or not connection.socket_paused)
         if expects_sign and not self.peer_active:
-            logger.info("%s is silent and is disconnected", connection.address)
+            self._refusals.ended(connection, "%s is silent and is disconnected")
             connection.abort()
             return
         self.peer_active = False

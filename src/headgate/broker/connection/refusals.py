@@ -131,10 +131,15 @@ class RefusalLogger:
 
     def broke_protocol(self, client: ClientConnection, error: object) -> None:
         """Log that a connection ends because its client sent what the protocol does not allow."""
+        self.ended(client, "%s broke the protocol and is disconnected: %s", error)
+
+    def ended(self, client: ClientConnection, text: str, *values: object) -> None:
+        """Log why the broker ends a connection. ``text`` is a constant with places for the client's
+        address and ``values``."""
         if client.peer is None:
-            self._lines.info(_BROKE_PROTOCOL, client.address, error)
+            self._lines.info(text, client.address, *values)
         else:
-            self._write(client, logging.INFO, _BROKE_PROTOCOL % (client.address, error))
+            self._write(client, logging.INFO, text % (client.address, *values))
 
     def _log(self, client: ClientConnection, level: int, text: str) -> None:
         if text not in self._logged and len(self._logged) < LINES_MAX:
@@ -145,6 +150,3 @@ class RefusalLogger:
         identity = client.identity
         role = identity.original_role or identity.role or peer_network_of(client.address)
         self._role_lines.log(logger, level, role, text)
-
-
-_BROKE_PROTOCOL: Final = "%s broke the protocol and is disconnected: %s"

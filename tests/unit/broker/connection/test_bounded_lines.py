@@ -47,7 +47,7 @@ def test_a_role_has_so_many_lines_a_minute_and_hides_no_other(
         lines.log(logger, logging.INFO, "a", f"a{number}%s")
     assert caplog.messages == [f"a{number}%s" for number in range(ROLE_LINES_PER_MINUTE)]
     lines.log(logger, logging.WARNING, "b", "b")
-    assert caplog.messages[-1] == "b (3 lines about refused clients were left out before)"
+    assert caplog.messages[-1] == "b (3 lines about clients were left out before)"
     now[0] = NS_PER_MINUTE
     lines.log(logger, logging.INFO, "a", "again")
     assert caplog.messages[-1] == "again"

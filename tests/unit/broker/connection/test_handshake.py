@@ -11,6 +11,7 @@ import pytest
 
 from headgate.base.identity import NOBODY, Identity
 from headgate.broker.authentication import FAILURE, SUCCESS
+from headgate.broker.connection.bounded_lines import ROLE_LINES_PER_MINUTE
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S
 from headgate.broker.connection.connection import Connection
 from headgate.security.certificate_provider import CertificateProvider
@@ -376,6 +377,22 @@ async def test_a_client_that_does_not_answer_ends_when_its_token_lapses(world: W
     await asyncio.sleep(4)
     assert not client.is_open
     assert sessions_count(world) == 0
+
+
+def test_very_many_tokens_that_lapse_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="headgate.connection")
+
+    @authenticated()
+    async def story(world: World) -> None:
+        clients = [
+            await world.connect(**token("ann", expires_s=now_s(world) + 10))
+            for _ in range(ROLE_LINES_PER_MINUTE + 5)
+        ]
+        await asyncio.sleep(12)
+        assert not any(client.is_open for client in clients)
+
+    story()
+    assert sum("have lapsed" in text for text in caplog.messages) == ROLE_LINES_PER_MINUTE
 
 
 @authenticated()

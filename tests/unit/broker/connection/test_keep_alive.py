@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+
+import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.work_units import COLD, SLICE_UNITS
+from headgate.broker.connection.bounded_lines import ROLE_LINES_PER_MINUTE
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S, LIVENESS_TIMEOUT_S
 from headgate.broker.connection.connection import Connection
 from headgate.metadata.policies import BacklogQuota
@@ -44,6 +48,19 @@ async def test_a_silent_peer_has_one_interval_after_the_ping(world: World) -> No
     assert client.is_open
     await asyncio.sleep(5.3)
     assert not client.is_open
+
+
+def test_very_many_silent_peers_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="headgate.connection")
+
+    @played(settings=QUICK)
+    async def story(world: World) -> None:
+        for _ in range(ROLE_LINES_PER_MINUTE + 5):
+            (await world.connect()).answers_pings = False
+        await asyncio.sleep(20)
+
+    story()
+    assert sum("is silent" in text for text in caplog.messages) == ROLE_LINES_PER_MINUTE
 
 
 @played(settings=QUICK)

@@ -133,7 +133,7 @@ def test_a_role_that_connects_again_and_again_does_not_fill_the_log(
     assert len(texts) == ROLE_LINES_PER_MINUTE + 2
     assert "role b has no produce on topic" in texts[-2]
     left_out = ROLE_LINES_PER_MINUTE + 10
-    assert texts[-2].endswith(f"({left_out} lines about refused clients were left out before)")
+    assert texts[-2].endswith(f"({left_out} lines about clients were left out before)")
     assert "broke the protocol" in texts[-1]
 
 
