@@ -25,11 +25,12 @@ from headgate.admin.shared_answers import SharedAnswers
 from headgate.admin.streaming import send_parts
 from headgate.admin.table import ROUTES
 from headgate.base.audit_entry import AuditEntry, AuditResult
+from headgate.base.bounded_lines import BoundedLines
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.base.identity import Identity, client_host, identity_of, why_lapsed
 from headgate.base.names import PERSISTENT
-from headgate.base.units import KIB, NS_PER_MINUTE
+from headgate.base.units import KIB
 from headgate.base.work_owner import NO_TENANT, WORK_OWNER
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError, UnauthorizedError
@@ -50,9 +51,6 @@ BODY_BYTES_AT_ONCE: Final = 8 * KIB
 
 NAMES_AT_ONCE: Final = 128
 """Names of partitions that are made without a pause: a quarter of a millisecond."""
-STORAGE_LINES_PER_MINUTE: Final = 20
-"""Lines of the log about requests that the storage could not carry out: while the disk is full, a
-role has hundreds of them a second."""
 _OF_SUBSCRIPTION: Final = "subscription."
 _OF_SCHEMA: Final = "schema."
 """Changes by roles that may consume or produce, which need no line: those of one subscription of a
@@ -76,9 +74,9 @@ class AdminApp:
         self._clock = clock
         self._table = RouteTable(ROUTES)
         self._shared = SharedAnswers()
-        self._minute = -1
-        self._lines_count = self._left_out = 0
-        """Of :data:`STORAGE_LINES_PER_MINUTE`, and what was left out since the last line."""
+        self._lines = BoundedLines(_log, clock.monotonic_ns)
+        """Of requests that the storage could not carry out: while the disk is full, a role has
+        hundreds of them a second."""
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -126,7 +124,8 @@ class AdminApp:
         except InputError as error:
             return failure(400, str(error))
         except StorageError as error:
-            self._log_failed_storage(request, error)
+            text = "storage failed during %s %s: %s"
+            self._lines.error(text, request.method, request.url.path, error)
             return failure(503 if error.retryable else 500, str(error))
         except InvariantError:
             raise
@@ -135,20 +134,6 @@ class AdminApp:
         except Exception as error:
             _log.exception("unexpected failure of %s %s", request.method, request.url.path)
             return failure(500, f"Unexpected {type(error).__name__}; the broker's log has more")
-
-    def _log_failed_storage(self, request: Request, error: StorageError) -> None:
-        minute = self._clock.monotonic_ns() // NS_PER_MINUTE
-        if minute != self._minute:
-            self._minute, self._lines_count = minute, 0
-        if self._lines_count >= STORAGE_LINES_PER_MINUTE:
-            self._left_out += 1
-            return
-        self._lines_count += 1
-        before = f" ({self._left_out} lines like this were left out before)"
-        text = "storage failed during %s %s: %s%s"
-        path = request.url.path
-        _log.error(text, request.method, path, error, before if self._left_out else "")
-        self._left_out = 0
 
     def _refused(self, request: Request, refusal: RefusalError) -> Reply:
         reply = failure(refusal.status, refusal.reason)

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 
 from headgate.app.web_guard import NoteRefusal
+from headgate.base.bounded_lines import BoundedLines
 from headgate.broker.connection.address_counts import AddressCounts, CountBounds
-from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.http_memory import ADDRESS_PART
 from headgate.policy.settings import Settings
 

@@ -18,13 +18,13 @@ from headgate.admin.app import (
     NAMES_AT_ONCE,
     QUERY_BYTES_MAX,
     QUERY_PARAMETERS_MAX,
-    STORAGE_LINES_PER_MINUTE,
     AdminApp,
     raw_path,
 )
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import Reply, Route
 from headgate.admin.table import ROUTES
+from headgate.base.bounded_lines import LINES_PER_MINUTE
 from headgate.base.errors import InvariantError, StorageError
 from headgate.base.identity import LAPSE_KEY, SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
@@ -125,13 +125,13 @@ def test_a_role_does_not_fill_the_log_while_the_disk_is_full(
     api: Ask, broker: FakeFacade, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each change of a subscription's properties that found no room had a line, 270 a second."""
-    for number in range(STORAGE_LINES_PER_MINUTE + 4):
-        if number == STORAGE_LINES_PER_MINUTE + 3:
+    for number in range(LINES_PER_MINUTE + 4):
+        if number == LINES_PER_MINUTE + 3:
             broker.clock.now_ms += NS_PER_MINUTE // NS_PER_MS
         broker.store.fail_next(StorageError("the disk is full", retryable=True))
         assert api("PUT", "/admin/v2/persistent/public/default/t").status == 503
     lines = [record.getMessage() for record in caplog.records if record.name == "headgate.admin"]
-    assert len(lines) == STORAGE_LINES_PER_MINUTE + 1
+    assert len(lines) == LINES_PER_MINUTE + 1
     line = "storage failed during PUT /admin/v2/persistent/public/default/t: the disk is full"
     assert set(lines[:-1]) == {line}
     assert lines[-1] == f"{line} (3 lines like this were left out before)"

@@ -30,9 +30,9 @@ from headgate.app.tls.hello import (
 from headgate.app.tls.profile import PortContexts
 from headgate.app.tls.record_reading import RecordReads, RecordTurns
 from headgate.app.tls.transport import TlsTransport
+from headgate.base.bounded_lines import BoundedLines
 from headgate.base.units import KIB
 from headgate.broker.connection.address_counts import address_of, peer_network_of
-from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import CLOSE_TIMEOUT_S, HANDSHAKE_TIMEOUT_S
 from headgate.broker.tls_status import HandshakeEnd, TlsStatus
 

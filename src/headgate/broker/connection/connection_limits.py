@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from headgate.base.bounded_lines import BoundedLines, RoleLines
 from headgate.base.owner_shares import OwnerShares
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import INT32_MAX, NS_PER_S
@@ -15,7 +16,6 @@ from headgate.broker.connection.address_counts import (
     peer_network_of,
     unauthenticated_bounds,
 )
-from headgate.broker.connection.bounded_lines import BoundedLines, RoleLines
 from headgate.broker.held_memory import TLS_UNITS
 from headgate.policy.settings import Settings
 from headgate.storage.repeated_failures import QUIET_NS

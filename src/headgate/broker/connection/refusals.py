@@ -7,12 +7,13 @@ tells the operator why a client fails, for example that it uses a feature which 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Final
 
+from headgate.base.bounded_lines import BoundedLines, RoleLines
 from headgate.base.errors import HeadgateError, InputError, StorageError
 from headgate.base.names import InvalidNameError
 from headgate.broker.connection.address_counts import peer_network_of
-from headgate.broker.connection.bounded_lines import BoundedLines, RoleLines
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.engine import errors
 from headgate.metadata.errors import RefusalError, TooManyTopicsError
@@ -149,4 +150,5 @@ class RefusalLogger:
     def _write(self, client: ClientConnection, level: int, text: str) -> None:
         identity = client.identity
         role = identity.original_role or identity.role or peer_network_of(client.address)
-        self._role_lines.log(logger, level, role, text)
+        if logger.isEnabledFor(level):
+            self._role_lines.log(partial(logger.log, level), role, text)

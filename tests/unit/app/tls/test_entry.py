@@ -27,7 +27,7 @@ from headgate.app.tls.entry import (
 from headgate.app.tls.files import TlsFiles, load
 from headgate.app.tls.profile import Profile
 from headgate.app.tls.record_reading import PIECE_RECORDS, RECORDS_TURN_S
-from headgate.broker.connection.bounded_lines import BoundedLines
+from headgate.base.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S
 from headgate.broker.tls_status import HandshakeEnd, TlsStatus
 from headgate.policy.settings import Settings

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from headgate.base.bounded_lines import ROLE_LINES_PER_MINUTE
 from headgate.base.identity import NOBODY, Identity
 from headgate.broker.authentication import FAILURE, SUCCESS
-from headgate.broker.connection.bounded_lines import ROLE_LINES_PER_MINUTE
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S
 from headgate.broker.connection.connection import Connection
 from headgate.security.certificate_provider import CertificateProvider

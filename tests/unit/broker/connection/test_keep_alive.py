@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
+from headgate.base.bounded_lines import ROLE_LINES_PER_MINUTE
 from headgate.base.names import parse_topic
 from headgate.base.work_units import COLD, SLICE_UNITS
-from headgate.broker.connection.bounded_lines import ROLE_LINES_PER_MINUTE
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S, LIVENESS_TIMEOUT_S
 from headgate.broker.connection.connection import Connection
 from headgate.metadata.policies import BacklogQuota

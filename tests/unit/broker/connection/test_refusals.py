@@ -8,13 +8,13 @@ from typing import cast
 
 import pytest
 
-from headgate.base.identity import NOBODY, Identity
-from headgate.broker.authorization import ALLOW_ALL
-from headgate.broker.connection.bounded_lines import (
+from headgate.base.bounded_lines import (
     ROLE_LINES_PER_MINUTE,
     BoundedLines,
     RoleLines,
 )
+from headgate.base.identity import NOBODY, Identity
+from headgate.broker.authorization import ALLOW_ALL
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.refusals import LINES_MAX, RefusalLogger, unrequested_error
 from headgate.policy.access_law import AccessLaw

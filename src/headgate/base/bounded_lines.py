@@ -6,10 +6,9 @@ Each client can cause a few lines, and a client may connect a thousand times a s
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from headgate.base.units import NS_PER_MINUTE
 
@@ -18,6 +17,16 @@ LINES_PER_MINUTE: Final = 20
 
 ROLE_LINES_PER_MINUTE: Final = 60
 ALL_ROLES_LINES_PER_MINUTE: Final = 600
+
+
+class Logger(Protocol):
+    """What lines are written to, as :class:`logging.Logger`."""
+
+    def info(self, text: str, /, *values: object) -> None:
+        """Write a line of the level INFO."""
+
+    def error(self, text: str, /, *values: object) -> None:
+        """Write a line of the level ERROR."""
 
 
 class _Kind:
@@ -36,7 +45,7 @@ class _Kind:
 class BoundedLines:
     """Logs at most :data:`LINES_PER_MINUTE` lines of each kind, and how many it left out."""
 
-    def __init__(self, logger: logging.Logger, now_ns: Callable[[], int]) -> None:
+    def __init__(self, logger: Logger, now_ns: Callable[[], int]) -> None:
         self._logger = logger
         self._now_ns = now_ns
         self._kinds: defaultdict[str, _Kind] = defaultdict(_Kind)
@@ -44,6 +53,13 @@ class BoundedLines:
     def info(self, text: str, *values: object) -> None:
         """Log a line if there is room for one in this minute. ``text``, a constant with places for
         ``values``, is the kind."""
+        self._write(self._logger.info, text, values)
+
+    def error(self, text: str, *values: object) -> None:
+        """As :meth:`info`, for an error."""
+        self._write(self._logger.error, text, values)
+
+    def _write(self, write: Callable[..., None], text: str, values: tuple[object, ...]) -> None:
         kind, minute = self._kinds[text], self._now_ns() // NS_PER_MINUTE
         if minute != kind.minute:
             kind.minute, kind.lines = minute, 0
@@ -57,7 +73,7 @@ class BoundedLines:
                 (*values, kind.left_out),
             )
             kind.left_out = 0
-        self._logger.info(text, *values)
+        write(text, *values)
 
 
 class RoleLines:
@@ -77,11 +93,10 @@ class RoleLines:
         self._left_out = 0
         """Since the last line of any role."""
 
-    def log(self, logger: logging.Logger, level: int, role: str, text: str) -> None:
-        """Log a line if there is room for one in this minute. ``role`` is whom the line counts for:
-        the client's role, or its network if the broker asks for no credentials."""
-        if not logger.isEnabledFor(level):
-            return
+    def log(self, write: Callable[[str, str], None], role: str, text: str) -> None:
+        """Log a line by ``write("%s", line)`` if there is room for one in this minute. ``role`` is
+        whom the line counts for: the client's role, or its network if the broker asks for no
+        credentials."""
         minute = self._now_ns() // NS_PER_MINUTE
         if minute != self._minute:
             self._minute, self._count = minute, 0
@@ -95,4 +110,4 @@ class RoleLines:
         if self._left_out:
             text = f"{text} ({self._left_out} lines about clients were left out before)"
             self._left_out = 0
-        logger.log(level, "%s", text)
+        write("%s", text)

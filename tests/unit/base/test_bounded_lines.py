@@ -6,14 +6,14 @@ import logging
 
 import pytest
 
-from headgate.base.units import NS_PER_MINUTE
-from headgate.broker.connection.bounded_lines import (
+from headgate.base.bounded_lines import (
     ALL_ROLES_LINES_PER_MINUTE,
     LINES_PER_MINUTE,
     ROLE_LINES_PER_MINUTE,
     BoundedLines,
     RoleLines,
 )
+from headgate.base.units import NS_PER_MINUTE
 
 
 def test_a_minute_has_so_many_lines_and_the_next_says_how_many_are_missing(
@@ -44,12 +44,12 @@ def test_a_role_has_so_many_lines_a_minute_and_hides_no_other(
     lines = RoleLines(lambda: now[0])
     logger = logging.getLogger("headgate.connection")
     for number in range(ROLE_LINES_PER_MINUTE + 3):
-        lines.log(logger, logging.INFO, "a", f"a{number}%s")
+        lines.log(logger.info, "a", f"a{number}%s")
     assert caplog.messages == [f"a{number}%s" for number in range(ROLE_LINES_PER_MINUTE)]
-    lines.log(logger, logging.WARNING, "b", "b")
+    lines.log(logger.warning, "b", "b")
     assert caplog.messages[-1] == "b (3 lines about clients were left out before)"
     now[0] = NS_PER_MINUTE
-    lines.log(logger, logging.INFO, "a", "again")
+    lines.log(logger.info, "a", "again")
     assert caplog.messages[-1] == "again"
 
 
@@ -57,5 +57,5 @@ def test_all_roles_have_so_many_lines_a_minute(caplog: pytest.LogCaptureFixture)
     caplog.set_level(logging.INFO)
     lines = RoleLines(lambda: 0)
     for number in range(2 * ALL_ROLES_LINES_PER_MINUTE):
-        lines.log(logging.getLogger("headgate.connection"), logging.INFO, str(number), "no")
+        lines.log(logging.getLogger("headgate.connection").info, str(number), "no")
     assert len(caplog.records) == ALL_ROLES_LINES_PER_MINUTE
