@@ -98,7 +98,7 @@ class WaitingCommands:
     def _waits_for_left(self) -> bool:
         """Whether ended connections of the same client take too much; it is resumed later then."""
         left, connection = self._memory.left, self._connection
-        return left.makes_wait(owner_of(connection), connection)
+        return not self._has_ended and left.makes_wait(owner_of(connection), connection)
 
     def add(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         """Carry out a command; the client gets the error that it raises."""

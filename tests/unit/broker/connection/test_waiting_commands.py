@@ -228,7 +228,8 @@ async def test_who_leaves_with_many_that_wait_again_and_again_waits_in_the_end(
     client.abort()
     await asyncio.sleep(0.2)
     assert memory.left.total == left_bytes
-    assert not memory.left._waiting
+    connection.resume_reading()
+    assert not memory.left._waiting, "it has ended"
 
 
 def exclusive(number: int) -> bytes:
