@@ -8,9 +8,9 @@ import logging
 
 import pytest
 
+from headgate.base import bounded_lines
 from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
-from headgate.broker.connection import bounded_lines
 from headgate.testing import SimClient, SimConsumer, SimProducer, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType

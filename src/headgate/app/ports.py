@@ -135,7 +135,8 @@ class Ports:
         admission, limits = broker.connection_admission, broker.connection_limits
         plain = self._listeners.get("brokerServicePort")
         if plain is not None:
-            gate = BinaryGate(admission, limits, memory_units=1)
+            # While a connection waits for its turn it takes far less than one that has begun.
+            gate = BinaryGate(admission, limits, memory_units=0)
             entrance: Entrance = PlainPort(
                 broker.loop, gate, self._plain_turns(broker.loop), unrequested_error
             )
