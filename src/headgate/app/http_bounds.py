@@ -203,9 +203,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._is_counted = True
         self._wait(HEAD_TIMEOUT_S)
 
-    def eof_received(self) -> None:
-        """The client sends no more. Over TLS the loop would drop what waits to be encrypted."""
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The client sends no more. What it asked right before is answered if that takes no wait.
+        Over TLS the loop would drop what waits to be encrypted."""
+        if self.transport.can_write_eof():
+            self.loop.call_soon(self.transport.close)
+            return True
         self.transport.close()
+        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()

@@ -73,8 +73,10 @@ class PlainEntry(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         port, self._transport = self._port, cast(asyncio.Transport, transport)
-        self._address = address_of(transport.get_extra_info("peername"))
-        if not port.gate.admit(transport):
+        peername = transport.get_extra_info("peername")
+        self._address = address_of(peername)
+        if peername is None or not port.gate.admit(transport):
+            # Without a peer the client has left already, which bytes that came before hide.
             self._transport.abort()
             return
         if refusal := port.gate.refusal(self._address):

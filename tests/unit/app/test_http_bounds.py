@@ -48,6 +48,10 @@ class Wire(asyncio.Transport):
         self.unread_bytes = 0
         """What the client has not taken."""
         self.is_read = True
+        self.is_encrypted = False
+
+    def can_write_eof(self) -> bool:
+        return not self.is_encrypted
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.aborted:
@@ -867,7 +871,22 @@ def test_who_sends_no_more_gets_what_was_written() -> None:
     """The loop closes the transport of such a client, but over TLS not what waits above it."""
 
     async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
-        protocol.eof_received()
+        wire.is_encrypted = True
+        assert not protocol.eof_received()
+        assert (wire.closed, wire.aborted) == (True, False)
+
+    play(story)
+
+
+def test_who_sends_no_more_right_behind_a_request_gets_an_answer_that_waits_for_nothing() -> None:
+    """Such as a check of health that ends its side at once: the end may be read in the iteration
+    in which the request begins, since a new connection waits for its turn."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert protocol.eof_received(), "the loop closes no transport whose answer is on its way"
+        await asyncio.sleep(0.1)
+        assert wire.written.startswith(b"HTTP/1.1 200 ")
         assert (wire.closed, wire.aborted) == (True, False)
 
     play(story)

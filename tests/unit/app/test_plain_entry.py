@@ -124,6 +124,18 @@ def test_who_leaves_is_counted_no_more_and_gets_no_protocol(plain: Plain) -> Non
     assert not plain.made
 
 
+def test_who_has_left_before_it_is_accepted_takes_no_place(plain: Plain) -> None:
+    """uvloop knows no address of it, and its first bytes hide its end until it has had its turn."""
+    wire = Resumed(None)
+    entry = plain.port.entry(plain.make)
+    entry.connection_made(wire)
+    assert (wire.ended, plain.gate.open, plain.port.waiting) == ("aborted", [], set())
+    feed(entry, b"hello")
+    entry.connection_lost(None)
+    plain.run(2 * SILENT_S)
+    assert not plain.made
+
+
 def test_a_port_that_closes_ends_those_that_wait(plain: Plain) -> None:
     wires = [plain.connect()[1] for _ in range(3)]
     plain.port.close()
