@@ -190,7 +190,8 @@ class AdminApp:
                 await self._facade.give_way(pieces)
             check()  # a body may come slowly, and a turn, too
             asked.progress.is_begun = True
-            return await route.handler(call)
+            reply = await route.handler(call)
+            return reply if reply.parts is None else replace(reply, check=check)
 
     async def _turn_for_names(self, resource: str) -> None:
         """Let others run before all names of a topic's partitions are made, which nearly every

@@ -3,13 +3,13 @@ allowed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from functools import partial
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from msgspec import Struct
 
-from headgate.admin.json_pieces import pieces_of
+from headgate.admin.json_pieces import object_pieces, pieces_of
 from headgate.admin.names import existing_namespace, subscription_name, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import (
@@ -88,7 +88,7 @@ class OwnPermissions(Struct, frozen=True):
 async def get_namespace_permissions(call: Call) -> Reply:
     """What is granted on a namespace."""
     name, _ = existing_namespace(call)
-    return as_json(call.facade.catalog.namespace_grants(name).roles)
+    return await answer(call, pieces_of(call.facade.catalog.namespace_grants(name).roles))
 
 
 async def grant_on_namespace(call: Call) -> Reply:
@@ -157,14 +157,18 @@ async def get_topic_permissions(call: Call) -> Reply:
     catalog = call.facade.catalog
     if catalog.namespace(topic.namespace) is None:
         raise not_found("Namespace does not exist")
-    merged: dict[str, frozenset[Action]] = {}
-    for roles in (
+    grants = [
         catalog.namespace_grants(topic.namespace).roles,
         *(catalog.topic_grants(name).roles for name in {topic.full, catalog.own_name(topic)}),
-    ):
-        for role, actions in roles.items():
-            merged[role] = merged.get(role, frozenset()) | frozenset(actions)
-    return as_json({role: in_order(merged[role]) for role in sorted(merged)})
+    ]
+    roles = sorted(set[str]().union(*grants))
+    await call.facade.give_way()
+    merged = ((role, in_order(_actions_of(role, grants))) for role in roles)
+    return await answer(call, object_pieces(merged))
+
+
+def _actions_of(role: str, grants: Sequence[RoleActions]) -> frozenset[Action]:
+    return frozenset(action for each in grants for action in each.get(role, ()))
 
 
 async def grant_on_topic(call: Call) -> Reply:

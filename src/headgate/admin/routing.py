@@ -50,6 +50,9 @@ class Reply:
     """The body of a long reply, made while it is sent."""
     discard: Callable[[], Awaitable[None]] | None = None
     """Frees what ``parts`` still hold, in slices, when the client is gone."""
+    check: Callable[[], None] = lambda: None
+    """Raises a refusal if the client may not get further parts: they are made for as long as it
+    takes to read them, which may be an hour."""
     reason: str = ""
     """Why the request was refused or failed, for the audit log; the body has it, too."""
 

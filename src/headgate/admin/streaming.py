@@ -25,6 +25,7 @@ from headgate.base.gathered import taken
 from headgate.base.names import TopicName
 from headgate.base.units import KIB, NS_PER_S
 from headgate.facade.protocol import Facade
+from headgate.metadata.errors import RefusalError
 
 PART_BYTES: Final = 64 * KIB
 """Bytes of one part; an answer that is not longer has its length in a header."""
@@ -178,20 +179,36 @@ async def _parts(
 
 
 async def send_parts(reply: Reply, scope: Scope, send: Send) -> None:
-    """Send a reply that has parts. Stops if the client is gone."""
+    """Send a reply that has parts. Stops if the client is gone, and ends the connection of one that
+    may not get the rest: what it has of the reply is no whole one then."""
     headers = [(b"content-type", reply.content_type.encode())]
     headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
     parts = reply.parts
     if parts is None:
         raise RuntimeError("a reply without parts is sent whole")
-    is_open: Callable[[], Any] = (
-        scope.get("extensions", {}).get("headgate.is_open", {}).get("call", lambda: True)
-    )
+    is_open = _extension(scope, "headgate.is_open", lambda: True)
+    abort = _extension(scope, "headgate.abort", lambda: None)
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     async for part in parts:
-        if not is_open():
-            if reply.discard is not None:
-                await reply.discard()
-            return
-        await send({"type": "http.response.body", "body": part, "more_body": True})
+        if is_open() and not _may_get_more(reply):
+            abort()
+        elif is_open():
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            continue
+        if reply.discard is not None:
+            await reply.discard()
+        return
     await send({"type": "http.response.body", "body": b""})
+
+
+def _may_get_more(reply: Reply) -> bool:
+    try:
+        reply.check()
+    except RefusalError:
+        return False
+    return True
+
+
+def _extension(scope: Scope, name: str, otherwise: Callable[[], Any]) -> Callable[[], Any]:
+    found: Callable[[], Any] = scope.get("extensions", {}).get(name, {}).get("call", otherwise)
+    return found

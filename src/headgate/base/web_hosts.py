@@ -61,7 +61,8 @@ def host_without_port(host: str) -> str:
 
 def names_user(url: str) -> bool:
     """Whether a URL names a user, perhaps with a password: errors and logs must not repeat it."""
-    authority = re.split(r"[/?#]", url.partition("://")[2] or url, maxsplit=1)[0]
+    behind_scheme = (url.partition("://")[2] or url).lstrip("/")
+    authority = re.split(r"[/?#]", behind_scheme, maxsplit=1)[0]
     return "@" in authority
 
 

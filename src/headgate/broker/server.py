@@ -38,10 +38,6 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     """A handler for each command that a connection does not carry out itself."""
     registry, catalog = broker.registry, broker.catalog
     schemas = TopicSchemas(broker.schemas, registry)
-    lists = TopicListCommands(
-        catalog, registry.system_topics, broker.settings, broker.topic_watchers,
-        broker.client_memory,
-    )  # fmt: skip
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, broker.counts, connection, command)
@@ -51,6 +47,10 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         kind, demands = command.type, demands_of(connection, command)
         return lambda: check_demands(broker.authorizer, broker.counts, connection, kind, demands)
 
+    lists = TopicListCommands(
+        catalog, registry.system_topics, broker.settings, broker.topic_watchers,
+        broker.client_memory, check,
+    )  # fmt: skip
     lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info, check)
     schema_commands = SchemaCommands(
         broker.schemas, registry, check, broker.client_memory.check_answer

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from headgate.admin.permissions import GRANT_BYTES, NEW_GRANTS_MAX
+from headgate.admin.streaming import STEP_BYTES
 from headgate.base.identity import SCOPE_KEY, Identity
-from headgate.base.names import parse_topic
+from headgate.base.names import NamespaceName, parse_topic
 from headgate.metadata.rows import TenantRow
 from headgate.policy.access_law import AccessLaw
 from headgate.policy.settings import Settings
@@ -64,6 +65,23 @@ def test_grants_on_a_topic_are_shown_with_those_on_its_namespace(api: Ask) -> No
     answer = api("DELETE", f"{T}/permissions/r")
     assert (answer.status, answer.reason) == (412, "Permissions are not set at the topic level")
     assert api("GET", "/admin/v2/persistent/public/no/t/permissions").status == 404
+
+
+@pytest.mark.parametrize("path", [f"{N}/permissions", f"{T}/permissions"])
+def test_the_grants_of_very_many_roles_come_in_pieces(
+    broker: FakeFacade, api: Ask, path: str
+) -> None:
+    """They were one step of the loop: 15 ms for 4 MB, and of 20 administrators 0.3 s together."""
+    catalog, name = broker.catalog, NamespaceName("public", "default")
+    roles = [f"{'r' * 400}{number:03}" for number in range(1_000)]
+    for role in roles:
+        change = catalog.plan_namespace_grant(name, role, frozenset({"consume", "produce"}))
+        broker.store.commit(change.writes)
+        catalog.apply(change)
+    before = broker.gave_way
+    assert api("GET", path).json() == {role: ["produce", "consume"] for role in roles}
+    assert broker.gave_way - before >= 400_000 // STEP_BYTES
+    assert broker.reserved_bytes == 0
 
 
 def test_grants_on_subscriptions(api: Ask) -> None:

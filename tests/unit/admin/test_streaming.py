@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -24,11 +24,13 @@ from headgate.admin.streaming import (
     pages,
     send_parts,
 )
+from headgate.base.identity import LAPSE_KEY
 from headgate.base.names import parse_topic
 from headgate.metadata.errors import RefusalError
 from tests.unit.admin.client import ask_async
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade, FakeSubscription
+from tests.unit.denying import Deny
 
 NS = "/admin/v2/persistent/public/default"
 SCOPE: dict[str, Any] = {"type": "http"}
@@ -100,6 +102,42 @@ def test_a_long_list_comes_in_parts(many: FakeFacade, path: str) -> None:
     assert listed == many.catalog.topics(parse_topic("persistent://public/default/x").namespace)
     assert len(listed) == 5_000
     assert many.gave_way >= 5_000 // PAGE_NAMES // STEP_PAGES
+    assert many.reserved_bytes == 0
+
+
+def lose_right(broker: FakeFacade, _: list[str]) -> None:
+    broker.authorizer = Deny()
+
+
+def lose_credentials(_: FakeFacade, whys: list[str]) -> None:
+    whys.append("the role is revoked")
+
+
+@pytest.mark.parametrize("lose", [lose_right, lose_credentials])
+def test_a_client_that_may_not_have_it_any_more_gets_no_further_part(
+    many: FakeFacade, lose: Callable[[FakeFacade, list[str]], None]
+) -> None:
+    """Who reads slowly was shown what came for a quarter of an hour."""
+    app, whys, sent, aborted = AdminApp(many, many.clock), list[str](), list[Any](), list[int]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if len(sent) == 3:
+            lose(many, whys)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    scope = {
+        "type": "http", "method": "GET", "path": NS, "raw_path": NS.encode(),
+        "query_string": b"", "headers": [], "http_version": "1.1",
+        LAPSE_KEY: lambda: "".join(whys),
+        "extensions": {"headgate.abort": {"call": lambda: aborted.append(len(sent))}},
+    }  # fmt: skip
+    asyncio.run(app(scope, receive, send))
+    assert aborted == [3]
+    assert len(sent) == 3
+    assert sent[-1]["more_body"]
     assert many.reserved_bytes == 0
 
 

@@ -46,6 +46,7 @@ def test_no_foreign_page_may_use_a_response() -> None:
     ("url", "named"),
     [
         ("http://u@h", True), ("http://u:p@h/x", True), ("u:p@h:1", True), ("pulsar://u@a,b", True),
+        ("//u:p@h", True), ("http:///u:p@h", True),
         ("http://h/x@y", False), ("http://h?a=b@c", False), ("h:1#@", False), ("", False),
     ],
 )  # fmt: skip

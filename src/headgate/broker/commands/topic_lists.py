@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Final
 
@@ -42,8 +42,11 @@ class TopicListCommands:
         settings: Settings,
         watchers: TopicWatchers,
         memory: ClientMemory,
+        check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
-        """``hidden`` are the broker's own topics."""
+        """``hidden`` are the broker's own topics. ``check`` raises a refusal unless a client may
+        have a command carried out."""
+        self._check = check
         self._catalog = catalog
         self._hidden = hidden
         self._settings = settings
@@ -128,10 +131,13 @@ class TopicListCommands:
                 if pattern is not None or len(names) == step:  # more may follow
                     held.enter_context(memory.working(connection, len(part)))
                     yield units
-            if size_bytes > bytes_max:
-                connection.refuse(command, too_many(namespace, bytes_max))
-            else:
+            try:
+                if size_bytes > bytes_max:
+                    raise too_many(namespace, bytes_max)
+                self._check(connection, command)  # its slices may wait for the peer to read
                 self._answer_list(connection, request, pattern, parts, found.text)
+            except HeadgateError as error:
+                connection.refuse(command, error)
         yield units
 
     @staticmethod

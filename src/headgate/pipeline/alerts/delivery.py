@@ -183,8 +183,11 @@ class Sender:
 
     def _scrubbed(self, text: str) -> str:
         """The text without what only this target may know: a proxy may repeat a request."""
-        secret = self.headers.get("Authorization", "").partition(" ")[2]
-        for hidden in (secret, self.url, self.url.removeprefix(shown_target(self.url))):
+        scheme, _, secret = self.headers.get("Authorization", "").partition(" ")
+        pair = base64.b64decode(secret).decode() if scheme == "Basic" else ""
+        password = pair.partition(":")[2]
+        path = self.url.removeprefix(shown_target(self.url))
+        for hidden in (secret, password, self.url, path):
             if len(hidden) > 1:
                 text = text.replace(hidden, "...")
         return text

@@ -24,6 +24,7 @@ from headgate.wire.messages import (
 )
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.unread import unsent_after
+from tests.unit.denying import Deny
 
 BASE = "persistent://public/default"
 
@@ -103,6 +104,25 @@ async def test_a_long_list_of_topics_is_made_in_slices(
     world.broker.begin_turn = begun  # type: ignore[method-assign]
     assert await client.topics("public/default") == names
     assert len(asked) == len(set(asked)) == 4
+
+
+@played()
+async def test_a_right_that_ends_while_a_list_is_made_counts_no_more(world: World) -> None:
+    broker, catalog = world.broker, world.broker.catalog
+    create(world, *(f"t{number:06}" for number in range(SLICE_NAMES + 5)))
+    client = await world.connect()
+    allows, topics_after = broker.authorizer, catalog.topics_after
+
+    def ending(namespace: NamespaceName, after: str, count_max: int) -> list[str]:
+        if after:
+            broker.authorizer = Deny()
+        return topics_after(namespace, after, count_max)
+
+    catalog.topics_after = ending  # type: ignore[method-assign]
+    with pytest.raises(RefusedError, match="not authorized to GetTopicsOfNamespace") as refusal:
+        await client.topics("public/default")
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    broker.authorizer = allows
 
 
 @played()

@@ -107,6 +107,14 @@ def test_what_a_target_repeats_of_a_secret_is_hidden() -> None:
     assert "key" not in str(found.value)
 
 
+def test_a_password_that_a_target_repeats_is_hidden() -> None:
+    headers = headers_of(Credentials(user="ann", password="hunter2:x"))
+    target = Target(Reply(401, "no user ann with hunter2:x, sent as " + headers["Authorization"]))
+    with pytest.raises(DeliveryError) as found:
+        target.sender(headers).send([])
+    assert str(found.value).endswith("answered 401: no user ann with ..., sent as Basic ...")
+
+
 def test_secrets_come_from_files_or_the_environment(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("abc\n")
