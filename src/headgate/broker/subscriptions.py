@@ -344,9 +344,12 @@ class Subscriptions:
         await self._scheduler.run("moving a subscription", JobClass.COMMAND, steps, tenant)
         self._begin_turn()
 
-    async def load_passed(self, subscription: Subscription, last: int) -> object:
+    async def load_passed(
+        self, subscription: Subscription, last: int, *, is_upkeep: bool = False
+    ) -> object:
         """Bring the index that a move of the cursor to behind ``last`` needs into memory; it stays
-        there as long as the caller holds the result, and the caller goes on in the same turn.
+        there as long as the caller holds the result, and the caller goes on in the same turn. A
+        sweep is ``is_upkeep``, as in :meth:`headgate.storage.index_loader.IndexLoader.look_up`.
 
         Raises:
             StorageError: the index cannot be read.
@@ -355,7 +358,9 @@ class Subscriptions:
         log = subscription.topic.log
         last = min(last, log.end - 1)
         index = self._logs.of(subscription.topic).index
-        held = await index.look_up(lambda: log.index_of(subscription.entries_passed(last)))
+        held = await index.look_up(
+            lambda: log.index_of(subscription.entries_passed(last)), is_upkeep=is_upkeep
+        )
         self._begin_turn()
         if subscription.removed:
             raise TopicFencedError(f"Subscription {subscription.name} was closed")

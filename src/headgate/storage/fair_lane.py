@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from headgate.base.fair_queue import FairQueue
 from headgate.storage.lanes import Done, Lane, Work, result_of
 
 T = TypeVar("T")
@@ -15,30 +16,76 @@ IN_LANE_MAX: Final = 8
 """Jobs that are on the lane. Others wait: what is on it runs in order, whoever it is for."""
 
 
+class _Job:
+    """A job that waits."""
+
+    __slots__ = ("done", "work")
+
+    def __init__(self, work: Work, done: Done) -> None:
+        self.work = work
+        self.done = done
+
+
 class FairLane:
     """Passes jobs on to a lane, a few at a time. While some wait, their owners take turns: so the
     many that one owner has hold up that owner alone."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._waiting: FairQueue[tuple[Work, Done]] = FairQueue()
+        self._waiting: OrderedDict[str, OrderedDict[_Job, None]] = OrderedDict()
+        """The jobs that wait, by owner; the first one's turn is next. They leave in any order at
+        the same cost: thousands are given up at once when a connection ends."""
         self._running = 0
 
     def submit(self, owner: str, work: Work, done: Done) -> None:
         """As :meth:`Lane.submit`, when it is the turn of ``owner``."""
-        self._waiting.add(owner, (work, done))
-        self._begin_some()
+        self._add(owner, _Job(work, done))
 
     async def run(self, owner: str, work: Callable[[], T]) -> T:
-        """Run ``work`` when it is the turn of ``owner``, and wait for its result."""
-        result: T = await result_of(partial(self.submit, owner, work))
+        """Run ``work`` when it is the turn of ``owner``, and wait for its result. If the caller is
+        cancelled before that turn, ``work`` does not run, and nothing of it stays in the line."""
+        jobs: list[_Job] = []
+
+        def begin(done: Done) -> None:
+            jobs.append(_Job(work, done))
+            self._add(owner, jobs[0])
+
+        try:
+            result: T = await result_of(begin)
+        except asyncio.CancelledError:
+            self._forget(owner, jobs[0])
+            raise
+        finally:
+            jobs.clear()  # an error's traceback leads to this frame: they would be a cycle
         return result
+
+    def _add(self, owner: str, job: _Job) -> None:
+        self._waiting.setdefault(owner, OrderedDict())[job] = None
+        self._begin_some()
+
+    def _forget(self, owner: str, job: _Job) -> None:
+        """Nobody awaits a job any more, which may be on the lane by now."""
+        waiting = self._waiting.get(owner)
+        if waiting is not None and job in waiting:
+            del waiting[job]
+            if not waiting:
+                del self._waiting[owner]
 
     def _begin_some(self) -> None:
         while self._waiting and self._running < IN_LANE_MAX:
-            work, done = self._waiting.take()
+            job = self._take()
             self._running += 1
-            self._lane.submit(work, partial(self._ended, done))
+            self._lane.submit(job.work, partial(self._ended, job.done))
+
+    def _take(self) -> _Job:
+        """Remove and return the job whose turn it is."""
+        owner, waiting = next(iter(self._waiting.items()))
+        job, _ = waiting.popitem(last=False)
+        if waiting:
+            self._waiting.move_to_end(owner)
+        else:
+            del self._waiting[owner]
+        return job
 
     def _ended(self, done: Done, result: Any, error: BaseException | None) -> None:
         self._running -= 1

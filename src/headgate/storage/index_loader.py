@@ -53,8 +53,10 @@ class IndexLoader:
         self._waiting: dict[tuple[int, int], dict[Callable[[], None], _Waiting]] = {}
         """What follows a read, by the file and place of its first block."""
 
-    async def look_up(self, action: Callable[[], T]) -> T:
-        """What ``action`` returns, after reading the blocks of the index that it needs.
+    async def look_up(self, action: Callable[[], T], *, is_upkeep: bool = False) -> T:
+        """What ``action`` returns, after reading the blocks of the index that it needs. Look-ups of
+        a sweep over the topics of all tenants are ``is_upkeep``: in the line of one tenant all
+        others would wait for that tenant's clients.
 
         ``action`` looks entries up and changes nothing, because it is repeated after each read. It
         runs at once if all blocks are in memory; the caller goes on in the turn in which it ran.
@@ -68,7 +70,7 @@ class IndexLoader:
                 return self._log.look_up(action)
             except BlockMissingError as missing:
                 keys = missing.keys
-            held.append(await self._fetch(keys))
+            held.append(await self._fetch(keys, NO_TENANT if is_upkeep else self._owner_of(keys)))
         raise StorageError("the index of the entries changed again and again", retryable=True)
 
     async def load(self, entries: IndexedEntries, ordinals: Iterable[int]) -> Sequence[IndexPart]:
@@ -76,8 +78,8 @@ class IndexLoader:
         the result. Raises :class:`StorageError`, as :meth:`look_up`."""
         return await self.look_up(partial(entries.index_of, tuple(ordinals)))
 
-    async def _fetch(self, keys: Sequence[BlockKey]) -> object:
-        fetched = await self._lane.run(self._owner_of(keys), partial(self._log.fetch_index, keys))
+    async def _fetch(self, keys: Sequence[BlockKey], owner: str) -> object:
+        fetched = await self._lane.run(owner, partial(self._log.fetch_index, keys))
         self._begin_turn()
         error = self._log.keep_index(fetched)
         if error is not None:

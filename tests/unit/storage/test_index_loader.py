@@ -669,3 +669,24 @@ async def test_look_ups_of_a_topic_that_is_deleted_meanwhile_end(world: World) -
     await asyncio.sleep(5)
     assert ends == [True]
     assert reads.jobs_count <= jobs_count + 2
+
+
+@ON_DISK
+async def test_a_sweep_does_not_wait_for_the_many_look_ups_of_one_tenant(world: World) -> None:
+    """A sweep looks at one topic after the other, so all tenants waited for them."""
+    topic = await store(world)
+    client = await world.connect()
+    await client.subscribe(TOPIC, "s")
+    await AdminFacade(world.broker, world.observer).skip_messages(NAME, "s", COUNT // 4 + 5)
+    index, log = world.broker.logs.of(topic).index, topic.log
+    forget(world)
+    crowd = [
+        asyncio.create_task(index.look_up(partial(log.bytes_before, 1 + 2 * number)))
+        for number in range(COUNT // 5)
+    ]
+    await asyncio.sleep(0)
+    forget(world)
+    await world.broker.trimming.trim_now(topic)
+    assert sum(each.done() for each in crowd) < len(crowd) // 2
+    await asyncio.gather(*crowd)
+    check(world)

@@ -131,7 +131,7 @@ class MessageExpiry:
             ordinal = topic.first_needed_ordinal()
             return log.received_ms(ordinal) if ordinal < log.end else None
 
-        received_ms = await self._logs.of(topic).index.look_up(find)
+        received_ms = await self._logs.of(topic).index.look_up(find, is_upkeep=True)
         self._turns.begin_turn()
         return received_ms
 
@@ -141,14 +141,14 @@ class MessageExpiry:
         find = partial(
             topic.log.ordinal_received_at_or_after, first_kept_ms(self._engine.log_ms, ttl)
         )
-        end = await self._logs.of(topic).index.look_up(find)
+        end = await self._logs.of(topic).index.look_up(find, is_upkeep=True)
         self._turns.begin_turn()
         has_expired = False
         while topic.is_live:
             oldest = topic.cursors.oldest_durable()
             if oldest is None or oldest.acks.mark_delete + 1 >= end or oldest.fenced:
                 break  # a subscription that moves now has its turn at the next look
-            held = await self._subscriptions.load_passed(oldest, end - 1)
+            held = await self._subscriptions.load_passed(oldest, end - 1, is_upkeep=True)
             expired = oldest.expire_to(end, ttl)
             if expired:
                 has_expired = True

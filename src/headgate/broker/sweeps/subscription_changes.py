@@ -11,7 +11,9 @@ from headgate.engine.subscription import Subscription
 class SubscriptionChanges(Protocol):
     """Moves and deletes subscriptions."""
 
-    async def load_passed(self, subscription: Subscription, last: int) -> object:
+    async def load_passed(
+        self, subscription: Subscription, last: int, *, is_upkeep: bool = ...
+    ) -> object:
         """Bring what a move of the cursor to behind ``last`` looks up into memory; it stays there
         as long as the caller holds the result.
 

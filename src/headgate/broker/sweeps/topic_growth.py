@@ -51,7 +51,7 @@ class TopicGrowthSweep:
                 continue  # nothing was received in the window, so nothing grew
             find = partial(_received_and_retained, topic, since_ms)
             try:
-                received, retained = await self._logs.of(topic).index.look_up(find)
+                received, retained = await self._logs.of(topic).index.look_up(find, is_upkeep=True)
             except StorageError as error:
                 # The others are measured all the same; this topic shows as one that does not grow.
                 logger.warning("the growth of %s is unknown: %s", topic.name.full, error)

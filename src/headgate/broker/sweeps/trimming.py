@@ -242,7 +242,7 @@ class Trimming:
             if not topic.is_live:
                 return False
         try:
-            await index.look_up(partial(self._look_ahead, topic))
+            await index.look_up(partial(self._look_ahead, topic), is_upkeep=True)
         except StorageError as error:
             logger.error("trimming %s waits: %s", topic.name, error)
             self.touch(topic)

@@ -214,13 +214,13 @@ async def test_a_topic_that_is_trimmed_while_its_oldest_message_is_looked_up(wor
     index = world.broker.logs.of(topic).index
     look_up, looked_up = index.look_up, []
 
-    async def slow(action: Callable[[], Any]) -> Any:
+    async def slow(action: Callable[[], Any], *, is_upkeep: bool = False) -> Any:
         if not looked_up:
             subscription(world).skip_to(topic.log.end)
             log = world.broker.log.topic(topic.log.number)
             world.broker.log.stage_trim(log, log.end)
             await world.broker.when_durable()
-        looked_up.append(await look_up(action))
+        looked_up.append(await look_up(action, is_upkeep=is_upkeep))
         return looked_up[-1]
 
     index.look_up = slow  # type: ignore[method-assign]
