@@ -6,7 +6,8 @@ completion may end with its caller: what it holds is charged to that client alon
 
 Those that wait stand in line. When a change has ended, the first one continues, not all of them: of
 thousands all but one would wait again, after each change. Those that only wait until nothing runs
-continue a few in each iteration of the loop.
+continue a few in each iteration of the loop, whatever keys they wait for, and their owners take
+turns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Hashable
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
+
+from headgate.base.fair_queue import FairQueue
+from headgate.base.work_owner import NO_TENANT
 
 T = TypeVar("T")
 
@@ -27,6 +31,8 @@ class _Waiting(NamedTuple):
     turn: asyncio.Future[None]
     runs: bool
     """Whether it will run something. Then whoever is behind it waits for that."""
+    owner: str
+    """The tenant for which it waits."""
 
 
 class KeyedMutex:
@@ -36,31 +42,38 @@ class KeyedMutex:
         self._tasks: dict[Hashable, asyncio.Task[Any]] = {}
         self._lines: dict[Hashable, deque[_Waiting]] = {}
         """Those that wait. While a line is not empty, something runs under its key, or the first
-        in line continues in the next iteration of the loop."""
+        in line continues in one of the next iterations of the loop."""
+        self._free: FairQueue[Hashable] = FairQueue()
+        """Keys under which nothing runs, and whose first in line only waits for that, by tenant."""
+        self._free_keys: set[Hashable] = set()
+        """The same keys."""
+        self._woken_left = WOKEN_MAX
+        """How many of those may continue in this iteration of the loop."""
 
     def __len__(self) -> int:
         """Keys in use."""
         return len(self._tasks)
 
-    async def when_idle(self, key: Hashable) -> None:
-        """Return when nothing runs under ``key``; at once if nothing does."""
+    async def when_idle(self, key: Hashable, owner: str = NO_TENANT) -> None:
+        """Return when nothing runs under ``key``; at once if nothing does. Those that wait
+        for many keys continue a few at once, in which the tenants ``owner`` take turns."""
         if key in self._tasks:
-            await self._wait_in_line(key, runs=False)
+            await self._wait_in_line(key, runs=False, owner=owner)
 
     async def run_alone(
         self,
         key: Hashable,
         work: Callable[[], Coroutine[Any, Any, T]],
         *,
-        ends_with_caller: bool = False,
+        ends_with_caller: Callable[[], bool] = lambda: False,
     ) -> T:
         """Run ``work`` when nothing else runs under ``key``, to its end even if the caller is
-        cancelled, unless it ``ends_with_caller``.
+        cancelled, unless it ``ends_with_caller``, which is asked then.
 
         Raises what ``work`` raises.
         """
         if key in self._tasks:
-            await self._wait_in_line(key, runs=True)
+            await self._wait_in_line(key, runs=True, owner=NO_TENANT)
         loop = asyncio.get_running_loop()
         task = loop.create_task(work())
         self._tasks[key] = task
@@ -71,7 +84,7 @@ class KeyedMutex:
         try:
             return await ended
         except asyncio.CancelledError:
-            if ends_with_caller:
+            if ends_with_caller():
                 task.cancel()
             raise
         finally:
@@ -82,12 +95,12 @@ class KeyedMutex:
         tell_result(task, ended)
         self._wake(key)  # behind the caller, which completes its change before the next begins
 
-    async def _wait_in_line(self, key: Hashable, *, runs: bool) -> None:
+    async def _wait_in_line(self, key: Hashable, *, runs: bool, owner: str) -> None:
         """Return when nothing runs under ``key``, after those that came before."""
         loop = asyncio.get_running_loop()
         has_waited = False
         while key in self._tasks:
-            waiting = _Waiting(loop.create_future(), runs)
+            waiting = _Waiting(loop.create_future(), runs, owner)
             line = self._lines.setdefault(key, deque())
             # One that did not wait may have begun in the same iteration: it keeps its place.
             (line.appendleft if has_waited else line.append)(waiting)
@@ -101,23 +114,43 @@ class KeyedMutex:
 
     def _wake(self, key: Hashable) -> None:
         """Let the first in line continue, unless something runs."""
+        self._call_first(key)
+        self._wake_some()
+
+    def _call_first(self, key: Hashable) -> None:
+        """Let the first in line continue if it will run something; else note that it may."""
         line = self._lines.get(key)
-        if line is None or key in self._tasks:
+        if line is None or key in self._tasks or key in self._free_keys:
             return
-        woken = 0
-        while line and woken < WOKEN_MAX:
-            waiting = line.popleft()
-            if waiting.turn.done():
-                continue  # its caller was cancelled
-            waiting.turn.set_result(None)
-            woken += 1
-            if waiting.runs:
-                break
-        else:
-            if line:
-                asyncio.get_running_loop().call_soon(self._wake, key)
+        while line and line[0].turn.done():
+            line.popleft()  # its caller was cancelled
+        if line and not line[0].runs:
+            self._free_keys.add(key)
+            self._free.add(line[0].owner, key)
+        elif line:
+            line.popleft().turn.set_result(None)
         if not line:
             del self._lines[key]
+
+    def _wake_some(self) -> None:
+        """Let those continue that wait until nothing runs, as many as may in this iteration."""
+        while self._free and self._woken_left:
+            key = self._free.take()
+            self._free_keys.remove(key)
+            line = self._lines[key]
+            if not (key in self._tasks or line[0].runs or line[0].turn.done()):
+                line.popleft().turn.set_result(None)
+                self._count_woken()
+            self._call_first(key)
+
+    def _count_woken(self) -> None:
+        if self._woken_left == WOKEN_MAX:
+            asyncio.get_running_loop().call_soon(self._begin_iteration)
+        self._woken_left -= 1
+
+    def _begin_iteration(self) -> None:
+        self._woken_left = WOKEN_MAX
+        self._wake_some()
 
 
 def tell_result(task: asyncio.Task[T], future: asyncio.Future[T]) -> None:

@@ -74,7 +74,7 @@ class Subscriptions:
 
     async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
-        await self._mutex.when_idle((topic.log.number, name))
+        await self._mutex.when_idle((topic.log.number, name), topic.name.tenant)
 
     async def when_rankable(self, subscription: Subscription, kind: SubscriptionType) -> None:
         """Return when a consumer may be ranked among the others of a failover subscription, which
@@ -201,7 +201,7 @@ class Subscriptions:
 
         try:
             key = topic.log.number, name
-            return await self._mutex.run_alone(key, work, ends_with_caller=True)
+            return await self._mutex.run_alone(key, work, ends_with_caller=lambda: True)
         except asyncio.CancelledError:  # the reader's connection has ended
             is_wanted = False
             made = topic.subscriptions.get(name)
@@ -263,20 +263,23 @@ class Subscriptions:
     ) -> None:
         """Move a subscription so that it delivers ``ordinal`` next, without the messages of its
         batch in ``acked_mask``, which are not all. Its consumers are disconnected and reconnect.
-        Nothing happens if ``check``, called at the last moment, raises.
+        Nothing happens if ``check``, called at the last moment, raises, or if the caller is
+        cancelled before the index is there: a client that leaves is charged with nothing more.
 
         Raises:
             TopicFencedError: it was deleted or unloaded meanwhile.
             StorageError: the move is not stored yet; it still holds until a restart.
         """
+        has_begun = False
 
         async def work() -> None:
+            nonlocal has_begun
             self._begin_turn()
             if subscription.removed:
                 raise TopicFencedError(f"Subscription {subscription.name} was closed")
             held = await self.load_passed(subscription, ordinal - 1)
             check()
-            subscription.fenced = True
+            has_begun = subscription.fenced = True
             try:
                 await self.disconnect(subscription)
                 if subscription.removed:
@@ -294,7 +297,8 @@ class Subscriptions:
                     if not subscription.is_durable:
                         self._readers.expect(subscription)
 
-        await self._alone(subscription.topic, subscription.name, work)
+        key = subscription.topic.log.number, subscription.name
+        await self._mutex.run_alone(key, work, ends_with_caller=lambda: not has_begun)
 
     async def set_properties(
         self,

@@ -96,7 +96,9 @@ def test_work_that_ends_with_its_caller_makes_way_for_the_next() -> None:
     async def story(work: KeyedMutex) -> None:
         done: list[str] = []
         first, second = (
-            asyncio.ensure_future(work.run_alone("a", job(done, name), ends_with_caller=True))
+            asyncio.ensure_future(
+                work.run_alone("a", job(done, name), ends_with_caller=lambda: True)
+            )
             for name in ("first", "second")
         )
         await asyncio.sleep(0.5)
@@ -179,6 +181,37 @@ def test_a_crowd_that_waits_until_nothing_runs_continues_a_few_at_once() -> None
     play(story)
 
 
+def test_crowds_that_wait_for_many_keys_continue_as_few_at_once_as_those_of_one() -> None:
+    """SUBSCRIBEs of 80 names, 300 of each, waited for the index. All continued within ten
+    iterations, 2,500 in one."""
+
+    async def story(work: KeyedMutex) -> None:
+        async def wait(key: str, owner: str) -> None:
+            await work.when_idle(key, owner)
+            woken.append(owner)
+
+        may_end, woken, tasks = asyncio.Event(), list[str](), list[asyncio.Future[Any]]()
+        for at in range(3 * WOKEN_MAX):
+            tasks.append(asyncio.ensure_future(work.run_alone(f"{at}", may_end.wait)))
+        tasks.append(asyncio.ensure_future(work.run_alone("own", may_end.wait)))
+        await asyncio.sleep(1)
+        for at in range(3 * WOKEN_MAX):
+            tasks += [asyncio.ensure_future(wait(f"{at}", "acme")) for _ in range(4)]
+        tasks.append(asyncio.ensure_future(wait("own", "globex")))
+        await asyncio.sleep(1)
+        may_end.set()
+        seen = [0]
+        while len(woken) < 12 * WOKEN_MAX + 1:
+            await asyncio.sleep(0)
+            seen.append(len(woken))
+        assert max(now - before for before, now in pairwise(seen)) == WOKEN_MAX
+        assert "globex" in woken[: 2 * WOKEN_MAX]
+        await asyncio.gather(*tasks)
+        assert (len(work), work._lines, len(work._free), work._free_keys) == (0, {}, 0, set())
+
+    play(story)
+
+
 @settings(max_examples=200)
 @given(
     st.lists(
@@ -217,5 +250,6 @@ def test_nobody_is_forgotten_and_nothing_runs_beside_another(
             assert ended is None or isinstance(ended, asyncio.CancelledError)
         await work.when_idle("a")
         assert (running, len(work), work._lines) == (0, 0, {})
+        assert (len(work._free), work._free_keys) == (0, set())
 
     play(story)

@@ -452,7 +452,8 @@ async def _redeliver_loaded(
     ordinals: list[int],
     epoch: int,
 ) -> None:
-    """Redeliver entries whose index is on the disk, after loading it.
+    """Redeliver entries whose index is on the disk, after loading it. The turn comes before the
+    read: reads are faster, and nobody is charged with what they bring.
 
     Raises:
         StorageError: it cannot be read. The consumer is closed, which redelivers the entries.
@@ -462,8 +463,8 @@ async def _redeliver_loaded(
     for start in range(0, len(ordinals), PIECE_UNITS // REDELIVER_ID):
         part = ordinals[start : start + PIECE_UNITS // REDELIVER_ID]
         load = partial(index.load, subscription.topic.log, part)
-        held = await read_patiently(connection, connected, work, load)
         await work.give_way(PIECE_UNITS, JobClass.COMMAND, subscription.topic.name.tenant)
+        held = await read_patiently(connection, connected, work, load)
         if not is_unchanged(connection, connected):
             return  # closing the consumer has redelivered its entries
         subscription.redeliver(consumer, part, epoch)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -478,3 +480,87 @@ async def test_a_client_that_reads_nothing_holds_nobody_up(world: World) -> None
     assert [(await stuck.receive()).payload[:6] for _ in range(400)] == [
         b"%06d" % i for i in range(400)
     ]
+
+
+COLD = LedgerSettings(
+    segment_bytes=8 * KIB, extent_bytes=512, ledger_entries_max=20, index_cache_bytes=KIB
+)
+"""The index of all but the last entries is on the disk."""
+
+
+async def publish_old(world: World, client: SimClient, count: int) -> list[Position]:
+    """Messages, most of them with their index on the disk alone."""
+    producer = await client.producer(TOPIC)
+    positions = [await producer.send(b"x" * 100) for _ in range(count)]
+    await asyncio.sleep(20)
+    assert world.broker.engine.topics[TOPIC].log.memory_first >= count // 2
+    return positions
+
+
+@played(ledger=COLD)
+async def test_seeks_of_clients_that_have_left_do_not_wait_for_the_index(world: World) -> None:
+    """Readers that came, asked for an old message and left: their seeks stood in the line of the
+    reads, more of them than were read, and nobody was charged with them."""
+    client, other = await world.connect(), await world.connect()
+    positions = await publish_old(world, other, 600)
+    readers = [
+        await client.subscribe(TOPIC, f"r{at}", kind=SHARED, durable=False, earliest=False)
+        for at in range(50)
+    ]
+    world.lanes[1].freeze()  # the lane of reads
+    for at, reader in enumerate(readers):
+        client.write(frames.seek(1_000 + at, reader.consumer_id, position=positions[at]))
+    await asyncio.sleep(1)
+    assert world.broker.subscriptions.running_count > 10
+    client.abort()
+    await asyncio.sleep(1)
+    assert world.broker.subscriptions.running_count == 0
+    world.lanes[1].thaw()
+
+
+class Held:
+    """What a read of the index brought, as long as somebody holds it."""
+
+    def __init__(self, blocks: object) -> None:
+        self.blocks = blocks
+
+
+@played(ledger=COLD)
+async def test_redeliveries_that_wait_for_their_turn_hold_no_index(world: World) -> None:
+    """Reads were faster than turns, so thousands held 32 blocks each, with which nobody is
+    charged."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", kind=SHARED, queue_size=500)
+    positions = await publish_old(world, client, 600)
+    topic = world.broker.engine.topics[TOPIC]
+    index, held, most = world.broker.logs.of(topic).index, WeakSet[Held](), 0
+    load, give_way, goes_on = index.load, world.broker.work.give_way, asyncio.Event()
+
+    async def give_way_later(*arguments: Any) -> None:
+        await goes_on.wait()
+        await give_way(*arguments)
+
+    async def watched_load(*args: Any) -> Any:
+        nonlocal most
+        brought = Held(await load(*args))
+        held.add(brought)
+        most = max(most, len(held))
+        return brought
+
+    index.load = watched_load  # type: ignore[method-assign]
+    world.broker.work.give_way = give_way_later  # type: ignore[method-assign]
+    first = len(consumer.queue)
+    client.write(
+        b"".join(
+            frames.redeliver(consumer.consumer_id, positions[at : at + 4])
+            for at in range(0, 200, 4)
+        )
+    )
+    await asyncio.sleep(5)
+    assert not held
+    goes_on.set()
+    consumer.flow(200)
+    while len(consumer.queue) < first + 200:
+        await asyncio.sleep(0.1)
+    assert most == 1
+    assert not held
