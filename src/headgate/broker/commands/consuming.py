@@ -458,16 +458,18 @@ async def _redeliver_loaded(
         StorageError: it cannot be read. The consumer is closed, which redelivers the entries.
     """
     consumer, subscription = connected
-    index = logs.of(subscription.topic).index
+    topic, loaded = subscription.topic, logs.loaded_index
     for start in range(0, len(ordinals), PIECE_UNITS // REDELIVER_ID):
         part = ordinals[start : start + PIECE_UNITS // REDELIVER_ID]
-        load = partial(index.load, subscription.topic.log, part)
-        held = await read_patiently(connection, connected, work, load)
-        await work.give_way(PIECE_UNITS, JobClass.COMMAND, subscription.topic.name.tenant)
-        if not is_unchanged(connection, connected):
-            return  # closing the consumer has redelivered its entries
-        subscription.redeliver(consumer, part, epoch)
-        del held
+        held = await read_patiently(connection, connected, work, partial(loaded.load, topic, part))
+        try:
+            await work.give_way(PIECE_UNITS, JobClass.COMMAND, topic.name.tenant)
+            if not is_unchanged(connection, connected):
+                return  # closing the consumer has redelivered its entries
+            subscription.redeliver(consumer, part, epoch)
+        finally:
+            del held
+            loaded.give_back(topic)
 
 
 def _epoch(request: CommandRedeliverUnacknowledgedMessages) -> int:
