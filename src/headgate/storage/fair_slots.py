@@ -14,10 +14,14 @@ class FairSlots:
     """Slots for work that is done at the same time. While owners wait they take turns, each with
     its longest waiting work first; so the many that one owner sends hold up that owner alone."""
 
-    def __init__(self, slots_max: int, owner_slots_max: int) -> None:
-        """``owner_slots_max`` slots at most are one owner's."""
+    def __init__(self, slots_max: int, owner_slots_max: int, owner_slots_min: int = 0) -> None:
+        """``owner_slots_max`` slots at most are one owner's. Each has ``owner_slots_min`` whatever
+        others hold, also beyond ``slots_max``: for work that takes long where its owner has much
+        else to do, so that a few such owners would hold all slots."""
         self._free = slots_max
+        """Less than 0 while owners have their least number beyond ``slots_max``."""
         self._owner_slots_max = owner_slots_max
+        self._owner_slots_min = owner_slots_min
         self._used: SparseCounter[str] = SparseCounter()
         self._waiting: OrderedDict[str, OrderedDict[asyncio.Future[None], None]] = OrderedDict()
         """Those that wait, by owner. They leave in any order at the same cost: thousands are
@@ -61,12 +65,7 @@ class FairSlots:
                 del self._waiting[owner]
 
     def _grant(self) -> None:
-        while self._free:
-            owner = next(
-                (o for o in self._waiting if self._used.get(o, 0) < self._owner_slots_max), None
-            )
-            if owner is None:
-                return
+        while (owner := self._next_owner()) is not None:
             waiting = self._waiting[owner]
             future, _ = waiting.popitem(last=False)
             if waiting:
@@ -77,3 +76,10 @@ class FairSlots:
                 self._free -= 1
                 self._used[owner] += 1
                 future.set_result(None)
+
+    def _next_owner(self) -> str | None:
+        """The owner that gets the next slot; None if none may have one now."""
+        used_max = self._owner_slots_max if self._free > 0 else self._owner_slots_min
+        if not used_max:
+            return None
+        return next((o for o in self._waiting if self._used.get(o, 0) < used_max), None)

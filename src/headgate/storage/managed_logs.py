@@ -18,6 +18,7 @@ from headgate.storage.committer import Committer
 from headgate.storage.entry_reader import EntryReader
 from headgate.storage.index_loader import IndexLoader
 from headgate.storage.lanes import Lane
+from headgate.storage.loaded_index import LoadedIndex
 from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.log_rewriting import LogRewriting
 from headgate.storage.paced_removal import PacedRemoval
@@ -54,6 +55,7 @@ class ManagedLogs:
         self._all = (main,) if telemetry is None else (main, telemetry)
         self._elsewhere: dict[int, ManagedLog] = {}
         """The logs of topics that are not in the main log, by topic number."""
+        self.loaded_index = LoadedIndex(lambda topic: self.of(topic).index)
 
     def __iter__(self) -> Iterator[ManagedLog]:
         return iter(self._all)

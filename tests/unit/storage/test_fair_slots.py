@@ -42,6 +42,25 @@ def test_an_owner_with_much_work_holds_up_itself_alone() -> None:
     asyncio.run(story())
 
 
+def test_an_owner_has_its_least_number_whatever_others_hold() -> None:
+    async def story() -> None:
+        slots = FairSlots(2, 2, 1)
+        for owner in ("a", "a", "b", "c"):
+            await asyncio.wait_for(slots.take(owner), 1)
+        waiting = [asyncio.create_task(slots.take(owner)) for owner in ("a", "b", "c")]
+        await rest()
+        for owner in ("a", "a"):
+            slots.give_back(owner)
+            await rest()
+        assert [task.done() for task in waiting] == [True, False, False]
+        for owner in ("b", "c", "a"):
+            slots.give_back(owner)
+            await rest()
+        assert all(task.done() for task in waiting)
+
+    asyncio.run(story())
+
+
 def test_a_waiter_that_is_cancelled_takes_no_slot() -> None:
     async def story() -> None:
         slots = FairSlots(1, 1)
@@ -99,18 +118,20 @@ def test_thousands_that_are_cancelled_in_the_opposite_order_are_not_searched_for
     assert compared < 10_000, "each that is cancelled looks at those before it"
 
 
+@pytest.mark.parametrize("owner_min", [0, 1])
 @pytest.mark.parametrize("seed", range(20))
-def test_bounds_hold_and_all_work_ends(seed: int) -> None:
+def test_bounds_hold_and_all_work_ends(seed: int, owner_min: int) -> None:
     async def story() -> None:
         chance = random.Random(seed)
         slots_max, owner_max = chance.randrange(1, 5), chance.randrange(1, 3)
-        slots = FairSlots(slots_max, owner_max)
+        slots = FairSlots(slots_max, owner_max, owner_min)
         running: list[str] = []
 
         async def work(owner: str, pauses: int) -> None:
             async with slots.slot(owner):
                 running.append(owner)
-                assert len(running) <= slots_max
+                beyond = owner_min * (len(set(running)) - 1)
+                assert len(running) <= slots_max + beyond
                 assert running.count(owner) <= owner_max
                 for _ in range(pauses):
                     await asyncio.sleep(0)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Final, TypeVar
 
@@ -49,7 +49,6 @@ from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.policy.settings import Settings
-from headgate.storage.fair_slots import FairSlots
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import AckType, ServerError
@@ -71,12 +70,6 @@ LONG_ACK_BYTES: Final = 32 * KIB
 PIECE_IDS: Final = PIECE_UNITS // ACK_ID
 """Entries that are acknowledged at once after their index was loaded."""
 
-LOADED_MAX: Final = 16
-LOADED_OF_TENANT_MAX: Final = 8
-"""ACKs whose index is read, or in memory until it is their turn, of all and of one tenant. A client
-may have thousands. 64 ids may need 64 blocks of the index, so each takes up to 400 KB, with which
-nobody is charged, and reads are faster than turns."""
-
 
 class Acknowledgements:
     """Carries out the ACKs of all connections of one broker."""
@@ -85,7 +78,6 @@ class Acknowledgements:
         self._logs = logs
         self._work = work
         self._settings = settings
-        self._loaded = FairSlots(LOADED_MAX, LOADED_OF_TENANT_MAX)
 
     def acknowledge(self, connection: ClientConnection, command: BaseCommand) -> int:
         """Carry out an ACK, or its first slice; returns the work that it took.
@@ -172,12 +164,13 @@ class Acknowledgements:
             StorageError: the index cannot be read: not all of this was acknowledged.
         """
         ack, (consumer, subscription) = command.ack, connected
-        resets_count, tenant = subscription.resets_count, subscription.topic.name.tenant
+        resets_count, topic = subscription.resets_count, subscription.topic
+        loaded, tenant = self._logs.loaded_index, topic.name.tenant
         for start in range(0, len(cold), PIECE_IDS):
             if subscription.resets_count != resets_count:
                 break  # what the client acknowledged is void
             part = cold[start : start + PIECE_IDS]
-            load = partial(self._load, subscription, [one.ordinal for one in part])
+            load = partial(loaded.load, topic, [one.ordinal for one in part])
             held = await self._read(connection, ack, connected, load)
             try:
                 used = PIECE_UNITS
@@ -194,24 +187,9 @@ class Acknowledgements:
                     used += ack_loaded(consumer, subscription, one, problems)
             finally:
                 del held
-                self._loaded.give_back(tenant)
+                loaded.give_back(topic)
         if connection.is_open:
             self._answer(connection, subscription, command, first_of(problems))
-
-    async def _load(self, subscription: Subscription, ordinals: Sequence[int]) -> object:
-        """Load the index of entries, which stays in memory as long as the caller holds the result.
-        It takes a slot of the tenant for that, which the caller gives back.
-
-        Raises:
-            StorageError: the index cannot be read; no slot is taken.
-        """
-        topic = subscription.topic
-        await self._loaded.take(topic.name.tenant)
-        try:
-            return await self._logs.of(topic).index.load(topic.log, ordinals)
-        except BaseException:
-            self._loaded.give_back(topic.name.tenant)
-            raise
 
     async def _ack_through_loaded(
         self,

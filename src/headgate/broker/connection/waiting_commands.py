@@ -118,12 +118,12 @@ class WaitingCommands:
         left, self._owner = self._memory.left, owner_of(self._connection)
         left.forget(self._owner, self._connection)
         left.leave(self._owner, self.taken_bytes)
-        keep = self._left.keep
+        keep, owner = self._left.keep, self._owner
         return _cancel(
             [
                 task
                 for task, waiting in self._tasks.items()
-                if not (waiting.is_ack and keep(task, waiting.taken_bytes))
+                if not (waiting.is_ack and keep(task, waiting.taken_bytes, owner))
             ]
         )
 

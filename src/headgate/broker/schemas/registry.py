@@ -51,8 +51,10 @@ TRIES: Final = 8
 
 CHECKS_MAX: Final = 4
 TENANT_CHECKS_MAX: Final = 2
+TENANT_CHECKS_MIN: Final = 1
 """Definitions that are read at the same time, of all tenants and of one: one definition takes about
-twenty times its size."""
+twenty times its size. In the line of a tenant with much other work that takes long, so each tenant
+has one in any case."""
 
 WHY_CHARACTERS_MAX: Final = 500
 """A result that is kept has names of a client in it, of any length."""
@@ -109,7 +111,7 @@ class SchemaRegistry:
         self._index = VersionIndex(host.catalog)
         self._encoded = EncodedSchemas(host.catalog)
         self._changes = KeyedMutex()
-        self._checks = FairSlots(CHECKS_MAX, TENANT_CHECKS_MAX)
+        self._checks = FairSlots(CHECKS_MAX, TENANT_CHECKS_MAX, TENANT_CHECKS_MIN)
         self._verdicts: OrderedDict[tuple[str, str, bytes], tuple[ref[SchemaRow], str]] = (
             OrderedDict()
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
-from weakref import WeakSet
 
 import pytest
 
@@ -12,7 +11,7 @@ from headgate.base.partial_acks import ENTRY_BYTES, MAP_BYTES, SET_BYTES
 from headgate.base.positions import Position
 from headgate.base.units import KIB
 from headgate.base.work_units import HOLDERS_PER_UNIT, PIECE_UNITS, TURN_UNITS
-from headgate.broker.commands.acknowledging import ANSWERS_MAX, LOADED_OF_TENANT_MAX
+from headgate.broker.commands.acknowledging import ANSWERS_MAX
 from headgate.broker.connection.bounds import COMMANDS_MAX
 from headgate.broker.held_memory import WAITING_BYTES
 from headgate.engine.dispatcher import Dispatcher
@@ -328,48 +327,6 @@ async def test_acks_of_entries_whose_index_was_read_are_pieces_of_bounded_work(
     assert backlog(world) == 500
     assert searches.count == consumers_count * entries_count
     assert searches.most <= 2 * PIECE_UNITS * HOLDERS_PER_UNIT
-
-
-class Held:
-    """What a read of the index brought, as long as somebody holds it."""
-
-    def __init__(self, blocks: object) -> None:
-        self.blocks = blocks
-
-
-@played(ledger=COLD)
-async def test_few_acks_hold_the_index_that_they_wait_with(world: World) -> None:
-    """Reads were faster than turns: 10,000 ACKs of 60 ids over 20 connections held 1.2 GB of blocks
-    that nobody is charged with."""
-    acks_count, ids_count = 100, 4
-    client = await world.connect()
-    producer = await client.producer(TOPIC)
-    consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED, queue_size=1)
-    positions = [await producer.send(b"x" * 100) for _ in range(600)]
-    await asyncio.sleep(20)
-    topic = world.broker.engine.topics[TOPIC]
-    assert topic.log.memory_first >= acks_count * ids_count
-    index, held = world.broker.logs.of(topic).index, WeakSet[Held]()
-    load, reading_count, most = index.load, 0, 0
-
-    async def watched_load(*args: Any) -> Any:
-        nonlocal reading_count, most
-        reading_count += 1
-        most = max(most, reading_count + len(held))
-        try:
-            brought = Held(await load(*args))
-        finally:
-            reading_count -= 1
-        held.add(brought)
-        return brought
-
-    index.load = watched_load  # type: ignore[method-assign]
-    ids = [positions[i : i + ids_count] for i in range(0, acks_count * ids_count, ids_count)]
-    client.write(b"".join(frames.ack(consumer.consumer_id, each) for each in ids))
-    await asyncio.sleep(5)
-    assert backlog(world) == 600 - acks_count * ids_count
-    assert 1 < most <= LOADED_OF_TENANT_MAX
-    assert not held
 
 
 @played(ledger=COLD, settings={"retentionCheckIntervalInSeconds": "1"})

@@ -78,3 +78,20 @@ async def test_they_take_no_more_than_their_room(world: World) -> None:
     assert not left.keep(second, 1)
     await asyncio.sleep(2)
     assert left.taken_bytes == 0
+
+
+@played()
+async def test_who_has_many_leaves_room_to_others(world: World) -> None:
+    """One client with 500 that waited had those of all others end, and their messages again."""
+    left, loop = LeftAcknowledgements(), world.loop
+    size = LEFT_BYTES_MAX // 16
+    many, few = ([loop.create_task(asyncio.sleep(1)) for _ in range(20)] for _ in range(2))
+    assert [left.keep(task, size, "role many") for task in many] == [True] * 16 + [False] * 4
+    assert [left.keep(task, size, "role few") for task in few[:10]] == [True] * 8 + [False] * 2
+    assert left.keep(few[10], size, "role other")
+    assert not left.keep(many[16], size, "role many")
+    assert left.taken_bytes == LEFT_BYTES_MAX
+    await asyncio.sleep(0.1)
+    assert sum(task.cancelled() for task in (*many, *few)) == 9
+    await asyncio.sleep(2)
+    assert left.taken_bytes == 0

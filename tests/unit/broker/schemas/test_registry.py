@@ -170,6 +170,35 @@ async def test_a_tenant_with_many_checks_holds_up_no_other(world: World) -> None
 
 
 @played()
+async def test_tenants_whose_checks_take_long_hold_up_no_other_one(world: World) -> None:
+    """Two tenants with thousands of other commands had all slots, for as long as these took."""
+    schemas, others = schemas_of(world), ("many", "more")
+    left = 100_000
+
+    def much_else() -> Steps:
+        nonlocal left
+        while left > 0:
+            left -= 1
+            yield 1_000_000
+
+    async def check(topic: str) -> None:
+        with contextlib.suppress(InvalidSchemaError):
+            await schemas.find_version(parse_topic(topic), avro("a", doc="x" * 50_000))
+
+    for tenant in others:
+        for _ in range(1_000):
+            world.broker.work.run("much else", JobClass.COMMAND, much_else(), tenant)
+    many = [asyncio.create_task(check(f"{t}/ns/t{n}")) for t in others for n in range(5)]
+    await asyncio.sleep(0)
+    for number in range(3):
+        await check(f"few/ns/t{number}")
+    assert left > 0
+    assert not any(task.done() for task in many)
+    left = 0
+    await asyncio.gather(*many)
+
+
+@played()
 async def test_a_check_ends_with_its_client(world: World) -> None:
     schemas, waiting = schemas_of(world), world.broker.work._jobs[JobClass.COMMAND]
     fields = [f"field_{number}" for number in range(2_000)]
