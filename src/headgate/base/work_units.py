@@ -105,6 +105,9 @@ ACK_BYTES_PER_UNIT: Final = 256
 """Bytes of an ACK that add 1 unit, for parsing."""
 ACK_MESSAGES_PER_UNIT: Final = 2_048
 """Messages of a batch that add 1 unit to an ACK of some of them: the log stores a bit for each."""
+ACKED_PER_UNIT: Final = 8
+"""Acknowledged entries in the blocks of 4,096 in which a cursor stands before and behind a
+cumulative ACK that add 1 unit to it: it may go through the runs of them."""
 REDELIVER_ID: Final = _step("redeliver id", 2, "an id of a REDELIVER", _COMMANDS)
 RETURNED_PER_UNIT: Final = 512
 """Entries that add 1 unit when a consumer gives back all that it holds: its dict changes hands, and
@@ -172,6 +175,9 @@ CURSORS_ORDERED_PER_UNIT: Final = 4
 the last look."""
 SUBSCRIPTIONS_ASKED_PER_UNIT: Final = 16
 """Subscriptions of a topic that add 1 unit when the topic is trimmed."""
+READER_MOVED: Final = _step(
+    "reader moved", 8, "a reader that is behind what is trimmed, and moves there", _JOBS
+)
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )

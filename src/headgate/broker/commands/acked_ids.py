@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from headgate.base.ack_set import BLOCK_ORDINALS
 from headgate.base.ack_words import WORD_BITS, acked_mask
 from headgate.base.errors import InputError
 from headgate.base.work_units import (
     ACK_MESSAGES_PER_UNIT,
+    ACKED_PER_UNIT,
     HOLDERS_PER_UNIT,
     PIECE_UNITS,
     TURN_UNITS,
@@ -222,6 +224,17 @@ def entries_looked_up(subscription: Subscription, through: Through) -> list[int]
         following = subscription.acks.next_unacked(through.part + 1, log.end)
         passed += [o for o in (through.part, following) if o < log.memory_first]
     return passed
+
+
+def through_units(subscription: Subscription, through: Through) -> int:
+    """The work of a cumulative acknowledgement beside its id. It goes through the runs of
+    acknowledged entries in the blocks in which the cursor stands before and behind it; those
+    between have sums."""
+    acks = subscription.acks
+    if through.last <= acks.mark_delete or not acks.holes_count:
+        return 0
+    blocks = {(acks.mark_delete + 1) // BLOCK_ORDINALS, (through.last + 1) // BLOCK_ORDINALS}
+    return sum(map(acks.acked_in_block, blocks)) // ACKED_PER_UNIT
 
 
 def first_of(problems: list[str]) -> str:

@@ -40,6 +40,7 @@ from headgate.broker.commands.acked_ids import (
     find_last,
     first_of,
     slices,
+    through_units,
 )
 from headgate.broker.commands.patient_reads import read_patiently
 from headgate.broker.connection.bounds import SLICE_IDS
@@ -126,6 +127,8 @@ class Acknowledgements:
         """Carry out a cumulative ACK; returns the work that it took."""
         ack, (consumer, subscription) = command.ack, connected
         problem, through = find_last(subscription, ack, self._settings)
+        units = 1 + WORD_BITS * len(through.left) // ACK_MESSAGES_PER_UNIT
+        units += through_units(subscription, through)
         if problem:
             if ack.HasField("request_id"):
                 _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
@@ -137,7 +140,7 @@ class Acknowledgements:
         else:
             problem = ack_found(consumer, subscription, through)
             self._answer(connection, subscription, command, problem)
-        return 1 + WORD_BITS * len(through.left) // ACK_MESSAGES_PER_UNIT
+        return units
 
     def _finish(
         self,
@@ -225,7 +228,8 @@ class Acknowledgements:
         """
         ack, (consumer, subscription) = command.ack, connected
         resets_count, log = subscription.resets_count, subscription.topic.log
-        await self._work.give_way(PIECE_UNITS, JobClass.COMMAND, subscription.topic.name.tenant)
+        units = min(PIECE_UNITS + through_units(subscription, through), SLICE_UNITS)
+        await self._work.give_way(units, JobClass.COMMAND, subscription.topic.name.tenant)
         index = self._logs.of(subscription.topic).index
         look_up = partial(
             index.look_up, lambda: log.index_of(entries_looked_up(subscription, through))

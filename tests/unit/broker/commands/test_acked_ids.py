@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.base.ack_set import BLOCK_MEMORY_BYTES
+from headgate.base.ack_set import BLOCK_MEMORY_BYTES, BLOCK_ORDINALS
 from headgate.base.ack_words import WORD_BITS, words_of
-from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, TURN_UNITS
+from headgate.base.work_units import ACK_MESSAGES_PER_UNIT, ACKED_PER_UNIT, TURN_UNITS
 from headgate.broker.commands.acked_ids import (
     REFUSED_UNITS,
     Cold,
@@ -17,6 +17,7 @@ from headgate.broker.commands.acked_ids import (
     entries_looked_up,
     find_last,
     slices,
+    through_units,
 )
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.consumer import Consumer
@@ -77,6 +78,24 @@ def test_parts_of_large_batches_count_as_more_work() -> None:
     assert "those of up to 65,536 are acknowledged in part" in problems[0]
     ack_entries(consumer, subscription, [named(12)], [], problems, ON)
     assert subscription.acks.is_acked(12)
+
+
+def test_a_move_over_very_many_runs_counts_as_more_work() -> None:
+    """Hundreds of cumulative acknowledgements, 30 bytes each, looked for 2,000 runs each in one
+    turn, and waited for the index of one of them."""
+    rig, subscription, consumer = scene(SubscriptionType.EXCLUSIVE)
+    rig.publish(3 * BLOCK_ORDINALS)
+    rig.log.memory_first = 3 * BLOCK_ORDINALS
+    far = Through(BLOCK_ORDINALS + 5)
+    assert through_units(subscription, far) == 0
+    for block in (0, 2):
+        for ordinal in range(1, BLOCK_ORDINALS, 2):
+            subscription.ack_entry(consumer, block * BLOCK_ORDINALS + ordinal)
+    looked_up = entries_looked_up(subscription, far)
+    assert len(looked_up) > BLOCK_ORDINALS - 10
+    assert through_units(subscription, far) * 2 * ACKED_PER_UNIT >= len(looked_up) - 20
+    subscription.ack_entry(consumer, 0)
+    assert through_units(subscription, Through(1)) == 0
 
 
 def test_very_large_batches_leave_the_rest_of_the_ids_to_later_turns() -> None:
