@@ -30,12 +30,14 @@ from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.base.work_units import (
     CURSORS_ORDERED_PER_UNIT,
     PIECE_UNITS,
+    READER_MOVED,
     SUBSCRIPTIONS_ASKED_PER_UNIT,
     TOPIC_TRIMMED,
 )
 from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.broker.sweeps.due_topics import DueTopics
 from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.retention import (
     RECHECK_MS,
@@ -53,6 +55,9 @@ logger = logging.getLogger("headgate.sweeps")
 TOUCHED_NS: Final = 30 * NS_PER_S
 """From the first event of a topic since the last look to the next look. The pause spares a busy
 topic a ledger and a record each second, and lets a subscription seek back a little."""
+
+READERS_AT_ONCE: Final = PIECE_UNITS // READER_MOVED
+"""Readers whose index is read together: each may be in a block of its own."""
 
 SOONEST_MS: Final = 1 * MS_PER_S
 """From a look at a topic to the next one, if time releases entries."""
@@ -242,6 +247,10 @@ class Trimming:
             if not topic.is_live:
                 return False
         try:
+            end = await index.look_up(partial(self._find_end, topic), is_upkeep=True)
+            await self._move_readers(topic, end, pace)
+            if not topic.is_live:
+                return False
             await index.look_up(partial(self._look_ahead, topic), is_upkeep=True)
         except StorageError as error:
             logger.error("trimming %s waits: %s", topic.name, error)
@@ -260,6 +269,42 @@ class Trimming:
             return False
         return True
 
+    async def _move_readers(self, topic: Topic, end: int, pace: Pace) -> None:
+        """Move the readers that are before ``end``, which hold nothing back, a few at once: a topic
+        may have tens of thousands, each in a block of the index of its own."""
+        await order_cursors(topic, pace)
+        oldest = topic.cursors.oldest_reader()
+        if oldest is None or not _is_behind(oldest, end) or not self._may_trim(topic):
+            return
+        behind = [each for each in topic.subscriptions.values() if _is_behind(each, end)]
+        index = self._logs.of(topic).index
+        for start in range(0, len(behind), READERS_AT_ONCE):
+            part = behind[start : start + READERS_AT_ONCE]
+
+            def find(part: list[Subscription] = part) -> object:
+                there = [each for each in part if _is_behind(each, end)]
+                passed = [ordinal for each in there for ordinal in each.entries_passed(end - 1)]
+                return topic.log.index_of(passed)
+
+            held = await index.look_up(find, is_upkeep=True)
+            self._turns.begin_turn()
+            for each in part:
+                if _is_behind(each, end):
+                    each.skip_to(end)
+            del held
+            if pace.spent(len(part) * READER_MOVED):
+                await pace.give_way()
+            if not topic.is_live:
+                return
+
+    def _find_end(self, topic: Topic) -> int:
+        """Look up up to where a topic is trimmed."""
+        entries, acknowledged_end = topic.log, topic.slowest_durable_ordinal()
+        bounds = _bounds(self._retention_of(topic.name))
+        releasable = releasable_end(entries, acknowledged_end, *bounds, self._engine.log_ms)
+        end = trimmable_end(entries.first, entries.ledger_starts()[1:], releasable)
+        return max(end, self._truncated_end(topic, acknowledged_end))
+
     def _look_ahead(self, topic: Topic) -> None:
         """Look up what trimming a topic looks up, so that it is in memory then."""
         entries = topic.log
@@ -274,8 +319,8 @@ class Trimming:
         for ordinal in (end, acknowledged_end):
             if entries.first <= ordinal <= entries.end:
                 entries.bytes_before(ordinal)
-        for subscription in topic.subscriptions.values():
-            if not subscription.is_durable and subscription.acks.mark_delete + 1 < end:
+        for subscription in topic.subscriptions.values():  # those that came meanwhile
+            if _is_behind(subscription, end):
                 entries.index_of(subscription.entries_passed(end - 1))
         for start in starts[1:]:
             if start > releasable:
@@ -344,6 +389,13 @@ class Trimming:
         if self._idle_ms:
             ends_ms = min(ends_ms, entries.received_ms(entries.end - 1) + self._idle_ms)
         return OldestLedger(first, entries.end, ends_ms)
+
+
+def _is_behind(subscription: Subscription, end: int) -> bool:
+    """Whether a subscription is a reader's, which trimming to ``end`` moves."""
+    if subscription.is_durable or subscription.removed:
+        return False
+    return subscription.acks.mark_delete + 1 < end
 
 
 async def order_cursors(topic: Topic, pace: Pace) -> None:
