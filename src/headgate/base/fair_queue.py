@@ -41,6 +41,15 @@ class FairQueue(Generic[T]):
             del self._by_owner[owner]
         return item
 
+    def owner_among(self, is_meant: Callable[[str], bool]) -> str | None:
+        """The first owner in turn that is meant; None if there is none."""
+        return next(filter(is_meant, self._by_owner), None)
+
+    def take_of(self, owner: str) -> T:
+        """As :meth:`take`, out of turn, of an owner that has an item."""
+        self._by_owner.move_to_end(owner, last=False)
+        return self.take()
+
     def drop(self, is_dropped: Callable[[T], bool]) -> None:
         """Drop some of the items. The turns of the others stay."""
         for owner, items in list(self._by_owner.items()):

@@ -31,6 +31,10 @@ READ_BYTES_MAX = 4 * MIB
 OPEN_READS_MAX = 16
 """Reads whose bytes are in memory or being fetched; further reads wait."""
 
+FIRST_READS_MAX = 16
+"""Beyond those, so many reads of tenants that have none of them. The reads of one tenant are
+decoded a slice of each in turn, so all end late: who waited for the first would wait for all."""
+
 CACHE_PARTS = 4
 """One read fetches at most the cache's size divided by this, so that it does not evict itself."""
 
@@ -93,6 +97,8 @@ class EntryReader:
         self._waiting_counts: SparseCounter[int] = SparseCounter()
         """How many subscriptions wait for entries of a topic, by topic number."""
         self._fetching = 0
+        self._in_hand: SparseCounter[str] = SparseCounter()
+        """Reads that are being fetched or decoded, by tenant."""
         self._open: FairQueue[OpenRead] = FairQueue()
         """Reads that are being decoded, by tenant: a slice of each in turn."""
         self._busy_since_ns = 0
@@ -154,6 +160,7 @@ class EntryReader:
         self._closed = True
         self._queue.clear()
         self._open.clear()
+        self._in_hand.clear()
         self._waiting_counts.clear()
         if self._slice_timer is not None:
             self._slice_timer.cancel()
@@ -161,10 +168,24 @@ class EntryReader:
     # -- from the disk into memory ---------------------------------------------------------
 
     def _fetch(self) -> None:
-        while self._queue and self._fetching + len(self._open) < OPEN_READS_MAX:
-            subscription, ordinal = self._queue.take()
+        while (taken := self._take()) is not None:
+            subscription, ordinal = taken
             if not self._is_over(subscription, ordinal):
                 self._prepare(subscription, ordinal)
+
+    def _take(self) -> tuple[Subscription, int] | None:
+        """Take the next read of those that wait; None if none may begin."""
+        count = self._fetching + len(self._open)
+        if not self._queue or count >= OPEN_READS_MAX + FIRST_READS_MAX:
+            return None
+        if count < OPEN_READS_MAX:
+            return self._queue.take()
+        owner = self._queue.owner_among(lambda owner: owner not in self._in_hand)
+        return None if owner is None else self._queue.take_of(owner)
+
+    def _count_fetching(self, subscription: Subscription, more: int) -> None:
+        self._fetching += more
+        self._in_hand[_owner_of(subscription)] += more
 
     def _is_over(self, subscription: Subscription, ordinal: int) -> bool:
         """Whether nobody needs a read that was waiting; then it is done."""
@@ -196,7 +217,7 @@ class EntryReader:
         if not missing:
             self._submit(subscription, ordinal)
             return
-        self._fetching += 1
+        self._count_fetching(subscription, 1)
         self._lane.submit(
             partial(self._log.fetch_index, missing),
             partial(self._prepared, subscription, ordinal, held),
@@ -210,7 +231,7 @@ class EntryReader:
         blocks: list[FetchedBlock],
         error: BaseException | None,
     ) -> None:
-        self._fetching -= 1
+        self._count_fetching(subscription, -1)
         if self._closed:
             return
         self._begin_turn()
@@ -231,7 +252,7 @@ class EntryReader:
         entries_max = min(READ_ENTRIES_MAX, subscription.entries_to_read(ordinal))
         plan = self._log.locate(subscription.topic.log, ordinal, entries_max, bytes_max)
         plan.wanted_topics.update(self._waiting_counts)
-        self._fetching += 1
+        self._count_fetching(subscription, 1)
         self._lane.submit(
             partial(self._log.fetch, plan), partial(self._fetched, subscription, plan)
         )
@@ -243,7 +264,7 @@ class EntryReader:
         data: bytes,
         error: BaseException | None,
     ) -> None:
-        self._fetching -= 1
+        self._count_fetching(subscription, -1)
         if self._closed:
             return
         self._begin_turn()
@@ -254,6 +275,7 @@ class EntryReader:
         if error is None:
             read = OpenRead(subscription, plan, entries_of(plan, data), plan.count)
             self._open.add(read.owner, read)
+            self._in_hand[read.owner] += 1
             if self._slice_timer is None:
                 self._next_slice()
             return
@@ -316,7 +338,9 @@ class EntryReader:
         for _ in range(len(self._open)):
             read = self._open.take()
             entries, size_bytes, is_over = self._decode(read, entries_max, bytes_max)
-            if not is_over:
+            if is_over:
+                self._in_hand[read.owner] -= 1
+            else:
                 self._open.add(read.owner, read)
             entries_max -= entries
             bytes_max -= size_bytes

@@ -27,6 +27,18 @@ def test_one_that_comes_back_stands_behind_the_others() -> None:
     assert queue.take() == 10
 
 
+def test_one_that_is_taken_out_of_turn_has_had_its_turn() -> None:
+    queue: FairQueue[int] = FairQueue()
+    queue.add("acme", 1)
+    queue.add("globex", 10)
+    queue.add("globex", 11)
+    queue.add("initech", 20)
+    assert queue.owner_among(lambda owner: owner != "acme") == "globex"
+    assert queue.owner_among(lambda owner: owner == "umbrella") is None
+    assert queue.take_of("globex") == 10
+    assert [queue.take() for _ in range(len(queue))] == [1, 20, 11]
+
+
 def test_nothing_is_left_of_what_is_dropped() -> None:
     queue: FairQueue[int] = FairQueue()
     queue.add("acme", 1)

@@ -367,6 +367,37 @@ async def test_thousands_of_reads_of_one_tenant_keep_no_other_one_waiting(world:
 
 
 @played()
+async def test_long_reads_of_one_tenant_keep_no_other_one_waiting(world: World) -> None:
+    """Each of them was decoded a little at a time, so the first of 16 ended when nearly all had."""
+    topic = await create_tenant(world, "globex")
+    await store(world, b"first", b"second", topic=topic)
+    entries_count = 2 * OPEN_READS_MAX * READ_ENTRIES_MAX
+    for start in range(0, entries_count, 1_000):
+        await store(world, *[b"%d" % at for at in range(start, min(start + 1_000, entries_count))])
+    client = await world.connect()
+    ids = world.broker.engine.topics[TOPIC].log
+    readers = [
+        await client.subscribe(
+            TOPIC, f"r{at}", durable=False, start=ids.position(at), queue_size=0, earliest=False
+        )
+        for at in range(0, entries_count, READ_ENTRIES_MAX)
+    ]
+    consumer = await (await world.connect()).subscribe(topic, "s", queue_size=0)
+    world.lanes[1].freeze()
+    for reader in readers:
+        reader.flow(READ_ENTRIES_MAX)
+    await asyncio.sleep(0.1)
+    consumer.flow(2)
+    await asyncio.sleep(0.1)
+    world.lanes[1].thaw()
+    assert await take(consumer, 2) == [b"first", b"second"]
+    assert world.broker.engine.topics[TOPIC].entries_read < 4 * READ_ENTRIES_MAX
+    await asyncio.sleep(60)
+    assert world.broker.reader.is_idle()
+    assert not world.broker.reader._in_hand
+
+
+@played()
 async def test_a_damaged_entry_is_named_once(world: World) -> None:
     named: list[str] = []
     handler = logging.Handler()
