@@ -247,8 +247,11 @@ class Trimming:
             if not topic.is_live:
                 return False
         try:
-            end = await index.look_up(partial(self._find_end, topic), is_upkeep=True)
-            await self._move_readers(topic, end, pace)
+            await index.look_up(partial(self._releasable_end, topic), is_upkeep=True)
+            if not (topic.is_live and self._may_trim(topic)):
+                return False
+            self._turns.begin_turn()
+            await self._move_readers(topic, self._close_last(topic), pace)
             if not topic.is_live:
                 return False
             await index.look_up(partial(self._look_ahead, topic), is_upkeep=True)
@@ -274,7 +277,7 @@ class Trimming:
         may have tens of thousands, each in a block of the index of its own."""
         await order_cursors(topic, pace)
         oldest = topic.cursors.oldest_reader()
-        if oldest is None or not _is_behind(oldest, end) or not self._may_trim(topic):
+        if oldest is None or not _is_behind(oldest, end):
             return
         behind = [each for each in topic.subscriptions.values() if _is_behind(each, end)]
         index = self._logs.of(topic).index
@@ -297,13 +300,23 @@ class Trimming:
             if not topic.is_live:
                 return
 
-    def _find_end(self, topic: Topic) -> int:
-        """Look up up to where a topic is trimmed."""
-        entries, acknowledged_end = topic.log, topic.slowest_durable_ordinal()
+    def _releasable_end(self, topic: Topic) -> int:
+        """Look up how much of a topic nothing needs any more."""
         bounds = _bounds(self._retention_of(topic.name))
-        releasable = releasable_end(entries, acknowledged_end, *bounds, self._engine.log_ms)
-        end = trimmable_end(entries.first, entries.ledger_starts()[1:], releasable)
-        return max(end, self._truncated_end(topic, acknowledged_end))
+        acknowledged_end = topic.slowest_durable_ordinal()
+        return releasable_end(topic.log, acknowledged_end, *bounds, self._engine.log_ms)
+
+    def _close_last(self, topic: Topic) -> int:
+        """Close the last ledger of a topic if that is due; returns one past what to trim."""
+        end = close_and_find_end(
+            self._logs.of(topic).log,
+            topic,
+            self._retention_of(topic.name),
+            self._engine.log_ms,
+            idle_ms=self._idle_ms,
+            is_last_resort=self._full_rounds >= FULL_ROUNDS,
+        )
+        return max(end, self._truncated_end(topic, topic.slowest_durable_ordinal()))
 
     def _look_ahead(self, topic: Topic) -> None:
         """Look up what trimming a topic looks up, so that it is in memory then."""
@@ -335,16 +348,7 @@ class Trimming:
         """Trim what can be trimmed of one topic; returns whether that was something."""
         log = self._logs.of(topic).log
         retention = self._retention_of(topic.name)
-        is_last_resort = self._full_rounds >= FULL_ROUNDS
-        end = close_and_find_end(
-            log,
-            topic,
-            retention,
-            self._engine.log_ms,
-            idle_ms=self._idle_ms,
-            is_last_resort=is_last_resort,
-        )
-        end = max(end, self._truncated_end(topic, topic.slowest_durable_ordinal()))
+        end = self._close_last(topic)
         self._schedule(topic, end, retention)
         if end <= topic.log.first:
             self._staged.pop(topic, None)
