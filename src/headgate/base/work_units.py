@@ -175,9 +175,8 @@ CURSORS_ORDERED_PER_UNIT: Final = 4
 the last look."""
 SUBSCRIPTIONS_ASKED_PER_UNIT: Final = 16
 """Subscriptions of a topic that add 1 unit when the topic is trimmed."""
-READER_MOVED: Final = _step(
-    "reader moved", 8, "a reader that is behind what is trimmed, and moves there", _JOBS
-)
+READER_MOVED: Final = 8
+"""A reader that is behind what is trimmed and moves there, with the look-ups of its index."""
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )
