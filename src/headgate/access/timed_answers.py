@@ -10,7 +10,7 @@ from __future__ import annotations
 import http.client
 import io
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from headgate.base.units import KIB
@@ -96,3 +96,14 @@ def timed_pools(
         )
         for scheme, pool in pools.items()
     }
+
+
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """An error and what led to it, which urllib3 and requests have among an error's arguments."""
+    found: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in found:
+        found.append(following)
+        yield following
+        inner = next((each for each in following.args if isinstance(each, BaseException)), None)
+        following = inner or following.__cause__ or following.__context__

@@ -21,7 +21,7 @@ from urllib3.exceptions import (
 from headgate.access.admin_api import AdminUrlError, UnreachableError, split_url, too_long
 from headgate.access.authentication import certificate_paths
 from headgate.access.client_config import ClientConfig
-from headgate.access.timed_answers import LateAnswerError, timed_pools
+from headgate.access.timed_answers import LateAnswerError, causes_of, timed_pools
 from headgate.access.tls import client_context, tls_failure
 from headgate.agent.transport import RawReply
 from headgate.base.clock import Clock
@@ -89,7 +89,7 @@ class HttpTransport:
                 preload_content=False,
             )
         except (HTTPError, OSError, UnicodeError) as error:
-            if any(isinstance(cause, LateAnswerError) for cause in _causes(error)):
+            if any(isinstance(cause, LateAnswerError) for cause in causes_of(error)):
                 raise UnreachableError(_unfinished(server, timeout_s)) from error
             raise _failure(server, error, silent_s) from error
         try:
@@ -156,28 +156,19 @@ def _failure(server: str, error: Exception, silent_s: float) -> HeadgateError:
     """One sentence on a request that got no answer; ``silent_s`` is how long it was waited for."""
     if isinstance(error, UnicodeError | LocationParseError):
         return AdminUrlError(f"{server!r} is no URL of a server")
-    for cause in _causes(error):
+    for cause in causes_of(error):
         if failure := tls_failure(cause, _TRUST):
             return UnreachableError(f"{server}: {failure}")
         if isinstance(cause, ConnectionRefusedError):
             problem = "refuses the connection: is the broker running there?"
             return UnreachableError(f"{server} {problem}")
     if isinstance(error, NewConnectionError):
-        why = next((c.strerror for c in _causes(error) if isinstance(c, OSError) if c.strerror), "")
+        why = next(
+            (c.strerror for c in causes_of(error) if isinstance(c, OSError) if c.strerror), ""
+        )
         return UnreachableError(f"{server} cannot be reached: {why or 'no connection'}")
     if isinstance(error, ReadTimeoutError | RequestTimeoutError):
         return UnreachableError(f"{server} did not answer within {silent_s:g} s")
     if isinstance(error, SSLError):
         return UnreachableError(f"{server}: no TLS connection")
     return UnreachableError(f"{server} does not speak HTTP, or closed the connection")
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    """The error and what led to it."""
-    found: list[BaseException] = []
-    following: BaseException | None = error
-    while following is not None and following not in found:
-        found.append(following)
-        inner = next((arg for arg in following.args if isinstance(arg, BaseException)), None)
-        following = inner or following.__cause__ or following.__context__
-    return found

@@ -11,7 +11,6 @@ from __future__ import annotations
 import http.client
 import io
 import ssl
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
-from headgate.access.timed_answers import timed_pools
+from headgate.access.timed_answers import causes_of, timed_pools
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_S
 
@@ -89,7 +88,7 @@ class _BoundedAdapter(HTTPAdapter):
 
 def _why(error: BaseException) -> str:
     """Why a request got no answer, without a text of the collector and without its address."""
-    for cause in _causes(error):
+    for cause in causes_of(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not accepted: {cause.verify_message}"
         if isinstance(cause, http.client.HTTPException):
@@ -97,17 +96,6 @@ def _why(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror
     return type(error).__name__
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what led to it."""
-    found: list[BaseException] = []
-    following: BaseException | None = error
-    while following is not None and following not in found:
-        found.append(following)
-        yield following
-        inner = next((each for each in following.args if isinstance(each, BaseException)), None)
-        following = inner or following.__cause__ or following.__context__
 
 
 def bounded_session(clock: Clock) -> requests.Session:
