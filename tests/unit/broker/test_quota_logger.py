@@ -19,15 +19,21 @@ from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota
 TEN = b"0123456789"
 
 
-def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.INFO)
-    rig, log = QuotaRig(size_quota(100)), QuotaLogger()
+def _reached() -> tuple[QuotaRig, Quota]:
+    """A topic that has reached its quota on size, and the quota."""
+    rig = QuotaRig(size_quota(100))
     rig.subscribe("billing")
     rig.publish(10, body=TEN)
     quota = rig.quotas.size
     assert quota is not None
+    return rig, quota
+
+
+def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    (rig, quota), log = _reached(), QuotaLogger()
     for _ in range(5):
         log.quota_state_changed(rig.topic, quota, exceeded=True)
         log.quota_state_changed(rig.topic, quota, exceeded=False)
@@ -47,11 +53,7 @@ def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
 def test_a_quota_that_has_room_at_the_end_of_the_minute_was_reached_before(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rig, log = QuotaRig(size_quota(100)), QuotaLogger()
-    rig.subscribe("billing")
-    rig.publish(10, body=TEN)
-    quota = rig.quotas.size
-    assert quota is not None
+    (rig, quota), log = _reached(), QuotaLogger()
     for _ in range(2):
         log.quota_state_changed(rig.topic, quota, exceeded=True)
     rig.set_quotas(size_quota(1_000))
@@ -152,11 +154,7 @@ def test_a_tenant_with_very_many_topics_has_a_share_of_the_lines_and_the_rest_is
 def test_topics_of_very_many_tenants_have_a_bound_as_well(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rig, log = QuotaRig(size_quota(100)), QuotaLogger()
-    rig.subscribe("billing")
-    rig.publish(10, body=TEN)
-    quota = rig.quotas.size
-    assert quota is not None
+    (rig, quota), log = _reached(), QuotaLogger()
     for number in range(2 * TOPICS_MAX):
         rig.topic.name = parse_topic(f"persistent://tenant{number}/ns/t")
         log.quota_state_changed(rig.topic, quota, exceeded=True)
