@@ -87,3 +87,12 @@ def hand_on(transport: asyncio.Transport, protocol: asyncio.BaseProtocol, receiv
             size = len(early)
             cast(asyncio.Protocol, protocol).data_received(bytes(early))
         early = early[size:]
+
+
+def fail(
+    loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, message: str, error: Exception
+) -> None:
+    """End a connection whose protocol failed at its beginning, as the loop does for a protocol of a
+    socket: a broken invariant must be seen now."""
+    transport.abort()
+    loop.call_exception_handler({"message": message, "exception": error})

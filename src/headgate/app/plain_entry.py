@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
-from headgate.app.entry_turns import EntryTurns, hand_on
+from headgate.app.entry_turns import EntryTurns, fail, hand_on
 from headgate.app.tls.gates import ConnectionGate
 from headgate.broker.connection.address_counts import address_of, peer_network_of
 from headgate.wire.limits import BUFFER_BYTES_START
@@ -129,10 +129,8 @@ class PlainEntry(asyncio.BufferedProtocol):
             transport.resume_reading()  # how a loop reads is settled when it begins to read
             hand_on(transport, protocol, early)
         except Exception as error:
-            # As the loop does for a protocol of a socket: a broken invariant must be seen now.
-            transport.abort()
             message = "the protocol of a connection failed at its beginning"
-            self._port.loop.call_exception_handler({"message": message, "exception": error})
+            fail(self._port.loop, transport, message, error)
         return 1
 
     def end(self) -> None:

@@ -17,7 +17,7 @@ from typing import Final, cast
 
 import msgspec
 
-from headgate.app.entry_turns import EntryTurns, hand_on
+from headgate.app.entry_turns import EntryTurns, fail, hand_on
 from headgate.app.tls.gates import ConnectionGate
 from headgate.app.tls.hello import (
     HELLO_BYTES_MAX,
@@ -229,10 +229,8 @@ class TlsEntry(asyncio.BufferedProtocol):
             early, self._early = bytes(self._early), b""
             hand_on(TlsTransport(inner, self._plain, reads), protocol, early)
         except Exception as error:
-            # As the loop does for a protocol of a socket: a broken invariant must be seen now.
-            self._plain.abort()
             message = "the protocol of a connection over TLS failed at its beginning"
-            port.loop.call_exception_handler({"message": message, "exception": error})
+            fail(port.loop, self._plain, message, error)
 
     # -- the end -----------------------------------------------------------------------------
 
