@@ -83,6 +83,11 @@ class AdminApi:
         """The option or key that names the URL."""
         return self._config.url_origin
 
+    def without_secrets(self, text: str) -> str:
+        """``text`` of an answer, as an error may repeat it: a server, or a proxy on the way, may
+        send back what it got."""
+        return scrubbed(text, self._authentication)
+
     def ask(
         self,
         path: str,
@@ -128,7 +133,7 @@ class AdminApi:
         finally:
             connection.close()
         if reply.status in REFUSALS:
-            reason = scrubbed(reason_in(data) or reply.reason, self._authentication)
+            reason = self.without_secrets(reason_in(data) or reply.reason)
             raise AccessRefusedError(
                 self.url, reply.status, reason,
                 advice(reply.status, reason, self._config, self._authentication),

@@ -77,17 +77,15 @@ class Reply(NamedTuple):
     """The broker that answered, as it is listed; empty if a balancer hides it."""
     requests: int
     """How many were sent: one more for each redirect."""
+    reason: str
+    """Why the broker did not do what it was asked, in its words and without a secret that was sent;
+    empty if it did, or says none."""
 
     @property
     def is_ok(self) -> bool:
         """Whether the broker did what it was asked. What is not set has an answer without
         content."""
         return self.status in OK
-
-    @property
-    def reason(self) -> str:
-        """Why the broker did not, in its words; empty if it says none."""
-        return reason_in(self.body)[:_REASON_CHARACTERS_MAX]
 
 
 class ClusterClient:
@@ -232,7 +230,10 @@ class ClusterClient:
         if topic and answered and raw.status == 200:
             self.note_owner(topic, answered)
         took_s = (end_ns - start_ns) / NS_PER_S
-        return Reply(raw.status, raw.body, (begin_ns + end_ns) // 2, took_s, answered, len(seen))
+        return Reply(
+            raw.status, raw.body, (begin_ns + end_ns) // 2, took_s, answered, len(seen),
+            "" if raw.status in OK else self._reason(raw),
+        )  # fmt: skip
 
     def take_sent(self) -> int:
         """How many requests the calling thread has sent since it last asked this: also those that
@@ -267,6 +268,7 @@ class ClusterClient:
     def _following(self, url: str, raw: RawReply, seen: list[str], topic: str) -> str:
         """Where a redirect leads."""
         where = raw.headers.get("location", "")
+        shown = scrubbed(where, self._authentication)[:80]
         if topic:
             self.forget_owner(topic)
         if names_user(where):
@@ -275,7 +277,7 @@ class ClusterClient:
             )
         if where.lower().startswith("http") and not _PLAIN_URL.fullmatch(where):
             raise RedirectError(
-                f"{origin(url)} sends the request on to {where[:80]!r}, a URL with "
+                f"{origin(url)} sends the request on to {shown!r}, a URL with "
                 "characters that none has: no credentials go there"
             )
         try:
@@ -283,7 +285,7 @@ class ClusterClient:
         except AdminUrlError:
             server = ""
         if not server:
-            raise RedirectError(f"{origin(url)} sends the request on to {where[:80]!r}, no URL")
+            raise RedirectError(f"{origin(url)} sends the request on to {shown!r}, no URL")
         if where in seen or len(seen) > HOPS_MAX:
             raise RedirectError(f"{origin(url)} sends the request on in circles")
         if not (self._is_listed(server) or self._is_named(server, topic)):
@@ -320,12 +322,14 @@ class ClusterClient:
         return True
 
     def _refusal(self, raw: RawReply) -> AccessRefusedError:
-        sent = self._authentication
-        reason = reason_in(raw.body)[:_REASON_CHARACTERS_MAX] or "no reason is given"
-        reason = scrubbed(reason, sent)
-        return AccessRefusedError(
-            self.url, raw.status, reason, advice(raw.status, reason, self._config, sent)
-        )
+        reason = self._reason(raw) or "no reason is given"
+        said = advice(raw.status, reason, self._config, self._authentication)
+        return AccessRefusedError(self.url, raw.status, reason, said)
+
+    def _reason(self, raw: RawReply) -> str:
+        """Why a broker does not do what it is asked. It may repeat what was sent, and the readers
+        of an agent see it."""
+        return scrubbed(reason_in(raw.body), self._authentication)[:_REASON_CHARACTERS_MAX]
 
 
 def _is_page(raw: RawReply) -> bool:

@@ -69,10 +69,10 @@ class RunningHold:
             if status < _OK:
                 return cls(api, _held(api, text), now_s)
             if status != _CONFLICT or now_s() >= until_s:
-                raise BackupError(f"{api.url} does not begin a backup: {_reason(text)}")
+                raise BackupError(f"{api.url} does not begin a backup: {_reason(api, text)}")
             if not is_waiting:
                 is_waiting = True
-                on_wait(_reason(text))
+                on_wait(_reason(api, text))
             sleep(1)
 
     def tick(self) -> None:
@@ -102,7 +102,7 @@ class RunningHold:
         except AccessRefusedError as error:
             raise BackupError(f"the broker no longer holds its files: {error}") from error
         if status >= _OK:
-            raise BackupError(f"the broker no longer holds its files: {_reason(text)}")
+            raise BackupError(f"the broker no longer holds its files: {_reason(self._api, text)}")
 
 
 def _held(api: AdminApi, text: str) -> _Held:
@@ -117,6 +117,8 @@ def _ask(api: AdminApi, path: str, method: str) -> tuple[int, str]:
     return reply.status, body.decode(errors="replace")
 
 
-def _reason(text: str) -> str:
+def _reason(api: AdminApi, text: str) -> str:
     """The reason in an answer of the admin API."""
-    return reason_in(text.encode()) or text[:200] or "no reason given"
+    if reason := reason_in(text.encode()):
+        return api.without_secrets(reason)
+    return api.without_secrets(text)[:200] or "no reason given"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from headgate.access.admin_api import AccessRefusedError, AdminUrlError, UnreachableError
@@ -172,6 +174,40 @@ def test_a_path_in_the_admin_url_stands_before_requests_there_alone() -> None:
     assert setting.transport.urls == [
         f"http://{BROKERS[1]}{BROKERS_PATH}", f"{URL}/prefix{BROKERS_PATH}",
     ]  # fmt: skip
+
+
+class Repeating:
+    """Answers with an error that repeats what was sent."""
+
+    def __init__(self, status: int, begin: str = "") -> None:
+        self.status = status
+        self.begin = begin
+
+    def get(self, url: str, headers: dict[str, str], timeout_s: float, bytes_max: int) -> RawReply:
+        body = json.dumps({"reason": f"{self.begin}{headers['Authorization']}"}).encode()
+        return RawReply(self.status, {"location": f"ftp://x/{headers['Authorization']}"}, body)
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("begin", "shown"),
+    [("no: ", "no: Bearer ***"), ("x" * 290, "x" * 290 + "Bearer ***")],
+)
+def test_a_secret_that_a_broker_repeats_is_in_no_reason(begin: str, shown: str) -> None:
+    repeating = Repeating(500, begin)
+    client = ClusterClient(TOKEN, {}, ManualClock(), transport=repeating)
+    assert client.get(STATS, topic=TOPIC).reason == shown
+    repeating.status = 403
+    with pytest.raises(AccessRefusedError) as caught:
+        client.get(STATS, topic=TOPIC)
+    assert caught.value.reason == shown
+
+
+def test_a_secret_that_a_redirect_repeats_is_in_no_error() -> None:
+    client = ClusterClient(TOKEN, {}, ManualClock(), transport=Repeating(307))
+    with pytest.raises(RedirectError, match=r"Bearer \*\*\*', no URL"):
+        client.get(STATS, topic=TOPIC)
 
 
 def test_a_refusal_names_the_reason_and_no_secret() -> None:

@@ -107,3 +107,15 @@ def test_a_lost_hold_ends_the_backup(broker: Broker) -> None:
         with pytest.raises(BackupError, match="went away during the backup"):
             check()
     hold.abandon()
+
+
+@pytest.mark.parametrize("text", ['{"reason": "no: Bearer s3cret"}', "x" * 188 + " Bearer s3cret"])
+def test_a_secret_that_a_server_repeats_is_in_no_error(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(backup_hold, "_ask", lambda *_: (500, text))
+    config = ClientConfig(URL, auth_plugin="token", auth_params="token:s3cret")
+    api = AdminApi(config, {}, print)
+    with pytest.raises(BackupError) as caught:
+        RunningHold.begin(api, lambda: 0.0, lambda _: None, print)
+    assert "s3c" not in str(caught.value)

@@ -60,7 +60,8 @@ class Server:
         except HeadgateError as error:
             raise NotConnectedError(str(error)) from error
         if reply.status not in _SUCCESSES:
-            raise RefusedError(reason_in(data) or f"HTTP {reply.status} {reply.reason}")
+            reason = reason_in(data) or f"HTTP {reply.status} {reply.reason}"
+            raise RefusedError(api.without_secrets(reason))
         return Answer(api.url, data, dict(reply.headers))
 
     def get(self, path: str) -> Any:

@@ -244,16 +244,17 @@ def fetch(api: AdminApi, path: str) -> dict[str, Any]:
     except AccessRefusedError as error:
         raise ExplainError(str(error), EXIT_REFUSED) from error
     if reply.status in _REDIRECTS:
-        where = (reply.getheader("location") or "")[:_WHERE_MAX]
+        where = api.without_secrets(reply.getheader("location") or "")[:_WHERE_MAX]
         raise _unreachable(f"{api.url} sends the request on to {where!r}, where no credentials go")
-    return _answer(api.url, reply.status, body)
+    return _answer(api, reply.status, body)
 
 
 def _unreachable(sentence: str) -> ExplainError:
     return ExplainError(f"{sentence} (--admin-url names the admin API)", EXIT_NOT_ANSWERED)
 
 
-def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
+def _answer(api: AdminApi, status: int, body: bytes) -> dict[str, Any]:
+    url = api.url
     try:
         answer = decoded(body)
     except ValueError:
@@ -266,7 +267,8 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
             raise _not_headgate(url)
         asked_wrongly = status < http.client.INTERNAL_SERVER_ERROR
         code = EXIT_REFUSED if asked_wrongly else EXIT_NOT_ANSWERED
-        raise ExplainError(f"{answer['reason']} (status {status})", code)
+        reason = api.without_secrets(str(answer["reason"]))
+        raise ExplainError(f"{reason} (status {status})", code)
     if status == http.client.NOT_FOUND:
         raise _not_headgate(url)
     if body[:_PAGE_BYTES].lstrip()[:1] == b"<":

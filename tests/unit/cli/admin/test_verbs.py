@@ -106,6 +106,21 @@ def test_refusals(server: FakeServer, reply: Reply, reason: str) -> None:
     assert caught.value.message == reason
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(409, b'{"reason": "no: Bearer s3cret"}'),
+        Reply(500, b"<html>", reason="Authorization: Bearer s3cret"),
+    ],
+)
+def test_a_secret_that_a_server_repeats_is_in_no_refusal(server: FakeServer, reply: Reply) -> None:
+    server.replies = [reply]
+    config = ClientConfig("http://b:1", auth_plugin="token", auth_params="token:s3cret")
+    sent = AdminApi(config, {}, print)
+    with pytest.raises(RefusedError, match=r"Bearer \*\*\*$"):
+        Server(lambda: sent, 3.0).get("/p")
+
+
 def test_an_answer_with_very_many_values_is_none(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

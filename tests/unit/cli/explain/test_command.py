@@ -18,6 +18,7 @@ from headgate.access.client_config import ADMIN_URL, ClientConfig
 from headgate.base.names import parse_topic
 from headgate.cli.explain import look
 from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
+from headgate.cli.explain.errors import ExplainError
 from headgate.cli.explain.look import LookRequest
 from headgate.cli.group import main
 from tests.unit.cli.explain.empty_report import EMPTY
@@ -46,6 +47,8 @@ class Server:
         self.reply = Reply(200, json.dumps(EMPTY).encode())
         self.failure: Exception | None = None
         self.asked: list[tuple[str, str, int | None, str]] = []
+        self.headers: dict[str, str] = {}
+        """Those that each request has."""
         self.open_count = 0
 
     def answer(self, status: int, value: Any) -> None:
@@ -61,7 +64,7 @@ class Server:
                 assert 0 < timeout <= 10
 
             def request(self, method: str, path: str, headers: dict[str, str]) -> None:
-                assert (method, headers) == ("GET", {})
+                assert (method, headers) == ("GET", server.headers)
                 server.asked.append((scheme, self.host, self.port, path))
                 if server.failure is not None:
                     raise server.failure
@@ -292,6 +295,21 @@ def test_a_redirect_says_where_it_leads(server: Server) -> None:
     result = explain()
     assert result.exit_code == 1
     assert "sends the request on to 'https://pulsar.example.com/', where no cred" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "location"),
+    [(409, {"reason": "no: Bearer s3cret"}, ""), (302, {}, "http://elsewhere/?token=s3cret")],
+)
+def test_a_secret_that_a_server_repeats_is_in_no_error(
+    server: Server, status: int, answer: Any, location: str
+) -> None:
+    server.reply = Reply(status, json.dumps(answer).encode(), location)
+    config = ClientConfig("http://b:1", auth_plugin="token", auth_params="token:s3cret")
+    server.headers = {"Authorization": "Bearer s3cret"}
+    with pytest.raises(ExplainError, match=r"\*\*\*") as caught:
+        fetch(AdminApi(config, {}, print), "/path")
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_page_of_a_proxy_is_named(server: Server) -> None:
