@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.units import KIB
+from headgate.base.work_units import PIECE_UNITS
+from headgate.broker.slices import Pace
 from headgate.broker.sweeps import trimming
-from headgate.broker.sweeps.trimming import Trimming
+from headgate.broker.sweeps.trimming import Trimming, order_cursors
+from headgate.engine.cursor_order import CursorOrder
 from headgate.engine.subscription import Subscription
 from headgate.ledger import LedgerSettings
 from headgate.testing import World
@@ -155,3 +159,42 @@ async def test_readers_that_come_as_fast_as_others_move_hold_up_no_other_topic(
         assert (rounds, trims, topic.log.first) == (trimming.MOVES_MAX, 0, 0)
         await asyncio.sleep(60)
     assert (trims, topic.log.first) == (1, 500)
+
+
+def test_cursors_that_move_as_fast_as_they_are_ordered_hold_up_no_other_topic() -> None:
+    """Four connections that acknowledged a message of each of 6,000 readers in turn kept the sweep
+    at their topic for as long as they went on: nothing of any topic was trimmed."""
+
+    class Reader:
+        is_durable = False
+
+        def __init__(self) -> None:
+            self.acks = SimpleNamespace(mark_delete=0)
+
+    cursors = {f"r{at}": Reader() for at in range(6_000)}
+    topic = SimpleNamespace(subscriptions=cursors, cursors=CursorOrder(cast(Any, cursors)))
+    topic.cursors.changed(cast(Any, cursors["r0"]))
+    granted = 0
+
+    def move_all() -> None:
+        for cursor in cursors.values():
+            cursor.acks.mark_delete += 1
+
+    class AmidAcknowledgements:
+        def begin_turn(self) -> None:
+            pass
+
+        async def give_way(self, units: int, /) -> None:
+            await self.grant(units)
+
+        async def grant(self, units: int, /) -> int:
+            nonlocal granted
+            granted += units
+            assert granted < 1_000 * PIECE_UNITS, "it goes on and on"
+            move_all()
+            return units
+
+    move_all()
+    asyncio.run(order_cursors(cast(Any, topic), Pace(AmidAcknowledgements())))
+    assert granted < 60 * PIECE_UNITS
+    assert topic.cursors.oldest_reader() is not None
