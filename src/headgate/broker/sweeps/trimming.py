@@ -375,7 +375,7 @@ class Trimming:
         move again, in one step."""
         log = self._logs.of(topic).log
         retention = self._retention_of(topic.name)
-        end = min(self._close_last(topic), end_max)
+        end = max(min(self._close_last(topic), end_max), topic.log.first)
         self._schedule(topic, end, retention)
         if end <= topic.log.first:
             self._staged.pop(topic, None)

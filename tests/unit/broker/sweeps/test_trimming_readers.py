@@ -198,3 +198,30 @@ def test_cursors_that_move_as_fast_as_they_are_ordered_hold_up_no_other_topic() 
     asyncio.run(order_cursors(cast(Any, topic), Pace(AmidAcknowledgements())))
     assert granted < 60 * PIECE_UNITS
     assert topic.cursors.oldest_reader() is not None
+
+
+@played(**settings_with(500))
+async def test_a_trim_that_another_one_overtakes_trims_nothing(world: World) -> None:
+    """An administrator has a topic trimmed while the sweep moves its readers."""
+    consumer = await consumer_of_many(world, 20)
+    topic = world.broker.engine.topics[TOPIC]
+    move, moves, firsts = Trimming._move, 0, list[int]()
+
+    async def overtaken(self: Trimming, *arguments: Any) -> None:
+        nonlocal moves
+        moves += 1
+        if moves == 1:
+            topic.subscriptions["s"].skip_to(1_100)
+            await self.trim_now(topic)
+            await asyncio.sleep(1)
+            firsts.append(topic.log.first)
+        await move(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(Trimming, "_move", overtaken)
+        consumer.ack_through_nowait(topic.log.position(550))
+        await asyncio.sleep(45)
+    assert (firsts, topic.log.first) == ([1_000], 1_000)
+    topic.subscriptions["s"].skip_to(1_200)
+    await asyncio.sleep(120)
+    assert topic.log.first == 1_200
