@@ -69,6 +69,11 @@ class Pace:
         self._turns = turns
         self._left: float = PIECE_UNITS
 
+    @property
+    def left(self) -> float:
+        """The work that may be done in this piece; 0 or less if it is done."""
+        return self._left
+
     def spent(self, units: float) -> bool:
         """Whether a piece is done with these ``units``: then await :meth:`give_way`."""
         self._left -= units

@@ -137,15 +137,16 @@ class MessageExpiry:
 
     async def _expire(self, topic: Topic, ttl: MessageTtl, pace: Pace) -> bool:
         """Move each durable subscription behind the messages that are too old; returns whether one
-        lost any."""
+        lost any. Those that clients add or move back meanwhile have their turn at the next look:
+        there may always be one, and the topics of all others wait."""
         find = partial(
             topic.log.ordinal_received_at_or_after, first_kept_ms(self._engine.log_ms, ttl)
         )
         end = await self._logs.of(topic).index.look_up(find, is_upkeep=True)
         self._turns.begin_turn()
         has_expired = False
-        while topic.is_live:
-            oldest = topic.cursors.oldest_durable()
+        for _ in range(topic.durable_count):
+            oldest = topic.cursors.oldest_durable() if topic.is_live else None
             if oldest is None or oldest.acks.mark_delete + 1 >= end or oldest.fenced:
                 break  # a subscription that moves now has its turn at the next look
             held = await self._subscriptions.load_passed(oldest, end - 1, is_upkeep=True)

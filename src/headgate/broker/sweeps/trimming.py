@@ -59,6 +59,13 @@ topic a ledger and a record each second, and lets a subscription seek back a lit
 READERS_AT_ONCE: Final = PIECE_UNITS // READER_MOVED
 """Readers whose index is read together: each may be in a block of its own."""
 
+READERS_LEFT_MAX: Final = 128
+"""Readers that a trim may move in its one step: those that came while others were moved."""
+
+MOVES_MAX: Final = 6
+"""How often it looks for more than those before it leaves the topic to a later look. Clients may
+add readers, or seek back, as fast as readers are moved, and the trims of other topics wait."""
+
 SOONEST_MS: Final = 1 * MS_PER_S
 """From a look at a topic to the next one, if time releases entries."""
 
@@ -251,16 +258,16 @@ class Trimming:
             if not (topic.is_live and self._may_trim(topic)):
                 return False
             self._turns.begin_turn()
-            await self._move_readers(topic, self._close_last(topic), pace)
-            if not topic.is_live:
+            end = self._close_last(topic)
+            if not await self._move_readers(topic, end, pace):
                 return False
-            await index.look_up(partial(self._look_ahead, topic), is_upkeep=True)
+            await index.look_up(partial(self._look_ahead, topic, end), is_upkeep=True)
         except StorageError as error:
             logger.error("trimming %s waits: %s", topic.name, error)
             self.touch(topic)
             return False
         await order_cursors(topic, pace)
-        return topic.is_live and self._may_trim(topic) and self._trim_topic(topic)
+        return topic.is_live and self._may_trim(topic) and self._trim_topic(topic, end)
 
     def _may_trim(self, topic: Topic) -> bool:
         """Whether to look at a topic now: not while one of its subscriptions has yet to forget
@@ -272,14 +279,31 @@ class Trimming:
             return False
         return True
 
-    async def _move_readers(self, topic: Topic, end: int, pace: Pace) -> None:
-        """Move the readers that are before ``end``, which hold nothing back, a few at once: a topic
-        may have tens of thousands, each in a block of the index of its own."""
-        await order_cursors(topic, pace)
-        oldest = topic.cursors.oldest_reader()
-        if oldest is None or not _is_behind(oldest, end):
-            return
+    async def _move_readers(self, topic: Topic, end: int, pace: Pace) -> bool:
+        """Move the readers that are before ``end``, which hold nothing back. False if the topic
+        cannot be trimmed now, also because clients add such readers as fast as they are moved."""
+        for _ in range(MOVES_MAX):
+            await order_cursors(topic, pace)
+            oldest = topic.cursors.oldest_reader()
+            if oldest is None or not _is_behind(oldest, end):
+                return topic.is_live
+            behind = [each for each in topic.subscriptions.values() if _is_behind(each, end)]
+            await self._move(topic, behind, end, pace)
+            if not topic.is_live:
+                return False
+            if len(behind) <= READERS_AT_ONCE:
+                return True
+            if pace.spent(len(topic.subscriptions) / SUBSCRIPTIONS_ASKED_PER_UNIT):
+                await pace.give_way()
         behind = [each for each in topic.subscriptions.values() if _is_behind(each, end)]
+        if len(behind) > READERS_LEFT_MAX:
+            self.touch(topic)
+            return False
+        return topic.is_live
+
+    async def _move(self, topic: Topic, behind: list[Subscription], end: int, pace: Pace) -> None:
+        """Move readers to ``end``, a few at once: a topic may have tens of thousands, each in a
+        block of the index of its own."""
         index = self._logs.of(topic).index
         for start in range(0, len(behind), READERS_AT_ONCE):
             part = behind[start : start + READERS_AT_ONCE]
@@ -318,8 +342,9 @@ class Trimming:
         )
         return max(end, self._truncated_end(topic, topic.slowest_durable_ordinal()))
 
-    def _look_ahead(self, topic: Topic) -> None:
-        """Look up what trimming a topic looks up, so that it is in memory then."""
+    def _look_ahead(self, topic: Topic, end_max: int) -> None:
+        """Look up what trimming a topic up to ``end_max`` looks up, so that it is in memory
+        then."""
         entries = topic.log
         if entries.first >= entries.memory_first:
             return
@@ -328,7 +353,7 @@ class Trimming:
         releasable = releasable_end(entries, acknowledged_end, *bounds, self._engine.log_ms)
         starts = entries.ledger_starts()
         end = trimmable_end(entries.first, starts[1:], releasable)
-        end = max(end, self._truncated_end(topic, acknowledged_end))
+        end = min(max(end, self._truncated_end(topic, acknowledged_end)), end_max)
         for ordinal in (end, acknowledged_end):
             if entries.first <= ordinal <= entries.end:
                 entries.bytes_before(ordinal)
@@ -344,11 +369,13 @@ class Trimming:
         for managed in self._logs:
             managed.committer.commit_if_idle()
 
-    def _trim_topic(self, topic: Topic) -> bool:
-        """Trim what can be trimmed of one topic; returns whether that was something."""
+    def _trim_topic(self, topic: Topic, end_max: int) -> bool:
+        """Trim what can be trimmed of one topic up to ``end_max``; returns whether that was
+        something. What can be trimmed since is left to a later look: all readers would have to
+        move again, in one step."""
         log = self._logs.of(topic).log
         retention = self._retention_of(topic.name)
-        end = self._close_last(topic)
+        end = max(min(self._close_last(topic), end_max), topic.log.first)
         self._schedule(topic, end, retention)
         if end <= topic.log.first:
             self._staged.pop(topic, None)
@@ -403,8 +430,15 @@ def _is_behind(subscription: Subscription, end: int) -> bool:
 
 
 async def order_cursors(topic: Topic, pace: Pace) -> None:
-    """Find the cursors that are furthest behind, in pieces: very many may have moved."""
-    while not topic.cursors.settle(PIECE_UNITS * CURSORS_ORDERED_PER_UNIT // 2):
+    """Find the cursors that are furthest behind, in pieces: very many may have moved. Each is
+    looked at once: clients may move them as fast, and sweeps of all topics wait for this. The next
+    question for the furthest looks at the rest."""
+    left = len(topic.subscriptions)
+    while left >= 0:
+        count = max(1, int(pace.left * CURSORS_ORDERED_PER_UNIT / 2))
+        if topic.cursors.settle(count):
+            return
+        left -= count
         await pace.give_way()
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
@@ -189,6 +192,34 @@ async def test_many_subscriptions_of_a_topic_expire_in_turn(world: World) -> Non
         each.expired_messages for each in world.broker.engine.topics[TOPIC].subscriptions.values()
     }
     assert expired == {3}
+
+
+@played()
+async def test_subscriptions_that_move_back_as_fast_as_they_expire_hold_up_no_other_topic(
+    world: World,
+) -> None:
+    """The look at a topic ended when no subscription had old messages, and may never have: clients
+    move theirs back, or add some. Nothing of any topic expired for as long."""
+    client = await leave_backlog(world)
+    for number in range(40):
+        await (await client.subscribe(TOPIC, f"s{number}")).close()
+    await publish(client, 3)
+    expire_to, expired_at = Subscription.expire_to, list[int]()
+
+    def moved_back(one: Subscription, ordinal: int, ttl: MessageTtl | None) -> int:
+        expired_at.append(world.broker.engine.now_ms)
+        assert len(expired_at) < 1_000, "it goes on and on"
+        expired = expire_to(one, ordinal, ttl)
+        one.reset(0)
+        return expired
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(Subscription, "expire_to", moved_back)
+        await set_ttl(world, 10)
+        await asyncio.sleep(12)
+    assert max(Counter(expired_at).values()) == 41
+    await asyncio.sleep(600)
+    assert subscription(world).backlog_messages == 0
 
 
 @played()
