@@ -15,6 +15,10 @@ T = TypeVar("T")
 IN_LANE_MAX: Final = 8
 """Jobs that are on the lane. Others wait: what is on it runs in order, whoever it is for."""
 
+PIECE_BLOCKS: Final = 4
+"""Blocks of the index that one job of a lane reads. A look-up may need hundreds, and each takes as
+long as the disk takes for a read: then it is the turn of others."""
+
 
 class _Job:
     """A job that waits."""

@@ -19,7 +19,7 @@ from headgate.ledger import (
     TopicGoneError,
 )
 from headgate.storage.entry_reader import RETRY_NS
-from headgate.storage.fair_lane import FairLane
+from headgate.storage.fair_lane import PIECE_BLOCKS, FairLane
 from headgate.storage.lanes import Lane
 
 T = TypeVar("T")
@@ -79,11 +79,14 @@ class IndexLoader:
         return await self.look_up(partial(entries.index_of, tuple(ordinals)))
 
     async def _fetch(self, keys: Sequence[BlockKey], owner: str) -> object:
-        fetched = await self._lane.run(owner, partial(self._log.fetch_index, keys))
-        self._begin_turn()
-        error = self._log.keep_index(fetched)
-        if error is not None:
-            raise error
+        fetched: list[FetchedBlock] = []
+        for at in range(0, len(keys), PIECE_BLOCKS):
+            piece = keys[at : at + PIECE_BLOCKS]
+            fetched += await self._lane.run(owner, partial(self._log.fetch_index, piece))
+            self._begin_turn()
+            error = self._log.keep_index(fetched[at:])
+            if error is not None:
+                raise error
         return fetched
 
     def is_looked_up(self, action: Callable[[], object], again: Callable[[], None]) -> bool:
@@ -111,10 +114,18 @@ class IndexLoader:
         waiting = self._waiting.get(name)
         if waiting is None:
             self._waiting[name] = waiting = {}
-            fetch = partial(self._log.fetch_index, keys)
-            self._lane.submit(self._owner_of(keys), fetch, partial(self._fetched, name))
+            self._read_piece(name, keys, ())
         waiting[again] = _Waiting(action, held)
         return False
+
+    def _read_piece(
+        self, name: tuple[int, int], keys: Sequence[BlockKey], before: tuple[object, ...]
+    ) -> None:
+        """Read the next blocks for those that wait for ``name``. ``before`` is what earlier pieces
+        brought."""
+        fetch = partial(self._log.fetch_index, keys[:PIECE_BLOCKS])
+        done = partial(self._fetched, name, keys[PIECE_BLOCKS:], before)
+        self._lane.submit(self._owner_of(keys), fetch, done)
 
     def _owner_of(self, keys: Sequence[BlockKey]) -> str:
         """The tenant of the topic that is looked up."""
@@ -124,18 +135,24 @@ class IndexLoader:
     def _fetched(
         self,
         name: tuple[int, int],
+        rest: Sequence[BlockKey],
+        before: tuple[object, ...],
         fetched: list[FetchedBlock],
         error: BaseException | None,
     ) -> None:
         self._begin_turn()
-        waiting = self._waiting.pop(name)
         if isinstance(error, InvariantError):
+            del self._waiting[name]
             raise error
         failed = self._log.keep_index(fetched) if error is None else error
+        if failed is None and rest:
+            self._read_piece(name, rest, (*before, fetched))
+            return
+        waiting = self._waiting.pop(name)
         if failed is not None and not isinstance(failed, TopicGoneError):
             logger.error("reading the index of entries: %s", failed)
         for again, (action, held) in waiting.items():
             if failed is not None:
                 self._engine.wake_at(self._engine.now_ns + RETRY_NS, again)
-            elif self._is_looked_up(action, again, (*held, fetched)):
+            elif self._is_looked_up(action, again, (*held, *before, fetched)):
                 again()

@@ -13,7 +13,7 @@ from headgate.ledger import LedgerSettings
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.read_planner import INDEX_AHEAD
 from headgate.metadata.rows import TenantRow
-from headgate.storage.entry_reader import OPEN_READS_MAX, READ_ENTRIES_MAX
+from headgate.storage.entry_reader import FETCHING_MAX, OPEN_READS_MAX, READ_ENTRIES_MAX
 from headgate.storage.read_pacing import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
 from headgate.testing import SimConsumer, World
 from headgate.testing.world import DIRECTORY
@@ -346,7 +346,7 @@ async def test_nothing_is_read_after_the_end(world: World) -> None:
 @played()
 async def test_more_readers_than_may_read_at_once(world: World) -> None:
     consumers = await readers_of_small_topics(world, OPEN_READS_MAX + 10)
-    assert len(world.lanes[1].pending_work()) == OPEN_READS_MAX
+    assert len(world.lanes[1].pending_work()) == FETCHING_MAX
     world.lanes[1].thaw()
     for consumer in consumers:
         assert await take(consumer, 2) == [b"first", b"second"]
