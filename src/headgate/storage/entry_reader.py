@@ -36,12 +36,13 @@ FIRST_READS_MAX = 16
 decoded a slice of each in turn, so all end late: who waited for the first would wait for all."""
 
 FETCHING_MAX = 4
-"""Of all these, reads that are on the lane. What is there runs in order, whoever it is for, and
-each takes as long as the disk takes."""
+"""Of all these, reads that are on the lane, fewer if they take long. What is there runs in order,
+whoever it is for."""
 
 AHEAD_BLOCKS = 16
-"""Blocks of the index that are read at once: those of four reads of one topic alone, which lie next
-to each other. One with a few entries in each of very many segments needs hundreds."""
+"""Blocks of the index that are read at once, fewer if jobs take long: those of four reads of one
+topic alone, which lie next to each other. One with a few entries in each of very many segments
+needs hundreds."""
 
 CACHE_PARTS = 4
 """One read fetches at most the cache's size divided by this, so that it does not evict itself."""
@@ -184,7 +185,7 @@ class EntryReader:
     def _take(self) -> tuple[Subscription, int] | None:
         """Take the next read of those that wait; None if none may begin."""
         count = self._fetching + len(self._open)
-        if not self._queue or self._fetching >= FETCHING_MAX:
+        if not self._queue or self._fetching >= self._lane.at_once(FETCHING_MAX):
             return None
         if count >= OPEN_READS_MAX + FIRST_READS_MAX:
             return None
@@ -229,7 +230,7 @@ class EntryReader:
             return
         self._count_fetching(subscription, 1)
         self._lane.submit(
-            partial(self._log.fetch_index, missing[:AHEAD_BLOCKS]),
+            partial(self._log.fetch_index, missing[: self._lane.at_once(AHEAD_BLOCKS)]),
             partial(self._prepared, subscription, ordinal, held),
         )
 

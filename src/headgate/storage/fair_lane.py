@@ -13,11 +13,12 @@ from headgate.storage.lanes import Done, Lane, Work, result_of
 T = TypeVar("T")
 
 IN_LANE_MAX: Final = 8
-"""Jobs that are on the lane. Others wait: what is on it runs in order, whoever it is for."""
+"""Jobs that are on the lane, fewer if they take long (:mod:`headgate.storage.job_times`). Others
+wait: what is on it runs in order, whoever it is for."""
 
 PIECE_BLOCKS: Final = 4
-"""Blocks of the index that one job of a lane reads. A look-up may need hundreds, and each takes as
-long as the disk takes for a read: then it is the turn of others."""
+"""Blocks of the index that one job of a lane reads, fewer if jobs take long. A look-up may need
+hundreds, and each takes as long as the disk takes for a read: then it is the turn of others."""
 
 
 class _Job:
@@ -40,6 +41,10 @@ class FairLane:
         """The jobs that wait, by owner; the first one's turn is next. They leave in any order at
         the same cost: thousands are given up at once when a connection ends."""
         self._running = 0
+
+    def at_once(self, count_max: int) -> int:
+        """As :meth:`Lane.at_once`."""
+        return self._lane.at_once(count_max)
 
     def submit(self, owner: str, work: Work, done: Done) -> None:
         """As :meth:`Lane.submit`, when it is the turn of ``owner``."""
@@ -76,7 +81,7 @@ class FairLane:
                 del self._waiting[owner]
 
     def _begin_some(self) -> None:
-        while self._waiting and self._running < IN_LANE_MAX:
+        while self._waiting and self._running < self._lane.at_once(IN_LANE_MAX):
             job = self._take()
             self._running += 1
             self._lane.submit(job.work, partial(self._ended, job.done))

@@ -80,8 +80,9 @@ class IndexLoader:
 
     async def _fetch(self, keys: Sequence[BlockKey], owner: str) -> object:
         fetched: list[FetchedBlock] = []
-        for at in range(0, len(keys), PIECE_BLOCKS):
-            piece = keys[at : at + PIECE_BLOCKS]
+        while len(fetched) < len(keys):
+            at = len(fetched)
+            piece = keys[at : at + self._lane.at_once(PIECE_BLOCKS)]
             fetched += await self._lane.run(owner, partial(self._log.fetch_index, piece))
             self._begin_turn()
             error = self._log.keep_index(fetched[at:])
@@ -123,8 +124,9 @@ class IndexLoader:
     ) -> None:
         """Read the next blocks for those that wait for ``name``. ``before`` is what earlier pieces
         brought."""
-        fetch = partial(self._log.fetch_index, keys[:PIECE_BLOCKS])
-        done = partial(self._fetched, name, keys[PIECE_BLOCKS:], before)
+        count = self._lane.at_once(PIECE_BLOCKS)
+        fetch = partial(self._log.fetch_index, keys[:count])
+        done = partial(self._fetched, name, keys[count:], before)
         self._lane.submit(self._owner_of(keys), fetch, done)
 
     def _owner_of(self, keys: Sequence[BlockKey]) -> str:

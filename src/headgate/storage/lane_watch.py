@@ -10,6 +10,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import broken
 from headgate.base.texts import duration
 from headgate.base.units import NS_PER_S
+from headgate.storage.job_times import JobTimes
 from headgate.storage.lanes import Done, Lane, Work
 
 SILENT_NS_MAX: Final = 10 * NS_PER_S
@@ -17,7 +18,7 @@ SILENT_NS_MAX: Final = 10 * NS_PER_S
 
 
 class WatchedLane:
-    """A lane that notes when it answered last.
+    """A lane that notes when it answered last, and how long its jobs take.
 
     A callback must handle every error of its work that it can repair. Any other one is fatal: the
     rest of the loop would go on with a part that stopped halfway.
@@ -31,6 +32,7 @@ class WatchedLane:
         self.name = name
         self._clock = clock
         self._turn_ended = turn_ended
+        self._times = JobTimes()
         self._unanswered_count = 0
         self._since_ns = 0
         """When the lane answered last, or got work after it had none."""
@@ -43,7 +45,7 @@ class WatchedLane:
         if not self._unanswered_count:
             self._since_ns = self._clock.monotonic_ns()
         self._unanswered_count += 1
-        self._lane.submit(work, partial(self._answered, done))
+        self._lane.submit(partial(self._timed, work), partial(self._answered, done))
 
     def pause(self, seconds: float) -> bool:
         return self._lane.pause(seconds)
@@ -51,11 +53,21 @@ class WatchedLane:
     def rest(self, seconds: float) -> None:
         self._lane.rest(seconds)
 
+    def at_once(self, count_max: int) -> int:
+        return self._times.at_once(self._lane.at_once(count_max))
+
     def close(self) -> None:
         self._lane.close()
 
     def abandon(self) -> None:
         self._lane.abandon()
+
+    def _timed(self, work: Work) -> Any:
+        began_ns = self._clock.monotonic_ns()
+        try:
+            return work()
+        finally:
+            self._times.took(self._clock.monotonic_ns() - began_ns)
 
     def _answered(self, done: Done, result: Any, error: BaseException | None) -> None:
         self._unanswered_count -= 1

@@ -43,6 +43,10 @@ class Lane(Protocol):
         """Sleep, as a part of the running job, whatever waits for the lane. No time passes when the
         lane is to end, and in simulated time."""
 
+    def at_once(self, count_max: int) -> int:
+        """How many jobs, or parts of a job, one of the lane's users should put on it at once, so
+        that others do not wait for long: ``count_max``, or fewer if jobs take long."""
+
     def close(self) -> None:
         """Finish the submitted jobs, then end. Blocks."""
 
@@ -68,6 +72,9 @@ class ThreadLane:
 
     def rest(self, seconds: float) -> None:
         self._ending.wait(seconds)
+
+    def at_once(self, count_max: int) -> int:
+        return count_max  # the watch measures
 
     def close(self) -> None:
         self.abandon()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.base.units import NS_PER_MS, NS_PER_S, NS_PER_US
+from headgate.storage.job_times import JobTimes
 from headgate.testing.loop import SimLoop
 
 Work = Callable[[], Any]
@@ -36,6 +37,7 @@ class SimLane:
         self.latency_ns_max = latency_ns_max
         self._jobs: deque[tuple[Work, Done]] = deque()
         self._unreported: deque[tuple[Done, Any, BaseException | None]] = deque()
+        self._times = JobTimes()
         self._busy = False
         self._frozen = False
         self._dead = False
@@ -62,6 +64,9 @@ class SimLane:
 
     def rest(self, seconds: float) -> None:
         """A job takes no time."""
+
+    def at_once(self, count_max: int) -> int:
+        return self._times.at_once(count_max)
 
     def close(self) -> None:
         """Carry out the queued jobs at once.
@@ -107,6 +112,7 @@ class SimLane:
         self._busy = True
         latency_ns = self._rng.randint(self.latency_ns_min, self.latency_ns_max)
         before_ns = self._rng.randint(0, latency_ns)
+        self._times.took(latency_ns)
         self._loop.call_later(before_ns / NS_PER_S, self._work, latency_ns - before_ns)
 
     def _work(self, after_ns: int) -> None:
