@@ -29,15 +29,12 @@ READ_BYTES_MAX = 4 * MIB
 """Bounds of one read. It serves every topic that waits for entries in the same range of the log."""
 
 OPEN_READS_MAX = 16
-"""Reads whose bytes are in memory or being fetched; further reads wait."""
+"""Reads whose bytes are in memory or being fetched; further reads wait. Fewer are on the lane if
+they take long: what is there runs in order, whoever it is for."""
 
 FIRST_READS_MAX = 16
 """Beyond those, so many reads of tenants that have none of them. The reads of one tenant are
 decoded a slice of each in turn, so all end late: who waited for the first would wait for all."""
-
-FETCHING_MAX = 4
-"""Of all these, reads that are on the lane, fewer if they take long. What is there runs in order,
-whoever it is for."""
 
 AHEAD_BLOCKS = 16
 """Blocks of the index that are read at once, fewer if jobs take long: those of four reads of one
@@ -185,7 +182,7 @@ class EntryReader:
     def _take(self) -> tuple[Subscription, int] | None:
         """Take the next read of those that wait; None if none may begin."""
         count = self._fetching + len(self._open)
-        if not self._queue or self._fetching >= self._lane.at_once(FETCHING_MAX):
+        if not self._queue or self._fetching >= self._lane.at_once(OPEN_READS_MAX):
             return None
         if count >= OPEN_READS_MAX + FIRST_READS_MAX:
             return None

@@ -13,7 +13,8 @@ from headgate.ledger import LedgerSettings
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.read_planner import INDEX_AHEAD
 from headgate.metadata.rows import TenantRow
-from headgate.storage.entry_reader import FETCHING_MAX, OPEN_READS_MAX, READ_ENTRIES_MAX
+from headgate.storage.entry_reader import OPEN_READS_MAX, READ_ENTRIES_MAX
+from headgate.storage.job_times import COUNT_MIN
 from headgate.storage.read_pacing import BURST, BURST_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX
 from headgate.testing import SimConsumer, World
 from headgate.testing.world import DIRECTORY
@@ -346,12 +347,27 @@ async def test_nothing_is_read_after_the_end(world: World) -> None:
 @played()
 async def test_more_readers_than_may_read_at_once(world: World) -> None:
     consumers = await readers_of_small_topics(world, OPEN_READS_MAX + 10)
-    assert len(world.lanes[1].pending_work()) == FETCHING_MAX
+    lane = world.lanes[1]
+    assert 2 < len(lane.pending_work()) == lane.at_once(OPEN_READS_MAX)
     world.lanes[1].thaw()
     for consumer in consumers:
         assert await take(consumer, 2) == [b"first", b"second"]
     await asyncio.sleep(0.1)
     assert world.broker.reader.is_idle()
+
+
+@played()
+async def test_on_a_slow_disk_few_reads_are_on_the_lane(world: World) -> None:
+    """Sixteen were, of up to 512 reads of the index each: whoever came waited for them."""
+    lane = world.lanes[1]
+    lane.latency_ns_min = lane.latency_ns_max = 40 * NS_PER_MS
+    lane.submit(lambda: None, lambda *_: None)
+    await asyncio.sleep(0.1)
+    consumers = await readers_of_small_topics(world, OPEN_READS_MAX)
+    assert len(lane.pending_work()) == COUNT_MIN
+    lane.thaw()
+    for consumer in consumers:
+        assert await take(consumer, 2) == [b"first", b"second"]
 
 
 @played(ledger=LedgerSettings(extent_bytes=512))
