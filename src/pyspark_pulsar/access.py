@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -163,14 +164,15 @@ class Access:
             self.ssl_context()
 
     def scrubbed(self, text: str) -> str:
-        """``text`` from a server, without the token or password."""
+        """``text`` from a server, without the token or password, in upper or lower case: the name
+        of a host is shown in lower case."""
         try:
             method, data = self.presented()
         except AccessError:
             return text
         secrets = (_encoded(data), data.partition(":")[2]) if method == "basic" else (data,)
         for secret in filter(None, secrets):
-            text = text.replace(secret, "***")
+            text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
         return text
 
     def advice(self) -> str:

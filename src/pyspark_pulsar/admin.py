@@ -73,6 +73,7 @@ _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
 _NO_OWNER = (b"Can't find owner for topic", b"Failed to find ownership for topic")
 """Pulsar's brokers answer 412 with one of these while a topic moves from one to another."""
 REDIRECTS_MAX = 5
+_URL_CHARACTERS_MAX = 1_000
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
 _S = TypeVar("_S")
@@ -113,7 +114,7 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
     def get(url: str, timeout_s: float) -> Response:
         deadline = time.monotonic() + timeout_s
         for _ in range(REDIRECTS_MAX + 1):
-            response = _get_once(pool, url, access.headers(), deadline)
+            response = _get_once(pool, url, access, deadline)
             location = response.headers.get("location")
             if response.status not in _REDIRECTS or location is None:
                 return response
@@ -122,17 +123,17 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
             except ValueError as error:
                 raise urllib3.exceptions.ProtocolError("a redirect to no URL") from error
             if url.lower().startswith("https:") and not target.lower().startswith("https:"):
-                shown = access.scrubbed(target)
-                raise AccessError(f"{url} redirects to {shown}, which is not encrypted")
+                raise AccessError(
+                    f"{_shown(url, access)} redirects to {_shown(target, access)}, which is not "
+                    "encrypted"
+                )
             url = target
         raise urllib3.exceptions.ProtocolError(f"more than {REDIRECTS_MAX} redirects")
 
     return get
 
 
-def _get_once(
-    pool: urllib3.PoolManager, url: str, headers: Mapping[str, str], deadline: float
-) -> Response:
+def _get_once(pool: urllib3.PoolManager, url: str, access: Access, deadline: float) -> Response:
     """One request. The deadline also ends a response that arrives slowly.
 
     Raises :class:`AdminError` if the response is too long, or compressed.
@@ -141,7 +142,7 @@ def _get_once(
     raw = pool.request(
         "GET",
         url,
-        headers=headers,
+        headers=access.headers(),
         redirect=False,
         preload_content=False,
         timeout=urllib3.Timeout(total=left_s),
@@ -149,15 +150,23 @@ def _get_once(
     lower_case = {name.lower(): value for name, value in raw.headers.items()}
     try:
         if not is_plain(lower_case):
-            raise AdminError(f"{url} answers with compressed bytes, for which it was not asked")
+            raise AdminError(
+                f"{_shown(url, access)} answers with compressed bytes, for which it was not asked"
+            )
         body = read_body(raw, BODY_BYTES_MAX, deadline)
         if body is None:
-            raise AdminError(f"{url} answers with more than {BODY_BYTES_MAX:,} bytes")
+            shown = _shown(url, access)
+            raise AdminError(f"{shown} answers with more than {BODY_BYTES_MAX:,} bytes")
     except BaseException:
         raw.close()
         raise
     raw.release_conn()
     return Response(raw.status, body, lower_case)
+
+
+def _shown(url: str, access: Access) -> str:
+    """A URL as an error may repeat it. A redirect may have led there, which is a server's text."""
+    return access.scrubbed(url)[:_URL_CHARACTERS_MAX]
 
 
 class AdminClient:

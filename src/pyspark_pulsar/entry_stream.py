@@ -43,6 +43,7 @@ REOPEN_PAUSE_S: Final = 1.0
 """Pause between the begins of two connections to the topic, or two attempts to open one."""
 
 _PARTS_OF_MORE: Final = 8
+_FAILURE_CHARACTERS_MAX: Final = 500
 
 log = logging.getLogger("pyspark_pulsar")
 
@@ -260,7 +261,8 @@ class EntryStream:
         """Raise :class:`ReadTimeoutError` if no attempt is left."""
         settings = self._settings
         # A broker names hosts, of which it may make anything.
-        self.last_failure = settings.connection.access.scrubbed(str(error))
+        why = settings.connection.access.scrubbed(str(error))
+        self.last_failure = why[:_FAILURE_CHARACTERS_MAX]
         self._next_attempt_s = self._monotonic() + REOPEN_PAUSE_S
         if self._next_attempt_s >= outage_s + settings.poll_timeout_ms / 1_000:
             raise ReadTimeoutError(

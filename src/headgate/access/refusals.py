@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -52,10 +53,12 @@ def lacks_a_right(status: int, reason: str) -> bool:
 
 
 def scrubbed(text: str, sent: Authentication) -> str:
-    """``text`` of a server, without the secrets that were sent."""
+    """``text`` of a server, without the secrets that were sent, in upper or lower case: the name of
+    a host is shown in lower case."""
     with suppress(HeadgateError):
-        for secret in sent.secrets():
-            text = text.replace(secret, "***")
+        # The longest first: a short password may be a part of its base64.
+        for secret in sorted(sent.secrets(), key=len, reverse=True):
+            text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
     return text
 
 

@@ -49,6 +49,7 @@ OWNERS_MAX: Final = 10_000
 LOOKUP_PATH: Final = "/lookup/v2/topic/"
 
 _REASON_CHARACTERS_MAX: Final = 300
+_SERVER_CHARACTERS_MAX: Final = 300
 _PLAIN_URL: Final = re.compile(
     r"https?://[^@\\\s\x00-\x20/?#]+(?:[/?][^\\\s\x00-\x20]*)?", re.IGNORECASE
 )
@@ -289,8 +290,9 @@ class ClusterClient:
         if where in seen or len(seen) > HOPS_MAX:
             raise RedirectError(f"{origin(url)} sends the request on in circles")
         if not (self._is_listed(server) or self._is_named(server, topic)):
+            shown = scrubbed(server, self._authentication)[:_SERVER_CHARACTERS_MAX]
             raise RedirectError(
-                f"{origin(url)} sends the request on to {server}, which is no broker that the "
+                f"{origin(url)} sends the request on to {shown}, which is no broker that the "
                 "cluster lists: no credentials go there"
             )
         return where

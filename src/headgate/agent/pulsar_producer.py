@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import base64
+import logging
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -14,6 +16,8 @@ from headgate.access.authentication import Say, authentication, certificate_path
 from headgate.access.client_config import ClientConfig
 from headgate.agent.record_topic import TopicError
 from headgate.base.units import MS_PER_S
+
+logger = logging.getLogger("headgate.agent")
 
 SEND_TIMEOUT_S: Final = 30
 
@@ -44,7 +48,7 @@ class PulsarProducer:
                 tls_certificate_file_path=certificate or None,
                 tls_private_key_file_path=key or None,
                 stats_interval_in_seconds=0,
-                logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+                logger=_library_logger(pulsar),
             )
         except (ValueError, pulsar.PulsarException) as error:
             raise TopicError(f"{config.broker_url}: {error}") from error
@@ -67,6 +71,15 @@ class PulsarProducer:
         """Close the client; what it raises is of no use any more."""
         with suppress(self._failure):
             self._client.close()
+
+
+def _library_logger(pulsar: Any) -> Any:
+    """Where the library's own lines go: nowhere, unless somebody looks for a fault. They repeat
+    what a broker says, some MiB of it at each attempt, also the token if it sends that back."""
+    level = pulsar.LoggerLevel.Error
+    if logger.isEnabledFor(logging.DEBUG):
+        return pulsar.ConsoleLogger(level)
+    return pulsar.FileLogger(level, os.devnull)
 
 
 def _credentials(

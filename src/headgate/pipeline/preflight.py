@@ -80,9 +80,10 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
         except urllib3.exceptions.HTTPError as error:
             if tls_refusal(error) is not None:
                 raise  # the admin client says why
+            why = connection.access.scrubbed(cause_of(error))
             raise InputError(
-                f"{web_url} cannot be reached: {cause_of(error)} (--admin-url names the admin API "
-                "of a broker that runs)"
+                f"{web_url} cannot be reached: {why} (--admin-url names the admin API of a broker "
+                "that runs)"
             ) from error
 
     admin = AdminClient(connection, once)

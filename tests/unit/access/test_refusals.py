@@ -82,3 +82,12 @@ def test_a_missing_right_is_no_fault_of_the_credentials_whatever_the_status(reas
     assert text.endswith("The broker knows this role, which lacks the right for the request.")
     text = told(401, "token", "env:T", "Authentication required", T=jwt(sub="app"))
     assert "does not accept it" in text
+
+
+def test_a_secret_in_the_name_of_a_host_or_within_another_is_taken_out() -> None:
+    token = ClientConfig("http://b:1", auth_plugin="token", auth_params="token:S3cret.X")
+    sent = authentication(token, {}, print)
+    assert scrubbed("to http://s3cret.x:1, and S3cretyX", sent) == "to http://***:1, and S3cretyX"
+    pair = ClientConfig("http://b:1", auth_plugin="basic", auth_params="anna:YW")
+    text = authentication(pair, {}, print).headers()["Authorization"]
+    assert scrubbed(text, authentication(pair, {}, print)) == "Basic ***"

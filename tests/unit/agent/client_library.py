@@ -23,6 +23,7 @@ class ClientLibrary:
     PulsarException = PulsarError
     LoggerLevel = SimpleNamespace(Error=4)
     ConsoleLogger = staticmethod(_values)
+    FileLogger = staticmethod(_values)
     AuthenticationToken = staticmethod(_values)
     AuthenticationBasic = staticmethod(_values)
     AuthenticationTLS = staticmethod(_values)

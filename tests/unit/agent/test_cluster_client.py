@@ -182,10 +182,12 @@ class Repeating:
     def __init__(self, status: int, begin: str = "") -> None:
         self.status = status
         self.begin = begin
+        self.place = "ftp://x/Bearer "
 
     def get(self, url: str, headers: dict[str, str], timeout_s: float, bytes_max: int) -> RawReply:
         body = json.dumps({"reason": f"{self.begin}{headers['Authorization']}"}).encode()
-        return RawReply(self.status, {"location": f"ftp://x/{headers['Authorization']}"}, body)
+        token = headers["Authorization"].removeprefix("Bearer ")
+        return RawReply(self.status, {"location": f"{self.place}{token}"}, body)
 
     def close(self) -> None: ...
 
@@ -207,6 +209,14 @@ def test_a_secret_that_a_broker_repeats_is_in_no_reason(begin: str, shown: str) 
 def test_a_secret_that_a_redirect_repeats_is_in_no_error() -> None:
     client = ClusterClient(TOKEN, {}, ManualClock(), transport=Repeating(307))
     with pytest.raises(RedirectError, match=r"Bearer \*\*\*', no URL"):
+        client.get(STATS, topic=TOPIC)
+
+
+def test_a_secret_that_is_the_host_of_a_redirect_is_in_no_error() -> None:
+    repeating = Repeating(307)
+    repeating.place = "http://"
+    client = ClusterClient(TOKEN, {}, ManualClock(), transport=repeating)
+    with pytest.raises(RedirectError, match=r"sends the request on to http://\*\*\*:80, which"):
         client.get(STATS, topic=TOPIC)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,3 +61,14 @@ def test_a_password_and_a_certificate_are_handed_on(library: ClientLibrary) -> N
     assert library.options["authentication"] == ("anna", "s3cret")
     producer(certificate_path="/c.pem", key_path="/k.pem")
     assert library.options["authentication"] == ("/c.pem", "/k.pem")
+
+
+def test_what_a_broker_says_is_in_no_log_unless_one_looks_for_a_fault(
+    library: ClientLibrary, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "headgate.agent"):
+        producer()
+    assert library.options["logger"] == (4, os.devnull)
+    with caplog.at_level(logging.DEBUG, "headgate.agent"):
+        producer()
+    assert library.options["logger"] == (4,)

@@ -133,6 +133,7 @@ def test_no_text_contains_the_token(tmp_path: Path) -> None:
     access = Access(token="s3cret")
     assert "s3cret" not in repr(access)
     assert access.scrubbed("what is s3cret?") == "what is ***?"
+    assert Access(token="S3c.x").scrubbed("at s3c.x:1 or S3cyx") == "at ***:1 or S3cyx"
     assert Access().scrubbed("what?") == "what?"
     assert Access(token_path=str(tmp_path / "none")).scrubbed("what?") == "what?"
 

@@ -498,7 +498,7 @@ class Site(BaseHTTPRequestHandler):
                 while True:
                     self.wfile.write(b" ")
             return
-        if self.path == "/packed":
+        if self.path.startswith("/packed"):
             body = gzip.compress(gzip.compress(bytes(1_000_000)))
             self.send_response(200)
             self.send_header("Content-Encoding", "gzip, gzip")
@@ -583,6 +583,22 @@ def test_a_redirect_shows_no_secret(place: str, monkeypatch: pytest.MonkeyPatch)
     connection = Connection("pulsar://h:1", "http://h:2", 1_000, 1, Access(token="s3cret"))
     with pytest.raises(UnreachableError, match=r"Failed to parse: http://\*\*\*|no URL"):
         AdminClient(connection).partitions_of([T])
+
+
+@pytest.mark.parametrize("path", ["/packed", "/long"])
+def test_a_place_of_a_redirect_shows_no_secret_either(
+    path: str, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "BODY_BYTES_MAX", 1)
+    once, first = admin._get_once, Response(307, b"", {"location": f"{site}{path}?s3cret"})
+    monkeypatch.setattr(admin, "_get_once", lambda *how: first if "//h:2" in how[1] else once(*how))
+    with pytest.raises(AdminError, match=rf"{path}\?\*\*\* answers with"):
+        http_transport(Access(token="s3cret"))("http://h:2/x", 30)
+    second = Response(307, b"", {"location": "http://h/"})
+    answers = iter([Response(307, b"", {"location": "https://h:2/s3cret"}), second])
+    monkeypatch.setattr(admin, "_get_once", lambda *_: next(answers))
+    with pytest.raises(AccessError, match=r"^https://h:2/\*\*\* redirects to http://h/, which"):
+        http_transport(Access(token="s3cret"))("https://h:1/x", 30)
 
 
 @pytest.mark.parametrize("scheme", ["https", "HTTPS"])

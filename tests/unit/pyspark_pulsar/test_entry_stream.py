@@ -465,6 +465,17 @@ def test_the_name_of_a_host_shows_no_secret() -> None:
         stream(broker)
 
 
+def test_a_long_name_of_a_host_is_cut() -> None:
+    broker = FakeBroker(entries(1), unreachable={("h" * 9_000, 1)})
+    broker.answers[CommandType.LOOKUP] = lambda _, command: [
+        replies.lookup_connect(
+            command.lookupTopic.request_id, broker_url=f"pulsar://{'h' * 9_000}:1"
+        )
+    ]
+    with pytest.raises(ReadTimeoutError, match=r"\(pollTimeoutMs\): h{500}$"):
+        stream(broker)
+
+
 def test_an_outage_in_the_middle_ends_after_the_poll_timeout() -> None:
     """The caller's time-outs are kept meanwhile, and its pauses are no part of the outage."""
     broker = FakeBroker(entries(1))

@@ -30,6 +30,9 @@ _OF_ANY_CONTENT: Final = frozenset({401, 407, 429})
 target, or a firewall before it, may refuse a name in the body. Clients choose names."""
 _REASON_MAX: Final = 200
 _SECRET_MAX: Final = 16_384
+_ANSWER_BYTES_MAX: Final = 4 * _SECRET_MAX
+"""Longest part of an answer that is read. The end of a secret may be in it that begins in what is
+shown."""
 
 
 class DeliveryError(HeadgateError):
@@ -78,7 +81,7 @@ def http_transport(trust_path: str | None) -> Transport:
             timeout=urllib3.Timeout(total=ANSWER_TIMEOUT_S), preload_content=False,
         )  # fmt: skip
         try:
-            text = response.read(_REASON_MAX * 4).decode("utf-8", "replace")
+            text = response.read(_ANSWER_BYTES_MAX).decode("utf-8", "replace")
         finally:
             response.close()
         return Reply(response.status, text, response.headers.get("Retry-After"))
@@ -178,7 +181,8 @@ class Sender:
             return None, f"cannot be reached: {self._scrubbed(cause_of(error))}"
         if 300 <= reply.status < 400:
             return reply, f"answered {reply.status}: redirects are not followed"
-        reason = self._scrubbed(" ".join(reply.text.split()))[:_REASON_MAX]
+        said = self._scrubbed(reply.text)[: 4 * _REASON_MAX]
+        reason = " ".join(said.split())[:_REASON_MAX]
         return reply, f"answered {reply.status}" + (f": {reason}" if reason else "")
 
     def _scrubbed(self, text: str) -> str:

@@ -6,6 +6,7 @@ Nothing of the library's configuration is read: no file, no variable and no repo
 from __future__ import annotations
 
 import enum
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -96,11 +97,13 @@ def run_event(
 
 
 def http_emit(options: LineageOptions) -> Callable[[Any], Any]:
-    """Posts one event; it raises an error of the library if that fails, and tries once.
+    """Posts one event; it raises :class:`ConnectionError` if that fails, and tries once.
 
     An answer is its status alone: its body, which may have no end, is not read, and a redirect is
-    a failure.
+    a failure. A server, or a proxy on the way, may repeat the key in its first line: no error has
+    it, and none of the lines that urllib3 would have for an odd head.
     """
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
     url, endpoint = options.base_and_endpoint
     key = options.api_key
     transport = HttpTransport(
@@ -117,11 +120,18 @@ def http_emit(options: LineageOptions) -> Callable[[Any], Any]:
     session.get_redirect_target = lambda _response: None
 
     def emit(event: Any) -> None:
-        response = transport.emit(event)
+        try:
+            response = transport.emit(event)
+        except Exception as error:  # The library and what it calls raise many kinds.
+            raise ConnectionError(_without(key, str(error) or type(error).__name__)) from None
         if response.is_redirect:
             raise ConnectionError(f"status {response.status_code}: redirects are not followed")
 
     return emit
+
+
+def _without(key: str | None, text: str) -> str:
+    return text.replace(key, "***") if key else text
 
 
 def _run_facets(run: RunName, error: str | None) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,29 @@ def test_a_password_that_a_target_repeats_is_hidden() -> None:
     with pytest.raises(DeliveryError) as found:
         target.sender(headers).send([])
     assert str(found.value).endswith("answered 401: no user ann with ..., sent as Basic ...")
+
+
+def test_a_long_secret_that_a_target_repeats_behind_spaces_is_hidden() -> None:
+    headers = headers_of(Credentials(token="s3cret" * 40))
+
+    class Repeating(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(b" " * 700 + self.headers["Authorization"].encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Repeating) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/x"
+        with pytest.raises(DeliveryError) as found:
+            Sender(url, http_transport(None), headers).send([])
+        server.shutdown()
+        thread.join(10)
+    assert str(found.value).endswith("answered 400: Bearer ...")
 
 
 def test_secrets_come_from_files_or_the_environment(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -130,3 +132,42 @@ def test_a_token_is_a_bearer_token_and_an_answer_is_its_status(
     assert Collector.asked == [(f"/x/{status}", sent) for status in (200, 302, 307, 500)]
     # What the kernel holds between the two is all that was written.
     assert Collector.written_bytes < 100_000_000
+
+
+def repeating(head: bytes) -> Iterator[str]:
+    """A server whose first answer is ``head`` with the request's key."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                asked = b""
+                while b"\r\n\r\n" not in asked:
+                    asked += peer.recv(65_536)
+                key = asked.partition(b"Bearer ")[2].partition(b"\r\n")[0]
+                peer.sendall(head.replace(b"KEY", key) + b"\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/x"
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 500 no: Bearer KEY",
+        b"HTTP/1.1 Bearer KEY",
+        b"Bearer KEY",
+        b"HTTP/1.1 500 no\r\nAuthorization Bearer KEY",
+    ],
+)
+def test_a_key_that_a_server_repeats_is_in_no_error_and_no_line(
+    head: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("urllib3").setLevel(logging.NOTSET)
+    event = run_event(new_run("files", "job"), State.START)
+    for url in repeating(head):
+        with pytest.raises(OSError, match=r"500|\*\*\*") as caught:
+            http_emit(LineageOptions(url, "S3cret"))(event)
+    assert "S3cret" not in str(caught.value) + caplog.text
