@@ -20,6 +20,8 @@ about as long as the words of the acknowledgement that a client sends, which lea
 from __future__ import annotations
 
 import struct
+from array import array
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -211,6 +213,20 @@ class PartialAcks:
         if first <= self._latest < stop:
             found += self._latest_packed.bit_count() - 1
         return found
+
+    def ordinals(self) -> array[int]:
+        """The ordinals of all entries, ascending: a copy of 8 bytes for each."""
+        copied = array("Q") if self._map is None else self._map.ordinals()
+        if self._latest >= 0:
+            insort(copied, self._latest)
+        return copied
+
+    def entries_of(self, ordinals: Iterable[int]) -> Iterator[PartialEntry]:
+        """Those of these entries that are partly acknowledged."""
+        for ordinal in ordinals:
+            packed = self._get(ordinal)
+            if packed:
+                yield _entry(ordinal, packed)
 
     def entries(self, first: int = 0, stop: int | None = None) -> Iterator[PartialEntry]:
         """The entries from ``first`` to before ``stop`` (None: all that follow), ascending.

@@ -306,9 +306,8 @@ class Broker:
         self.topic_sweeps = TopicSweeps(self.engine, self)
         self.quota_sweep = QuotaSweep(self.engine, settings, self.clock, self.quota_logger, self)
         idle_ms = settings.managedLedgerInactiveLedgerRolloverTimeSeconds * MS_PER_S
-        self.trimming = Trimming(
-            self.engine, self.logs, self.policies.applied_retention, self, idle_ms
-        )
+        retention_of, measured = self.policies.applied_retention, self.turns.measured
+        self.trimming = Trimming(self.engine, self.logs, retention_of, self, idle_ms, measured)
         effects.trimming = self.trimming
         self.endings = Endings(self)
         effects.message_expiry = self.endings.messages
@@ -460,7 +459,8 @@ class Broker:
     def stop_sweeps(self) -> None:
         """End all periodic work; a running maintenance job of a log is the last one."""
         self.logs.stop_maintenance()
-        self.sweeps.stop()
+        for stop in (self.sweeps.stop, self.trimming.stop, self.endings.messages.stop):
+            stop()
 
     def _metadata_applied(self, change: Change) -> None:
         """A change of metadata is durable: it takes effect in this turn."""

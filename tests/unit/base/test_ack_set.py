@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import count, islice, pairwise
 
 import pytest
 from hypothesis import given
@@ -421,6 +421,22 @@ def test_in_pieces_it_is_encoded_while_it_changes(
     if changes is not None:
         found.apply(AckChanges.from_bytes(changes.to_bytes()))
     assert found.to_bytes() == made.to_bytes()
+
+
+def test_entries_that_come_as_fast_as_others_are_encoded_are_left_out() -> None:
+    """Clients that acknowledged a message of each of many entries in turn kept the checkpoint of
+    all topics from its end."""
+    made = AckSet()
+    for ordinal in (10, 20, 1_000_000):
+        made.ack_messages(ordinal, 1, 4)
+    pieces, more = made.to_bytes_in_pieces(2), count(30)
+    for _ in islice(pieces, 2):
+        for _ in range(4):
+            made.ack_messages(next(more), 1, 4)
+    with pytest.raises(StopIteration) as end:
+        next(pieces)
+    found = AckSet.from_bytes(end.value.value)
+    assert [entry.ordinal for entry in found.partial_entries()] == [10, 20, 1_000_000]
 
 
 def _change(acks: AckSet, kind: str, first: int, second: int) -> None:

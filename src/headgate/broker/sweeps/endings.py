@@ -12,6 +12,7 @@ from headgate.broker.sweeps.message_expiry import MessageExpiry
 from headgate.broker.sweeps.subscription_changes import SubscriptionChanges
 from headgate.broker.sweeps.subscription_expiry import SubscriptionExpiry
 from headgate.broker.sweeps.sweeps import Sweeps
+from headgate.broker.work.turn_meter import TurnMeter
 from headgate.engine.engine import Engine
 from headgate.metadata.catalog import Catalog
 from headgate.policy.resolver import PolicyResolver
@@ -30,6 +31,7 @@ class EndingBroker(Turns, Protocol):
     writer: MetadataWriter
     logs: ManagedLogs
     registry: TopicRegistry
+    turns: TurnMeter
 
     @property
     def subscriptions(self) -> SubscriptionChanges:
@@ -43,7 +45,13 @@ class Endings:
         self._settings = broker.settings
         engine, policies, subscriptions = broker.engine, broker.policies, broker.subscriptions
         self.messages = MessageExpiry(
-            engine, broker.logs, broker.settings, policies.expiry.message_ttl, subscriptions, broker
+            engine,
+            broker.logs,
+            broker.settings,
+            policies.expiry.message_ttl,
+            subscriptions,
+            broker,
+            broker.turns.measured,
         )
         self.subscriptions = SubscriptionExpiry(
             engine, broker.catalog, broker.writer, policies.expiry, subscriptions, broker

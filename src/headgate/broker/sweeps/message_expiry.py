@@ -24,6 +24,7 @@ from headgate.base.work_units import (
 from headgate.broker.slices import Pace, Turns
 from headgate.broker.sweeps.due_topics import DueTopics
 from headgate.broker.sweeps.subscription_changes import SubscriptionChanges
+from headgate.broker.sweeps.tenant_lines import Measured, TenantLines
 from headgate.broker.sweeps.trimming import order_cursors
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -45,6 +46,7 @@ class MessageExpiry:
         ttl_of: Callable[[TopicName], MessageTtl | None],
         subscriptions: SubscriptionChanges,
         turns: Turns,
+        measured: Measured,
     ) -> None:
         """``ttl_of`` gives the TTL in force."""
         self._engine = engine
@@ -57,6 +59,7 @@ class MessageExpiry:
         """Topics whose TTL may have changed. To take the first of a dict passes all that were taken
         before: 13 ns each, for each of 100,000 topics."""
         self._due = DueTopics()
+        self._lines = TenantLines("the message expiry sweep", self._take, turns, measured)
 
     def touch(self, topic: Topic) -> None:
         """Look at a topic soon: it was loaded, or its TTL may have changed."""
@@ -66,6 +69,11 @@ class MessageExpiry:
         """Do not look at a topic that is unloaded."""
         self._touched.pop(topic, None)
         self._due.discard(topic)
+        self._lines.forget(topic)
+
+    def stop(self) -> None:
+        """End what is under way: the broker ends."""
+        self._lines.stop()
 
     async def expire(self) -> None:
         """Look at the topics that were touched or are due. Call it about once a second."""
@@ -75,12 +83,19 @@ class MessageExpiry:
         for topic in self._due.take(self._engine.log_ms):
             # Until the look has its result: an error in between must not lose the topic.
             self._due.set(topic, self._engine.log_ms + LOOK_MS_MIN)
-            try:
-                await self._look(topic, pace)
-            except HeadgateError as error:
-                logger.error("expiring messages of %s waits: %s", topic.name, error)
-            if pace.spent(TOPIC_TRIMMED):
+            self._lines.add(topic)
+            if pace.spent(SUBSCRIPTION_LOOKED_AT):
                 await pace.give_way()
+        await self._lines.wait()
+
+    async def _take(self, topic: Topic, pace: Pace) -> None:
+        """Look at a topic whose turn has come."""
+        try:
+            await self._look(topic, pace)
+        except HeadgateError as error:
+            logger.error("expiring messages of %s waits: %s", topic.name, error)
+        if pace.spent(TOPIC_TRIMMED):
+            await pace.give_way()
 
     async def _take_touched(self, pace: Pace) -> None:
         """Have those of the touched topics looked at now that have a TTL: after a start, or a

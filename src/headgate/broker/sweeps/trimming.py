@@ -31,11 +31,14 @@ from headgate.base.work_units import (
     CURSORS_ORDERED_PER_UNIT,
     PIECE_UNITS,
     READER_MOVED,
+    SUBSCRIPTION_LOOKED_AT,
     SUBSCRIPTIONS_ASKED_PER_UNIT,
     TOPIC_TRIMMED,
 )
 from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.broker.sweeps.due_topics import DueTopics
+from headgate.broker.sweeps.tenant_lines import Measured, TenantLines
+from headgate.engine.cursor_order import SCANNED_MAX
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -87,6 +90,7 @@ class Trimming:
         retention_of: Callable[[TopicName], Retention],
         turns: Turns,
         idle_ms: int,
+        measured: Measured,
     ) -> None:
         """``idle_ms`` is the time without a publish after which a last ledger is closed; 0 leaves
         it open."""
@@ -106,6 +110,9 @@ class Trimming:
         self.found_by_walk = 0
         """Topics in which a periodic walk of all topics found something to trim that no event had
         announced."""
+        self._lines = TenantLines("the trimming sweep", self._take, turns, measured, self._commit)
+        self._awaited: set[Topic] = set()
+        """Of the topics in the lines those that were touched or due."""
         self._full_rounds = 0
         self._trimmed_ns = 0
         self._trimmed_segment = 0
@@ -135,11 +142,18 @@ class Trimming:
         for waiting in (self._touched, self._staged, self._truncated):
             waiting.pop(topic, None)
         self._due.discard(topic)
+        self._lines.forget(topic)
+        self._awaited.discard(topic)
+
+    def stop(self) -> None:
+        """End what is under way: the broker ends."""
+        self._lines.stop()
 
     async def trim_now(self, topic: Topic) -> None:
         """Trim what can be trimmed of one topic, for an administrator."""
         self._turns.begin_turn()
-        await self._trim_each(iter([topic]))
+        await self._look(topic, Pace(self._turns), is_awaited=True)
+        self._commit()
 
     async def begin_truncation(self, topic: Topic) -> int:
         """Close the last ledger of a topic, and note that retention does not cover what it has up
@@ -194,49 +208,55 @@ class Trimming:
         return segments >= GROWN_SEGMENTS and since_ns >= GROWN_PERIOD_NS
 
     async def trim(self) -> None:
-        """Trim every live topic, in slices."""
+        """Trim every live topic, in slices. Those of tenants with very much to do may be trimmed
+        some time later."""
         self._touch_rolled()
-        self.found_by_walk += await self._walk()
+        await self._walk()
 
-    async def _walk(self) -> int:
-        """Trim every live topic, in slices; returns how many had something to trim that was neither
-        touched nor due."""
+    async def _walk(self) -> None:
+        """Have every live topic looked at that may have something to trim."""
         self._trimmed_ns = self._engine.now_ns
         self._trimmed_segment = self._logs.main.log.active_segment()
-        found_count = 0
         log_ms = self._engine.log_ms
         self._turns.begin_turn()
-        pace = Pace(self._turns)
         async for topic in live_topics(self._engine, self._turns):
             is_awaited = self._touched.pop(topic, None) is not None
             due_ms = self._due.due_ms(topic)
             is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
-            await order_cursors(topic, pace)
             if is_awaited:
-                self._touch_while_acknowledging(topic)
-            if not topic.is_live or not _may_release(topic):
-                continue  # most topics, most of the time
-            is_trimmed = await self._trim_loaded(topic, pace)
-            is_awaited |= topic in self._touched  # while its index was read
-            found_count += is_trimmed and not is_awaited
-            if pace.spent(TOPIC_TRIMMED):
-                await pace.give_way()
-        self._commit()
-        return found_count
+                self._awaited.add(topic)
+            if is_awaited or len(topic.subscriptions) > SCANNED_MAX or _may_release(topic):
+                # Few topics, most of the time. Many cursors are ordered in the tenant's line.
+                self._lines.add(topic)
+        await self._lines.wait()
 
     async def _trim_each(self, topics: Iterator[Topic]) -> None:
-        """Trim these topics in slices."""
-        pace, has_looked = Pace(self._turns), False
+        """Have these topics looked at."""
+        pace = Pace(self._turns)
         for topic in topics:
-            has_looked = True
-            await order_cursors(topic, pace)
-            self._touch_while_acknowledging(topic)
-            if topic.is_live and _may_release(topic):
-                await self._trim_loaded(topic, pace)
-            if pace.spent(TOPIC_TRIMMED):
+            self._awaited.add(topic)
+            self._lines.add(topic)
+            if pace.spent(SUBSCRIPTION_LOOKED_AT):
                 await pace.give_way()
-        if has_looked:
-            self._commit()
+        await self._lines.wait()
+
+    async def _take(self, topic: Topic, pace: Pace) -> None:
+        """Look at a topic whose turn has come."""
+        is_awaited = topic in self._awaited
+        self._awaited.discard(topic)
+        await self._look(topic, pace, is_awaited)
+
+    async def _look(self, topic: Topic, pace: Pace, is_awaited: bool) -> None:
+        """Trim what can be trimmed of a topic. It ``is_awaited`` if something announced it."""
+        await order_cursors(topic, pace)
+        if is_awaited:
+            self._touch_while_acknowledging(topic)
+        if topic.is_live and _may_release(topic):
+            is_trimmed = await self._trim_loaded(topic, pace)
+            is_awaited |= topic in self._touched  # while its index was read
+            self.found_by_walk += is_trimmed and not is_awaited
+        if pace.spent(TOPIC_TRIMMED):
+            await pace.give_way()
 
     def _touch_while_acknowledging(self, topic: Topic) -> None:
         """Look at a topic again if its slowest subscription has acknowledgements that are not

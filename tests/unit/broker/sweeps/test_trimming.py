@@ -279,7 +279,7 @@ async def test_nothing_goes_while_a_reader_forgets_very_many_entries(world: Worl
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dispatch_shared, "MOVED_PER_UNIT", 1)
         patch.setattr(dispatch_shared, "JOB_STEP_UNITS_MAX", 1)
-        await world.broker.trimming.trim()
+        await world.broker.trimming.trim_now(topic_of(world))
         assert subscription.dispatcher.needs_passed
         assert topic_of(world).log.trim_end == 0
         await asyncio.sleep(1)
