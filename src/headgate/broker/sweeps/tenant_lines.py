@@ -46,6 +46,7 @@ class TenantLines:
         """The topics that wait, by tenant."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._error: Exception | None = None
+        self._is_stopped = False
 
     def add(self, topic: Topic) -> None:
         """Look at a topic when those of its tenant that wait have had their turn."""
@@ -53,7 +54,7 @@ class TenantLines:
         self._lines.setdefault(tenant, OrderedDict())[topic] = None
         if tenant not in self._tasks:
             task = asyncio.get_running_loop().create_task(self._run(tenant), name=self._name)
-            task.add_done_callback(_forget_error)
+            task.add_done_callback(self._has_ended)
             self._tasks[tenant] = task
 
     def forget(self, topic: Topic) -> None:
@@ -68,8 +69,7 @@ class TenantLines:
         Raises the last error of a look that had one since the last time.
         """
         if self._tasks:
-            tasks, until = list(self._tasks.values()), asyncio.FIRST_EXCEPTION
-            await asyncio.wait(tasks, timeout=PATIENCE_S, return_when=until)
+            await asyncio.wait(list(self._tasks.values()), timeout=PATIENCE_S)
             self._turns.begin_turn()
         error, self._error = self._error, None
         if error is not None:
@@ -77,6 +77,7 @@ class TenantLines:
 
     def stop(self) -> None:
         """End all looks."""
+        self._is_stopped = True
         for task in self._tasks.values():
             task.cancel()
 
@@ -94,16 +95,21 @@ class TenantLines:
             topic, _ = line.popitem(last=False)
             try:
                 await self._look(topic, pace)
-            except InvariantError as error:
-                self._error = error
+            except InvariantError:
                 raise
             except Exception as error:
-                if not isinstance(self._error, InvariantError):
-                    self._error = error
+                self._error = error
         self._ended()
 
-
-def _forget_error(task: asyncio.Task[None]) -> None:
-    """The next round raises it."""
-    if not task.cancelled():
-        task.exception()
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        """Report to the loop's exception handler why a line ended early, as for a sweep: a broken
+        invariant, at once. No round may wait for it, or ever come."""
+        error: BaseException | None = None
+        if not task.cancelled():
+            error = task.exception()
+        elif not self._is_stopped:
+            error = InvariantError("looks of a sweep were cancelled while the broker runs")
+        if error is not None:
+            task.get_loop().call_exception_handler(
+                {"message": f"{self._name} ended", "exception": error, "task": task}
+            )

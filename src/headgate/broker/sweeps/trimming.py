@@ -22,6 +22,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from headgate.base.errors import StorageError
@@ -279,7 +280,7 @@ class Trimming:
                 return False
             self._turns.begin_turn()
             end = self._close_last(topic)
-            if not await self._move_readers(topic, end, pace):
+            if not (await self._move_readers(topic, end, pace) and self._few_are_left(topic, end)):
                 return False
             await index.look_up(partial(self._look_ahead, topic, end), is_upkeep=True)
         except StorageError as error:
@@ -287,7 +288,9 @@ class Trimming:
             self.touch(topic)
             return False
         await order_cursors(topic, pace)
-        return topic.is_live and self._may_trim(topic) and self._trim_topic(topic, end)
+        if not (topic.is_live and self._may_trim(topic) and self._few_are_left(topic, end)):
+            return False
+        return self._trim_topic(topic, end)
 
     def _may_trim(self, topic: Topic) -> bool:
         """Whether to look at a topic now: not while one of its subscriptions has yet to forget
@@ -300,8 +303,8 @@ class Trimming:
         return True
 
     async def _move_readers(self, topic: Topic, end: int, pace: Pace) -> bool:
-        """Move the readers that are before ``end``, which hold nothing back. False if the topic
-        cannot be trimmed now, also because clients add such readers as fast as they are moved."""
+        """Move the readers that are before ``end``, which hold nothing back. False if the topic was
+        unloaded meanwhile."""
         for _ in range(MOVES_MAX):
             await order_cursors(topic, pace)
             oldest = topic.cursors.oldest_reader()
@@ -315,11 +318,20 @@ class Trimming:
                 return True
             if pace.spent(len(topic.subscriptions) / SUBSCRIPTIONS_ASKED_PER_UNIT):
                 await pace.give_way()
+        return topic.is_live
+
+    def _few_are_left(self, topic: Topic, end: int) -> bool:
+        """Whether few readers are before ``end`` that came while others were moved, or while the
+        index was read after that, for as long as clients added some. Otherwise a later look
+        follows."""
+        oldest = topic.cursors.oldest_reader()
+        if oldest is None or not _is_behind(oldest, end):
+            return True
         behind = [each for each in topic.subscriptions.values() if _is_behind(each, end)]
         if len(behind) > READERS_LEFT_MAX:
             self.touch(topic)
             return False
-        return topic.is_live
+        return True
 
     async def _move(self, topic: Topic, behind: list[Subscription], end: int, pace: Pace) -> None:
         """Move readers to ``end``, a few at once: a topic may have tens of thousands, each in a
@@ -377,9 +389,9 @@ class Trimming:
         for ordinal in (end, acknowledged_end):
             if entries.first <= ordinal <= entries.end:
                 entries.bytes_before(ordinal)
-        for subscription in topic.subscriptions.values():  # those that came meanwhile
-            if _is_behind(subscription, end):
-                entries.index_of(subscription.entries_passed(end - 1))
+        came = (each for each in topic.subscriptions.values() if _is_behind(each, end))
+        for subscription in islice(came, READERS_LEFT_MAX):  # again after each read
+            entries.index_of(subscription.entries_passed(end - 1))
         for start in starts[1:]:
             if start > releasable:
                 entries.received_ms(start - 1)

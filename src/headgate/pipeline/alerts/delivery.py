@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +31,8 @@ _OF_ANY_CONTENT: Final = frozenset({401, 407, 429})
 target, or a firewall before it, may refuse a name in the body. Clients choose names."""
 _REASON_MAX: Final = 200
 _SECRET_MAX: Final = 16_384
+_PART_MIN: Final = 8
+"""A shorter part of a URL is a word, or can be guessed."""
 _ANSWER_BYTES_MAX: Final = 4 * _SECRET_MAX
 """Longest part of an answer that is read. The end of a secret may be in it that begins in what is
 shown."""
@@ -186,7 +189,8 @@ class Sender:
         return reply, f"answered {reply.status}" + (f": {reason}" if reason else "")
 
     def _scrubbed(self, text: str) -> str:
-        """The text without what only this target may know: a proxy may repeat a request."""
+        """The text without what only this target may know: a proxy may repeat a request, or a
+        part of its URL, as the path without the query."""
         scheme, _, secret = self.headers.get("Authorization", "").partition(" ")
         pair = base64.b64decode(secret).decode() if scheme == "Basic" else ""
         password = pair.partition(":")[2]
@@ -194,6 +198,9 @@ class Sender:
         for hidden in (secret, password, self.url, path):
             if len(hidden) > 1:
                 text = text.replace(hidden, "...")
+        parts = [part for part in re.split(r"[/?&=;#]", path) if len(part) >= _PART_MIN]
+        for part in sorted(parts, key=len, reverse=True):
+            text = text.replace(part, "...")
         return text
 
 

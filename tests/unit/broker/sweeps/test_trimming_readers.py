@@ -161,6 +161,51 @@ async def test_readers_that_come_as_fast_as_others_move_hold_up_no_other_topic(
     assert (trims, topic.log.first) == (1, 500)
 
 
+@played(**settings_with(500))
+async def test_readers_that_come_while_the_index_is_read_leave_a_topic_to_a_later_look(
+    world: World,
+) -> None:
+    """They were counted before that, and all that had come since moved in one step. The index is
+    read for as long as clients add readers at entries whose index is on the disk."""
+    consumer = await consumer_of_many(world, 40)
+    topic = world.broker.engine.topics[TOPIC]
+    look_ahead, trim_topic, trims = Trimming._look_ahead, Trimming._trim_topic, 0
+    entries_passed, asked, asked_max = Subscription.entries_passed, 0, 0
+
+    def joined(*arguments: Any) -> None:
+        nonlocal asked, asked_max
+        for at in range(40):
+            if f"n{at}" not in topic.subscriptions:
+                topic.add_subscription(f"n{at}", AckSet(at), cursor_id=None)
+        asked = 0
+        try:
+            look_ahead(*arguments)
+        finally:
+            asked_max = max(asked, asked_max)
+
+    def passed(self: Subscription, last: int) -> Any:
+        nonlocal asked
+        asked += 1
+        return entries_passed(self, last)
+
+    def counted(*arguments: Any) -> bool:
+        nonlocal trims
+        trims += 1
+        return trim_topic(*arguments)
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(trimming, "READERS_LEFT_MAX", 30)
+        patches.setattr(Trimming, "_trim_topic", counted)
+        with pytest.MonkeyPatch.context() as joins:
+            joins.setattr(Trimming, "_look_ahead", joined)
+            joins.setattr(Subscription, "entries_passed", passed)
+            consumer.ack_through_nowait(topic.log.position(550))
+            await asyncio.sleep(50)
+        assert (trims, topic.log.first, asked_max) == (0, 0, 30)
+        await asyncio.sleep(60)
+    assert (trims, topic.log.first) == (1, 500)
+
+
 def test_cursors_that_move_as_fast_as_they_are_ordered_hold_up_no_other_topic() -> None:
     """Four connections that acknowledged a message of each of 6,000 readers in turn kept the sweep
     at their topic for as long as they went on: nothing of any topic was trimmed."""

@@ -117,6 +117,15 @@ def test_a_password_that_a_target_repeats_is_hidden() -> None:
     assert str(found.value).endswith("answered 401: no user ann with ..., sent as Basic ...")
 
 
+def test_a_part_of_the_url_that_a_target_repeats_is_hidden() -> None:
+    url = "https://hooks:8443/services/T0/s3cretkey?v=1&sig=s3cretsig"
+    said = r"Cannot POST /services/T0/s3cretkey, \/T0\/s3cretkey, sig s3cretsig, v 1"
+    with pytest.raises(DeliveryError) as found:
+        Sender(url, lambda *_: Reply(404, said, None), {}).send([])
+    text = r"Cannot POST /.../T0/..., \/T0\/..., sig ..., v 1"
+    assert str(found.value) == f"https://hooks:8443 answered 404: {text}"
+
+
 def test_a_long_secret_that_a_target_repeats_behind_spaces_is_hidden() -> None:
     headers = headers_of(Credentials(token="s3cret" * 40))
 
