@@ -746,3 +746,29 @@ async def test_a_caller_that_cannot_await_has_its_blocks_in_pieces(world: World)
     assert looks == 2  # not once for each piece
     assert max(map(len, reads)) == 3  # 5 ms, up to the end of a read
     assert sum(map(len, reads)) == len(ordinals)
+
+
+@ON_DISK
+async def test_a_topic_is_deleted_and_a_client_leaves_between_two_pieces(world: World) -> None:
+    topic = await store(world)
+    index, log = world.broker.logs.of(topic).index, topic.log
+    forget(world)
+    reads = watched_reads(world, 10 * NS_PER_MS)
+    ordinals = tuple(range(0, log.memory_first - BLOCK_ENTRIES, BLOCK_ENTRIES))
+    ends: list[bool] = []
+    assert not index.is_looked_up(partial(log.index_of, ordinals), partial(ends.append, True))
+    awaited = asyncio.ensure_future(index.load(log, ordinals))
+    left = asyncio.ensure_future(index.load(log, ordinals))
+    while len(reads) < 6:
+        await asyncio.sleep(0.000_1)
+    left.cancel()
+    await world.broker.registry.delete(topic.name, force=True)
+    with pytest.raises(TopicGoneError, match="was deleted while its index was read"):
+        await awaited
+    await asyncio.sleep(5)
+    assert left.cancelled()
+    assert ends == [True]
+    assert len(reads) < len(ordinals)
+    assert not index._waiting
+    assert not index._lane._waiting
+    assert not index._lane._running
