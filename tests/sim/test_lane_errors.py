@@ -27,6 +27,7 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.ledger import LedgerSettings
 from headgate.ledger.format.directory import write_file
 from headgate.metadata.policies import Retention
+from headgate.storage.lane_watch import WatchedLane
 from headgate.telemetry.records.publisher import TelemetryPublisher
 from headgate.testing import World
 from headgate.testing.lanes import Done, SimLane, Work
@@ -66,7 +67,9 @@ class UnexpectedError(Exception):
 def kind_of(work: Any) -> str:
     """A name for the function that a lane runs."""
     while isinstance(work, partial):
-        work = work.func
+        # The lane's watch stands around the work as well.
+        is_timed = getattr(work.func, "__func__", None) is WatchedLane._timed
+        work = work.args[0] if is_timed else work.func
     wrapped = inspect.getclosurevars(work).nonlocals.get("work")
     if wrapped is not None and callable(wrapped):
         return kind_of(wrapped)

@@ -222,7 +222,7 @@ class Broker:
             log, lane, engine, loop, begin_turn, partial(self.commit_ended, log), disk, what,
             lambda name, steps: self.work.run(name, JobClass.COMMIT, steps),
         )  # fmt: skip
-        reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
+        reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer, self.clock)
         upkeep = self.lanes.upkeep
         maintenance = LogMaintenance(
             log, lane, upkeep, engine, loop, begin_turn, committer, disk, what
@@ -231,7 +231,7 @@ class Broker:
             log, upkeep, engine, loop, begin_turn,
             lambda: self.settings.headgateRewriteBytesPerSecond, what,
         )  # fmt: skip
-        index = IndexLoader(log, self.lanes.read, engine, begin_turn)
+        index = IndexLoader(log, self.lanes.read, engine, begin_turn, self.clock)
         removal = PacedRemoval(log, self.lanes.removal, engine, loop, begin_turn, what)
         return ManagedLog(log, lane, committer, reader, index, maintenance, rewriting, removal)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
+from headgate.base.clock import Clock
 from headgate.base.errors import CorruptionError, InvariantError, StorageError, broken
 from headgate.base.fair_queue import FairQueue
 from headgate.base.sparse_counter import SparseCounter
@@ -18,6 +19,7 @@ from headgate.engine.subscription import Subscription
 from headgate.ledger import CommitLog, FetchedBlock, ReadPlan, entries_of
 from headgate.ledger.format.records import segment_name
 from headgate.storage.committer import Committer
+from headgate.storage.index_piece import fetch_piece
 from headgate.storage.lanes import Lane
 from headgate.storage.lost_entries import LostEntriesLogger
 from headgate.storage.read_pacing import BREAK_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
@@ -35,11 +37,6 @@ they take long: what is there runs in order, whoever it is for."""
 FIRST_READS_MAX = 16
 """Beyond those, so many reads of tenants that have none of them. The reads of one tenant are
 decoded a slice of each in turn, so all end late: who waited for the first would wait for all."""
-
-AHEAD_BLOCKS = 16
-"""Blocks of the index that are read at once, fewer if jobs take long: those of four reads of one
-topic alone, which lie next to each other. One with a few entries in each of very many segments
-needs hundreds."""
 
 CACHE_PARTS = 4
 """One read fetches at most the cache's size divided by this, so that it does not evict itself."""
@@ -91,6 +88,7 @@ class EntryReader:
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
         committer: Committer,
+        clock: Clock,
     ) -> None:
         self._log = log
         self._lane = lane
@@ -98,6 +96,7 @@ class EntryReader:
         self._loop = loop
         self._begin_turn = begin_turn
         self._committer = committer
+        self._clock = clock
         self._queue: FairQueue[tuple[Subscription, int]] = FairQueue()
         """The subscriptions that wait for a read, each with its first ordinal, by tenant."""
         self._waiting_counts: SparseCounter[int] = SparseCounter()
@@ -227,7 +226,7 @@ class EntryReader:
             return
         self._count_fetching(subscription, 1)
         self._lane.submit(
-            partial(self._log.fetch_index, missing[: self._lane.at_once(AHEAD_BLOCKS)]),
+            partial(fetch_piece, self._log, missing, self._clock),
             partial(self._prepared, subscription, ordinal, held),
         )
 

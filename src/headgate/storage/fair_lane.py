@@ -16,10 +16,6 @@ IN_LANE_MAX: Final = 8
 """Jobs that are on the lane, fewer if they take long (:mod:`headgate.storage.job_times`). Others
 wait: what is on it runs in order, whoever it is for."""
 
-PIECE_BLOCKS: Final = 4
-"""Blocks of the index that one job of a lane reads, fewer if jobs take long. A look-up may need
-hundreds, and each takes as long as the disk takes for a read: then it is the turn of others."""
-
 
 class _Job:
     """A job that waits."""
@@ -41,10 +37,6 @@ class FairLane:
         """The jobs that wait, by owner; the first one's turn is next. They leave in any order at
         the same cost: thousands are given up at once when a connection ends."""
         self._running = 0
-
-    def at_once(self, count_max: int) -> int:
-        """As :meth:`Lane.at_once`."""
-        return self._lane.at_once(count_max)
 
     def submit(self, owner: str, work: Work, done: Done) -> None:
         """As :meth:`Lane.submit`, when it is the turn of ``owner``."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from headgate.base.clock import Clock
 from headgate.base.errors import InvariantError, StorageError
 from headgate.base.work_owner import NO_TENANT
 from headgate.engine.engine import Engine
@@ -19,7 +20,8 @@ from headgate.ledger import (
     TopicGoneError,
 )
 from headgate.storage.entry_reader import RETRY_NS
-from headgate.storage.fair_lane import PIECE_BLOCKS, FairLane
+from headgate.storage.fair_lane import FairLane
+from headgate.storage.index_piece import fetch_piece
 from headgate.storage.lanes import Lane
 
 T = TypeVar("T")
@@ -43,13 +45,19 @@ class IndexLoader:
     """Looks entries of one log up without a read on the event loop."""
 
     def __init__(
-        self, log: CommitLog, lane: Lane, engine: Engine, begin_turn: Callable[[], None]
+        self,
+        log: CommitLog,
+        lane: Lane,
+        engine: Engine,
+        begin_turn: Callable[[], None],
+        clock: Clock,
     ) -> None:
         """``lane`` runs the reads, of tenants in turn: a client may have thousands at once."""
         self._log = log
         self._engine = engine
         self._lane = FairLane(lane)
         self._begin_turn = begin_turn
+        self._clock = clock
         self._waiting: dict[tuple[int, int], dict[Callable[[], None], _Waiting]] = {}
         """What follows a read, by the file and place of its first block."""
 
@@ -81,13 +89,13 @@ class IndexLoader:
     async def _fetch(self, keys: Sequence[BlockKey], owner: str) -> object:
         fetched: list[FetchedBlock] = []
         while len(fetched) < len(keys):
-            at = len(fetched)
-            piece = keys[at : at + self._lane.at_once(PIECE_BLOCKS)]
-            fetched += await self._lane.run(owner, partial(self._log.fetch_index, piece))
+            rest = keys[len(fetched) :]
+            piece = await self._lane.run(owner, partial(fetch_piece, self._log, rest, self._clock))
             self._begin_turn()
-            error = self._log.keep_index(fetched[at:])
+            error = self._log.keep_index(piece)
             if error is not None:
                 raise error
+            fetched += piece
         return fetched
 
     def is_looked_up(self, action: Callable[[], object], again: Callable[[], None]) -> bool:
@@ -124,9 +132,8 @@ class IndexLoader:
     ) -> None:
         """Read the next blocks for those that wait for ``name``. ``before`` is what earlier pieces
         brought."""
-        count = self._lane.at_once(PIECE_BLOCKS)
-        fetch = partial(self._log.fetch_index, keys[:count])
-        done = partial(self._fetched, name, keys[count:], before)
+        fetch = partial(fetch_piece, self._log, keys, self._clock)
+        done = partial(self._fetched, name, keys, before)
         self._lane.submit(self._owner_of(keys), fetch, done)
 
     def _owner_of(self, keys: Sequence[BlockKey]) -> str:
@@ -137,7 +144,7 @@ class IndexLoader:
     def _fetched(
         self,
         name: tuple[int, int],
-        rest: Sequence[BlockKey],
+        keys: Sequence[BlockKey],
         before: tuple[object, ...],
         fetched: list[FetchedBlock],
         error: BaseException | None,
@@ -147,8 +154,8 @@ class IndexLoader:
             del self._waiting[name]
             raise error
         failed = self._log.keep_index(fetched) if error is None else error
-        if failed is None and rest:
-            self._read_piece(name, rest, (*before, fetched))
+        if failed is None and len(fetched) < len(keys):
+            self._read_piece(name, keys[len(fetched) :], (*before, fetched))
             return
         waiting = self._waiting.pop(name)
         if failed is not None and not isinstance(failed, TopicGoneError):

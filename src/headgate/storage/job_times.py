@@ -33,5 +33,5 @@ class JobTimes:
 
     def at_once(self, count_max: int) -> int:
         """How many jobs one of the lane's users should have there: ``count_max``, or as many as
-        take :data:`AHEAD_NS`, and :data:`COUNT_MIN` in any case. Parts of a job count alike."""
+        take :data:`AHEAD_NS`, and :data:`COUNT_MIN` in any case."""
         return max(min(count_max, AHEAD_NS // max(self._job_ns, 1)), min(COUNT_MIN, count_max))

@@ -44,8 +44,8 @@ class Lane(Protocol):
         lane is to end, and in simulated time."""
 
     def at_once(self, count_max: int) -> int:
-        """How many jobs, or parts of a job, one of the lane's users should put on it at once, so
-        that others do not wait for long: ``count_max``, or fewer if jobs take long."""
+        """How many jobs one of the lane's users should put on it at once, so that others do not
+        wait for long: ``count_max``, or fewer if jobs take long."""
 
     def close(self) -> None:
         """Finish the submitted jobs, then end. Blocks."""

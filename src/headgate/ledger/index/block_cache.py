@@ -274,10 +274,18 @@ class BlockCache:
         self.read_at_once += 1
         return self._fetch(key, is_last_try=True)
 
-    def fetch(self, keys: Sequence[BlockKey]) -> list[FetchedBlock]:
-        """Read blocks, or rebuild damaged ones from the records. Blocks: for a reader thread; the
-        loop passes the answer to :meth:`headgate.ledger.CommitLog.keep_index`."""
-        return [self._fetch(key) for key in keys]
+    def fetch(
+        self, keys: Sequence[BlockKey], is_enough: Callable[[], bool] | None = None
+    ) -> list[FetchedBlock]:
+        """Read blocks, or rebuild damaged ones from the records: all, or the first ones up to where
+        ``is_enough`` says so. Blocks: for a reader thread; the loop passes the answer to
+        :meth:`headgate.ledger.CommitLog.keep_index`."""
+        fetched: list[FetchedBlock] = []
+        for key in keys:
+            fetched.append(self._fetch(key))
+            if is_enough is not None and is_enough():
+                break
+        return fetched
 
     def _fetch(self, key: BlockKey, *, is_last_try: bool = False) -> FetchedBlock:
         try:
