@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
-from headgate.flow.limits.gate import LOOKED_AT_MAX, TIMERS_MIN, BrokerGate
+from headgate.flow.limits.fair_timers import TIMERS_MIN
+from headgate.flow.limits.gate import LOOKED_AT_MAX, BrokerGate
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit, Refusal
 from tests.unit.flow.driver import START_NS, Driver, Log, Sender, bytes_log, messages_log
 
