@@ -47,6 +47,11 @@ LOOKED_AT_MAX: Final = 1_000
 """Waiters among which the figures of a limit that is shared look for the largest."""
 
 
+WOKEN_MAX: Final = 64
+"""Timers that one look for a waiter handles: tens of thousands may be due at one instant, of
+waiters that then have to queue for the limit of their topic."""
+
+
 class Woken(Timed, Protocol):
     """A node of the tree with a timer."""
 
@@ -134,10 +139,14 @@ class BrokerGate(GateNode):
     def pop_ready(self, now_ns: int) -> WaiterGate | None:
         """The next waiter in fair order that may send one entry now; None if there is none.
 
-        Send and charge the entry before the next call.
+        Send and charge the entry before the next call. Of very many that have to queue first, some
+        are left: :meth:`next_wake_ns` then says to call it again at once.
         """
         self._now_ns = now_ns
-        while (node := self._timers.pop_due(now_ns)) is not None:
+        for _ in range(WOKEN_MAX):
+            node = self._timers.pop_due(now_ns)
+            if node is None:
+                break
             if (chosen := node.wake(now_ns)) is not None:
                 return chosen
         while self.queue.waiting and not self.alarm:
