@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, cast
 
+from headgate.base.fair_queue import FairQueue
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.parking import Parking
@@ -72,9 +73,12 @@ class AdmissionControl:
         """The broker's publish limit."""
         self._full: dict[ProducerPort, None] = {}
         """Connections whose producers wait until more of their SENDs are answered."""
-        self._with_room: dict[ProducerPort, None] = {}
-        """Connections that were full and on which SENDs were answered meanwhile."""
-        self._ready: deque[Producer] = deque()
+        self._with_room: FairQueue[ProducerPort] = FairQueue()
+        """Connections that were full and on which SENDs were answered meanwhile. Tenants take
+        turns: those that flood would keep all others waiting."""
+        self._queued: set[ProducerPort] = set()
+        """The same connections."""
+        self._ready: FairQueue[Producer] = FairQueue()
         """Producers whose next SEND may be staged after the turns of others."""
 
     # -- limits ----------------------------------------------------------------------------
@@ -123,7 +127,8 @@ class AdmissionControl:
     def gate_of(self, publishing: TopicPublishing) -> TopicGate:
         """The budget of a topic's publish limits; created when the topic first needs it."""
         if publishing.gate is None:
-            publishing.gate = self.gate.topic(publishing.topic)
+            topic = publishing.topic
+            publishing.gate = self.gate.topic(topic, topic.name.tenant)
         return publishing.gate
 
     def is_limited(self, publishing: TopicPublishing) -> bool:
@@ -277,7 +282,8 @@ class AdmissionControl:
     def recheck_pending_limits(self) -> None:
         """Check the connections that had too many unanswered SENDs: they may have room now."""
         if self._full:
-            self._with_room.update(self._full)
+            for port in self._full:
+                self._queue(port)
             self._full.clear()
             self._engine.work_pending()
 
@@ -292,21 +298,37 @@ class AdmissionControl:
         Stages about ``entries_max`` entries and returns about how many.
         """
         used = self._engine.disk_full_hold.work(entries_max)
-        while self._with_room and used < entries_max:
-            port = next(iter(self._with_room))
-            del self._with_room[port]
-            used += 1 + self.drain(port.waiting, ParkedAt.CONNECTION, entries_max - used)
-            if port.waiting:
-                (self._with_room if port.has_room else self._full)[port] = None
-        for _ in range(len(self._ready)):
-            if used >= entries_max:
-                break
-            used += 1 + self._stage_allowed(self._ready.popleft(), RUN_SENDS_MAX)
         while used < entries_max:
-            ready = self.gate.pop_ready(self._engine.now_ns)
-            if ready is None:
+            # In turn: each of these may have more to stage at any time, for as long as clients
+            # send, and then those behind it would wait for ever.
+            before = used
+            if self._with_room:
+                used += self._stage_of_port(min(RUN_SENDS_MAX, entries_max - used))
+            if self._ready:
+                used += 1 + self._stage_allowed(self._ready.take(), RUN_SENDS_MAX)
+            waiter = self.gate.pop_ready(self._engine.now_ns)
+            if waiter is not None:
+                used += 1 + self._stage_allowed(cast(Producer, waiter.owner), RUN_SENDS_MAX)
+            if used == before:
                 break
-            used += 1 + self._stage_allowed(cast(Producer, ready.owner), RUN_SENDS_MAX)
+        return used
+
+    def _queue(self, port: ProducerPort) -> None:
+        """Stage what waits at a connection that has room, when its turn comes."""
+        if port.waiting and port not in self._queued:
+            publishing = cast(TopicPublishing, port.waiting.first.publishing)
+            self._queued.add(port)
+            self._with_room.add(publishing.topic.name.tenant, port)
+
+    def _stage_of_port(self, entries_max: int) -> int:
+        """Stage what waits at the connection whose turn it is, while that has room."""
+        port = self._with_room.take()
+        self._queued.discard(port)
+        used = 1 + self.drain(port.waiting, ParkedAt.CONNECTION, entries_max)
+        if port.waiting and port.has_room:
+            self._queue(port)
+        elif port.waiting:
+            self._full[port] = None
         return used
 
     def drain(self, queue: ProducerTurns, at: ParkedAt, entries_max: int) -> int:
@@ -341,7 +363,7 @@ class AdmissionControl:
                 publishing.parking.correct_gate_cause(cause, self._engine.now_ns)
         while producer.parked:
             if used >= entries_max:
-                self._ready.append(producer)
+                self._ready.add(publishing.topic.name.tenant, producer)
                 break
             blocked = self.blocked_at(publishing, producer)
             if not producer.parked:

@@ -280,7 +280,7 @@ class Engine:
             self,
             name,
             log,
-            kept.gate or self.gate.topic(),
+            kept.gate or self.gate.topic(tenant=name.tenant),
             incarnation=incarnation,
             created_ms=created_ms,
             is_system=is_system,

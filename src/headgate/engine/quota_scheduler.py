@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.base.fair_queue import FairQueue
 from headgate.base.units import MS_PER_S
 from headgate.base.work_units import SUBSCRIPTION_EVICTED
+from headgate.engine.admission import RUN_SENDS_MAX
 from headgate.engine.eviction import Eviction
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.quota_check import is_consistent
@@ -60,7 +62,8 @@ class QuotaScheduler:
 
     def __init__(self, engine: SchedulerEngine) -> None:
         self._engine = engine
-        self._dirty: deque[TopicQuota] = deque()
+        self._dirty: FairQueue[TopicQuota] = FairQueue()
+        """Those to evaluate in this turn's flush, of which tenants take turns."""
         self._active: deque[TopicQuota] = deque()
         self._wheel: dict[int, Bucket] = {}
         self._due: deque[TopicQuota] = deque()
@@ -105,7 +108,7 @@ class QuotaScheduler:
         """Evaluate these quotas once in this turn's flush."""
         if not quota.is_dirty:
             quota.is_dirty = True
-            self._dirty.append(quota)
+            self._dirty.add(quota.topic.name.tenant, quota)
             self._engine.work_pending()
 
     def work(self, entries_max: int) -> int:
@@ -120,11 +123,9 @@ class QuotaScheduler:
             if quota.topic.is_live:
                 quota.evaluate_when_due()
             used += 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
-        # Quotas that are put back meanwhile have had their turn.
-        for _ in range(len(self._dirty)):
-            if used >= entries_max:
-                break
-            quota = self._dirty.popleft()
+        had_step: list[TopicQuota] = []
+        while self._dirty and used < entries_max:
+            quota = self._dirty.take()
             if not quota.topic.is_live:
                 continue
             # It stays dirty, so that nothing that happens in here queues it again.
@@ -136,14 +137,20 @@ class QuotaScheduler:
             if stops is not None and stops.is_ending:
                 used += stops.end_step(quota.topic)
             if queue and quota.exceeded is None:
-                used += self._engine.admission.drain(queue, ParkedAt.QUOTA, entries_max - used)
+                # Clients may send for ever as fast as that: others have their turns in between.
+                sends_max = min(RUN_SENDS_MAX, entries_max - used)
+                used += self._engine.admission.drain(queue, ParkedAt.QUOTA, sends_max)
             quota.update_safe_below()
             quota.is_dirty = False
             eviction = quota.eviction
             is_unfinished = eviction is not None and not eviction.awaits_index
             is_unfinished |= stops is not None and stops.is_ending
-            if is_unfinished or (queue and quota.exceeded is None):
+            if is_unfinished:
+                had_step.append(quota)
+            elif queue and quota.exceeded is None:
                 self.touch(quota)
+        for quota in had_step:
+            self.touch(quota)
         return used
 
     @property

@@ -11,12 +11,13 @@ from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.engine.engine_policies import EnginePolicies
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
-from tests.unit.engine.harness import FakeLog, FakePort, Rig
+from tests.unit.engine.harness import START_MS, FakeLog, FakePort, Rig
 from tests.unit.engine.quota_rig import QuotaRig, size_quota
 
 TEN = b"0123456789"
@@ -466,3 +467,69 @@ def test_who_begins_to_wait_has_the_loop_look_when_it_may_go() -> None:
     before = rig.effects.work_count
     rig.send(1)
     assert rig.effects.work_count > before
+
+
+def in_a_second(rig: Rig) -> None:
+    """One flush, a second later."""
+    now_ms = START_MS + 1_000
+    rig.engine.begin_turn(rig.engine.now_ns + NS_PER_S, now_ms, now_ms)
+    rig.engine.flush()
+
+
+def test_connections_that_flood_hold_up_no_limited_producer() -> None:
+    """They were served first, and never ran out: 20 connections that send as fast as they can,
+    8 MB/s, left a producer of another tenant, which had waited for its limit once, nothing at all
+    for as long as they did so."""
+    rig = Rig()
+    limited(rig, messages(100))
+    publish(rig.topic, rig.producer, 150)
+    flooded = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
+    for number in range(20):
+        producer = Producer(number, f"f{number}", FakePort())
+        flooded.add_producer(producer)
+        for sequence in range(100):
+            flooded.publishing.park(producer, sequence, 0, 1, b"flood")
+    rig.engine.admission.recheck_pending_limits()
+    in_a_second(rig)
+    assert len(rig.log.bodies) > 100
+    assert flooded.publishing.pending_count < 20 * 100
+    rig.flush()
+    assert flooded.publishing.pending_count == 20 * 100
+
+
+def test_connections_that_flood_hold_up_none_of_another_tenant() -> None:
+    rig = Rig()
+    flooded = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
+    for number in range(20):
+        producer = Producer(number, f"f{number}", FakePort())
+        flooded.add_producer(producer)
+        for sequence in range(100):
+            flooded.publishing.park(producer, sequence, 0, 1, b"flood")
+    rig.topic.publishing.park(rig.producer, 0, 0, 1, b"p/0")
+    rig.engine.admission.recheck_pending_limits()
+    in_a_second(rig)
+    assert rig.log.bodies == [b"p/0"]
+    assert flooded.publishing.pending_count < 20 * 100
+
+
+def test_producers_that_need_many_turns_hold_up_no_limited_one() -> None:
+    """Those with more to stage than fits in a turn came first, again and again."""
+    rig = Rig()
+    other = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
+    limits: dict[Topic, RateLimit | None] = {rig.topic: messages(1), other: messages(1)}
+    rig.engine.policies = EnginePolicies(publish_limit_of=limits.get)
+    for topic in limits:
+        rig.engine.reload_publish_limit(topic)
+    for number in range(20):
+        publish(rig.topic, other_producer(rig, 10 + number), 100)
+    waits = Producer(1, "waits", FakePort())
+    other.add_producer(waits)
+    publish(other, waits, 3)
+    limits[rig.topic] = None
+    rig.engine.reload_publish_limit(rig.topic)
+    for _ in range(2):
+        rig.engine.flush()
+    staged = len(rig.log.bodies)
+    in_a_second(rig)
+    assert staged < len(rig.log.bodies) < 20 * 100
+    assert other.publishing.pending_count == 2

@@ -10,6 +10,7 @@ from headgate.base.units import MIB, NS_PER_MS
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import ENTRY_BYTES_PER_UNIT_BITS
 from headgate.engine.engine import FLUSH_ENTRIES_MAX, PUMP_ENTRIES_MAX
+from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -357,6 +358,30 @@ def test_very_many_subscriptions_of_one_tenant_hold_up_none_of_another() -> None
     assert set(few) <= set(seen)
     rig.flush()
     assert set(seen) == {*many, *few}
+
+
+def test_very_many_limited_subscriptions_of_one_tenant_hold_up_none_of_another() -> None:
+    """Those whose limits had room again stood in one line, and a limit makes up for no more than
+    20 ms: 20,000 subscriptions with a limit of five messages a second, which take 2 MB/s, left a
+    subscription of another tenant 179 of its 1,000 messages a second."""
+    rig = PartlyLimited(subscription_limit=RateLimit(1, None, PERIOD_NS))
+    log = FakeLog(2)
+    other = rig.engine.load_topic(parse_topic("persistent://globex/ns/orders"), log)
+    many = [rig.subscribe(f"limited-{number}") for number in range(3 * FLUSH_ENTRIES_MAX)]
+    few = other.add_subscription("limited", AckSet(), cursor_id=1)
+    rig.publish(3)
+    producer = Producer(1, "p", FakePort())
+    other.add_producer(producer)
+    for sequence in range(3):
+        other.publishing.publish(producer, sequence, 0, 1, b"body")
+    log.end = log.staged_end
+    other.publishing.entries_durable(0)
+    for subscription in (*many, few):  # the other tenant's is the last one in any order of time
+        rig.consumer(subscription, permits=10)
+    assert {subscription.messages_sent for subscription in (*many, few)} == {1}
+    rig.flush_once(after_ms=500)
+    assert few.messages_sent == 2
+    assert sum(subscription.messages_sent for subscription in many) < 2 * len(many)
 
 
 class _Pumped:

@@ -11,6 +11,7 @@ import weakref
 
 import pytest
 
+from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
@@ -571,3 +572,30 @@ def test_changes_of_the_longest_hold_leave_one_timer() -> None:
     assert len(rig.engine._timers) == 1
     rig.advance(1_010)
     assert rig.port.closed == [1]
+
+
+def test_very_many_topics_with_held_producers_hold_up_none_of_another_tenant() -> None:
+    """Each of them had a whole flush, and had more to stage again when its turn came: for as long
+    as clients sent as fast as that, who came behind them waited for all of them."""
+    rig = QuotaRig(size_quota(10))
+    topics = [
+        rig.engine.load_topic(parse_topic(f"persistent://{name}"), FakeLog(2 + number))
+        for number, name in enumerate([*(f"acme/ns/t{n}" for n in range(50)), "globex/ns/t"])
+    ]
+    for topic in topics:
+        topic.add_subscription("s", AckSet(), cursor_id=topic.log.number)
+        producer = Producer(1, "p", FakePort())
+        topic.add_producer(producer)
+        for sequence in range(200):
+            topic.publishing.publish(producer, sequence, 0, 1, bytes(20))
+    rig.flush()
+    assert [topic.publishing.pending_count for topic in topics] == [1] * len(topics)
+    rig.quotas = size_quota(1_000_000)
+    for topic in topics:
+        rig.engine.reload_quotas(topic)
+    rig.engine.flush()
+    *many, other = [topic.publishing.pending_count for topic in topics]
+    assert other > 16
+    assert sum(many) < 1_000
+    rig.flush()
+    assert [topic.publishing.pending_count for topic in topics] == [200] * len(topics)

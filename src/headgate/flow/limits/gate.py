@@ -32,12 +32,12 @@ of its budgets applies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
 from itertools import count, islice
 from typing import Final, Protocol
 
 from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.fair_share import FairQueue, share_of
+from headgate.flow.limits.fair_timers import FairTimers, Timed
 from headgate.flow.limits.gate_node import GateNode, GateStatistics
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.flow.limits.retired_gates import EndedGates, RetiredGates
@@ -46,15 +46,14 @@ from headgate.flow.limits.waiter_gate import WaiterGate
 LOOKED_AT_MAX: Final = 1_000
 """Waiters among which the figures of a limit that is shared look for the largest."""
 
-TIMERS_MIN: Final = 256
-"""Timers that are kept in any case, beside two for each node that waits for one."""
+
+WOKEN_MAX: Final = 64
+"""Timers that one look for a waiter handles: tens of thousands may be due at one instant, of
+waiters that then have to queue for the limit of their topic."""
 
 
-class Timed(Protocol):
+class Woken(Timed, Protocol):
     """A node of the tree with a timer."""
-
-    alarm: int
-    """The number of the timer that is set; 0 if none is."""
 
     def wake(self, now_ns: int) -> WaiterGate | None:
         """Handle the timer. Returns the waiter that may send now; None if it has to queue."""
@@ -66,17 +65,19 @@ class BrokerGate(GateNode):
     __slots__ = (
         "_now_ns",
         "_timers",
-        "_timers_max",
         "demand",
         "ended",
         "epoch",
         "queue",
+        "tenant",
         "tickets",
         "topics",
     )
 
     def __init__(self, owner: object = None) -> None:
         super().__init__(Level.BROKER, owner)
+        self.tenant = ""
+        """It has a turn of its own among its timers."""
         self.topics: dict[TopicGate, None] = {}
         self.ended: EndedGates[WaiterGate] = EndedGates()
         """The gates of subscriptions of all topics that are gone, of which a number is kept."""
@@ -86,16 +87,14 @@ class BrokerGate(GateNode):
         self.epoch = 1
         """Grows when shares start over; a topic's share counts within one epoch."""
         self.tickets = count(1)
-        self._timers: list[tuple[int, int, Timed]] = []
-        """``(due at, number of the timer, node)``. A node that shares no limit is served when its
-        timer is due: first come, first served."""
-        self._timers_max = TIMERS_MIN
-        """At so many of them those that no node waits for are removed."""
+        self._timers: FairTimers[Woken] = FairTimers()
+        """A node that shares no limit is served when its timer is due, and its tenant has its
+        turn: first come, first served."""
         self._now_ns = 0
 
-    def topic(self, owner: object = None) -> TopicGate:
+    def topic(self, owner: object = None, tenant: str = "") -> TopicGate:
         """Add a topic, which has no own limit yet."""
-        topic = TopicGate(self, owner)
+        topic = TopicGate(self, owner, tenant)
         self.topics[topic] = None
         return topic
 
@@ -135,24 +134,21 @@ class BrokerGate(GateNode):
         """When to call :meth:`pop_ready`: at once if the instant is past; None if nothing waits."""
         if self.queue.waiting and not self.alarm:
             return self._now_ns
-        timers = self._timers
-        while timers and timers[0][2].alarm != timers[0][1]:
-            heappop(timers)
-        return timers[0][0] if timers else None
+        return self._timers.first_ns()
 
     def pop_ready(self, now_ns: int) -> WaiterGate | None:
         """The next waiter in fair order that may send one entry now; None if there is none.
 
-        Send and charge the entry before the next call.
+        Send and charge the entry before the next call. Of very many that have to queue first, some
+        are left: :meth:`next_wake_ns` then says to call it again at once.
         """
         self._now_ns = now_ns
-        timers = self._timers
-        while timers and timers[0][0] <= now_ns:
-            _, alarm, node = heappop(timers)
-            if node.alarm == alarm:
-                node.alarm = 0
-                if (chosen := node.wake(now_ns)) is not None:
-                    return chosen
+        for _ in range(WOKEN_MAX):
+            node = self._timers.pop_due(now_ns)
+            if node is None:
+                break
+            if (chosen := node.wake(now_ns)) is not None:
+                return chosen
         while self.queue.waiting and not self.alarm:
             at_ns = self._refuse(now_ns) if self.budgets else now_ns
             if at_ns > now_ns:
@@ -167,16 +163,9 @@ class BrokerGate(GateNode):
     def wake(self, now_ns: int) -> None:
         """Do nothing: :meth:`pop_ready` looks at the queue next."""
 
-    def arm(self, node: Timed, at_ns: int) -> None:
+    def arm(self, node: Woken, at_ns: int) -> None:
         """Set the timer of ``node``, which replaces an earlier one."""
-        node.alarm = alarm = next(self.tickets)
-        timers = self._timers
-        heappush(timers, (at_ns, alarm, node))
-        if len(timers) >= self._timers_max:
-            # A period may be years long, and waiters come and go: what they left would stay.
-            timers[:] = [timer for timer in timers if timer[2].alarm == timer[1]]
-            heapify(timers)
-            self._timers_max = max(2 * len(timers), TIMERS_MIN)
+        self._timers.arm(node, at_ns)
 
     def join(self, topic: TopicGate, now_ns: int) -> None:
         """Queue a topic by its share of the broker's limit.
@@ -224,13 +213,16 @@ class TopicGate(GateNode):
         "share",
         "shared",
         "shares_of",
+        "tenant",
         "ticket",
         "waiters",
     )
 
-    def __init__(self, broker: BrokerGate, owner: object) -> None:
+    def __init__(self, broker: BrokerGate, owner: object, tenant: str) -> None:
         super().__init__(Level.TOPIC, owner)
         self.broker = broker
+        self.tenant = tenant
+        """Whose turns its timers, and those of its waiters, take."""
         self.waiters: dict[WaiterGate, None] = {}
         self.retired: RetiredGates[WaiterGate] = RetiredGates(broker.ended)
         """The gates of ``waiters`` that closed while their windows still count."""

@@ -78,6 +78,11 @@ class WaiterGate(GateNode):
         self._byte_budgets: tuple[Budget, ...] = ()
         self.refresh_path(0)
 
+    @property
+    def tenant(self) -> str:
+        """Whose turns its timers take."""
+        return self.topic.tenant
+
     # -- what the engine calls --------------------------------------------------------------
 
     def request(self, now_ns: int) -> Refusal | None:

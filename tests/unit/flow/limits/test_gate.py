@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
-from headgate.flow.limits.gate import LOOKED_AT_MAX, TIMERS_MIN, BrokerGate
+from headgate.flow.limits.fair_timers import TIMERS_MIN
+from headgate.flow.limits.gate import LOOKED_AT_MAX, WOKEN_MAX, BrokerGate
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit, Refusal
 from tests.unit.flow.driver import START_NS, Driver, Log, Sender, bytes_log, messages_log
 
@@ -217,6 +218,31 @@ def test_who_comes_and_goes_leaves_no_timers_for_the_rest_of_a_long_period(level
     first.leave(year_ns)
     assert broker.next_wake_ns() == 2 * year_ns
     assert broker.pop_ready(2 * year_ns) is gate
+
+
+def test_very_many_that_have_to_queue_at_one_instant_do_so_in_several_looks() -> None:
+    """One look had all of them queue: 0.15 s for 20,000, 0.85 s for 100,000."""
+    broker = BrokerGate()
+    topic = broker.topic()
+    topic.set_limit(RateLimit(1_000, None), 0)
+    gates = [topic.waiter() for _ in range(3 * WOKEN_MAX)]
+    for gate in gates:
+        gate.set_limit(RateLimit(1, None), 0)
+        assert gate.request(0) is None
+        gate.charge(0, 1, 0)
+        assert gate.request(0) is not None
+    now_ns = 2 * NS_PER_S
+    found, looks = [], 0
+    while (wake_ns := broker.next_wake_ns()) is not None and wake_ns <= now_ns:
+        looks += 1
+        gate = broker.pop_ready(now_ns)
+        assert topic.demand <= WOKEN_MAX * looks
+        if gate is not None:
+            found.append(gate)
+            gate.charge(now_ns, 1, 0)
+            gate.leave(now_ns)
+    assert found[:2] == gates[:2]
+    assert looks > 3
 
 
 @pytest.mark.parametrize("level", list(Level))
