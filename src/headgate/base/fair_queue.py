@@ -41,6 +41,14 @@ class FairQueue(Generic[T]):
             del self._by_owner[owner]
         return item
 
+    def put_back(self, owner: str, item: T) -> None:
+        """Put an item, which was taken, in front of the others of its owner, for the next turn."""
+        items = self._by_owner.get(owner)
+        if items is None:
+            items = self._by_owner[owner] = deque()
+        items.appendleft(item)
+        self._count += 1
+
     def owner_among(self, is_meant: Callable[[str], bool]) -> str | None:
         """The first owner in turn that is meant; None if there is none."""
         return next(filter(is_meant, self._by_owner), None)

@@ -297,11 +297,13 @@ class AdmissionControl:
 
         Stages about ``entries_max`` entries and returns about how many.
         """
-        used = self._engine.disk_full_hold.work(entries_max)
+        used, disk_hold = 0, self._engine.disk_full_hold
         while used < entries_max:
             # In turn: each of these may have more to stage at any time, for as long as clients
             # send, and then those behind it would wait for ever.
             before = used
+            if disk_hold.is_busy:
+                used += disk_hold.work(min(RUN_SENDS_MAX, entries_max - used))
             if self._with_room:
                 used += self._stage_of_port(min(RUN_SENDS_MAX, entries_max - used))
             if self._ready:

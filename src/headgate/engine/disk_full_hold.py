@@ -2,19 +2,19 @@
 
 The log reports that it is full, at the first entry that it refuses or after a commit without room;
 what was in that commit is parked again, in front of what its producers sent later. When there is
-room, producers take turns of one SEND each. The bounds are those of a backlog quota's hold
-(:mod:`headgate.engine.parked_bounds`): no connection is paused, because acknowledgements make room.
-A connection whose producer was closed over these bounds gets no new producer until there is room:
-its client would send everything again at once, forever.
+room, tenants take turns, and the producers of each, of one SEND each. The bounds are those of a
+backlog quota's hold (:mod:`headgate.engine.parked_bounds`): no connection is paused, because
+acknowledgements make room. A connection whose producer was closed over these bounds gets no new
+producer until there is room: its client would send everything again at once, forever.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 from weakref import WeakSet
 
+from headgate.base.fair_queue import FairQueue
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import DiskFullError
@@ -51,9 +51,10 @@ class DiskFullHold:
         self._engine = engine
         self.is_full = False
         """Whether every SEND to a user's topic is parked. Only :meth:`disk_changed` changes it."""
-        # The first of an ordinary table is looked for among all that have left before it.
-        self._waiting: OrderedDict[Producer, None] = OrderedDict()
-        """Waiting producers in the order of their turns; some may have left."""
+        self._waiting: dict[Producer, None] = {}
+        """Waiting producers; some may have left."""
+        self._turns: FairQueue[Producer] = FairQueue()
+        """The same ones. Tenants take turns: clients may send more meanwhile, for ever."""
         self._over: WeakSet[ProducerPort] = WeakSet()
         """Connections that have parked more than they may since the disk became full."""
         self._timer_ns = 0
@@ -92,8 +93,14 @@ class DiskFullHold:
 
     def entered(self, producer: Producer) -> None:
         """A producer waits for the disk from now on."""
-        self._waiting[producer] = None
+        self._line_up(producer)
         self._arm(self._engine.now_ns + self._engine.limits.hold_park_ns)
+
+    def _line_up(self, producer: Producer) -> None:
+        if producer not in self._waiting:
+            publishing = cast(TopicPublishing, producer.publishing)
+            self._waiting[producer] = None
+            self._turns.add(publishing.topic.name.tenant, producer)
 
     def over_bound(self, port: ProducerPort) -> None:
         """A producer is closed because its connection parked too much here."""
@@ -126,7 +133,8 @@ class DiskFullHold:
         """
         used, admission = 0, self._engine.admission
         while self.is_busy and used < entries_max:
-            producer, _ = self._waiting.popitem(last=False)
+            producer = self._turns.take()
+            del self._waiting[producer]
             used += 1
             if producer.parked_at is not ParkedAt.DISK:
                 continue
@@ -139,7 +147,7 @@ class DiskFullHold:
             elif blocked is not ParkedAt.DISK:
                 admission.enter(publishing, producer, blocked)
             if producer.parked_at is ParkedAt.DISK:
-                self._waiting[producer] = None
+                self._line_up(producer)
         return used
 
     # -- time ------------------------------------------------------------------------------
@@ -150,11 +158,12 @@ class DiskFullHold:
         self._timer_ns = ended_count = 0
         now_ns, hold_ns = self._engine.now_ns, self._engine.limits.hold_park_ns
         oldest_ns = None
+        self._forget_those_that_left()
         for producer in list(self._waiting):
             since_ns = held_since_ns(producer)
             if since_ns is None:
-                self._waiting.pop(producer, None)
-            elif since_ns + hold_ns <= now_ns:
+                continue  # it left because another one was closed
+            if since_ns + hold_ns <= now_ns:
                 if ended_count == ENDED_IN_LOOK:
                     self._wake_at(now_ns + NEXT_LOOK_NS)
                     return
@@ -165,6 +174,14 @@ class DiskFullHold:
                 oldest_ns = since_ns if oldest_ns is None else min(oldest_ns, since_ns)
         if oldest_ns is not None:
             self._arm(oldest_ns + hold_ns)
+
+    def _forget_those_that_left(self) -> None:
+        waiting = self._waiting
+        left = [producer for producer in waiting if held_since_ns(producer) is None]
+        if left:
+            for producer in left:
+                del waiting[producer]
+            self._turns.drop(lambda producer: producer not in waiting)
 
     def _arm(self, due_ns: int) -> None:
         if not 0 < self._timer_ns <= due_ns + LOOK_NS:

@@ -66,7 +66,8 @@ class QuotaScheduler:
         """Those to evaluate in this turn's flush, of which tenants take turns."""
         self._active: deque[TopicQuota] = deque()
         self._wheel: dict[int, Bucket] = {}
-        self._due: deque[TopicQuota] = deque()
+        self._due: FairQueue[TopicQuota] = FairQueue()
+        """Those whose oldest message may be too old."""
         self.evicted = [(0, 0, 0), (0, 0, 0)]
         """Evictions, messages and bytes of all topics since the start, by :class:`QuotaType`."""
         self.evictions_by_namespace: dict[str, list[int]] = {}
@@ -117,39 +118,47 @@ class QuotaScheduler:
         Stages about ``entries_max`` entries and returns about how many.
         """
         used = 0
-        while self._due and used < entries_max:
-            quota = self._due.popleft()
-            moved_before = quota.moved_count
-            if quota.topic.is_live:
-                quota.evaluate_when_due()
-            used += 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
         had_step: list[TopicQuota] = []
-        while self._dirty and used < entries_max:
-            quota = self._dirty.take()
-            if not quota.topic.is_live:
-                continue
-            # It stays dirty, so that nothing that happens in here queues it again.
-            moved_before = quota.moved_count
-            quota.evaluate()
-            queue = quota.queue
-            used += 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
-            stops = quota.stops
-            if stops is not None and stops.is_ending:
-                used += stops.end_step(quota.topic)
-            if queue and quota.exceeded is None:
-                # Clients may send for ever as fast as that: others have their turns in between.
-                sends_max = min(RUN_SENDS_MAX, entries_max - used)
-                used += self._engine.admission.drain(queue, ParkedAt.QUOTA, sends_max)
-            quota.update_safe_below()
-            quota.is_dirty = False
-            eviction = quota.eviction
-            is_unfinished = eviction is not None and not eviction.awaits_index
-            is_unfinished |= stops is not None and stops.is_ending
-            if is_unfinished:
-                had_step.append(quota)
-            elif queue and quota.exceeded is None:
-                self.touch(quota)
+        while used < entries_max and (self._due or self._dirty):
+            # In turn: an eviction may take a whole flush, and clients bring what is too old next.
+            if self._due:
+                used += self._evaluate_due(self._due.take())
+            if self._dirty:
+                used += self._evaluate_dirty(self._dirty.take(), had_step)
         for quota in had_step:
+            self.touch(quota)
+        return used
+
+    def _evaluate_due(self, quota: TopicQuota) -> int:
+        moved_before = quota.moved_count
+        if quota.topic.is_live:
+            quota.evaluate_when_due()
+        return 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
+
+    def _evaluate_dirty(self, quota: TopicQuota, had_step: list[TopicQuota]) -> int:
+        """Evaluate a topic's quotas, and stage what they now allow. ``had_step`` gets those that go
+        on in the next flush."""
+        if not quota.topic.is_live:
+            return 0
+        # It stays dirty, so that nothing that happens in here queues it again.
+        moved_before = quota.moved_count
+        quota.evaluate()
+        queue = quota.queue
+        used = 1 + (quota.moved_count - moved_before) * SUBSCRIPTION_EVICTED
+        stops = quota.stops
+        if stops is not None and stops.is_ending:
+            used += stops.end_step(quota.topic)
+        if queue and quota.exceeded is None:
+            # Clients may send for ever as fast as that: others have their turns in between.
+            used += self._engine.admission.drain(queue, ParkedAt.QUOTA, RUN_SENDS_MAX)
+        quota.update_safe_below()
+        quota.is_dirty = False
+        eviction = quota.eviction
+        is_unfinished = eviction is not None and not eviction.awaits_index
+        is_unfinished |= stops is not None and stops.is_ending
+        if is_unfinished:
+            had_step.append(quota)
+        elif queue and quota.exceeded is None:
             self.touch(quota)
         return used
 
@@ -214,7 +223,7 @@ class QuotaScheduler:
             del self._wheel[bucket.number]
         for quota in self._waiting_in(bucket):
             quota.due = None
-            self._due.append(quota)
+            self._due.add(quota.topic.name.tenant, quota)
 
     def time_jumped(self) -> None:
         """Time passed that the clock of timers did not count: messages got older at once."""

@@ -2,7 +2,8 @@
 
 The publish rate of a topic is followed while a relative limit depends on it: its own, one of its
 subscriptions' or the broker's. It is sampled while something is published or the rate still falls;
-an idle topic costs nothing. Many topics are sampled in slices, with other work in between.
+an idle topic costs nothing. Many topics are sampled in slices, with other work in between, and
+tenants take turns.
 
 A subscription's limit is the publish rate plus the configured amount. A topic's limit is shared by
 its subscriptions, and each of them needs everything that is published: so it is k times the publish
@@ -15,8 +16,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.base.fair_queue import FairQueue
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -33,6 +36,10 @@ NOTHING = PerSecond(0.0, 0.0)
 
 SLICE_GATES = 128
 """Limits that are applied in one slice: about a millisecond of work."""
+TURN_GATES = 16
+"""Those of one topic in a turn; then others have theirs."""
+LINED_UP_MAX = 1_024
+"""Topics that are due and line up in one slice."""
 SLICE_PAUSE_NS = 4 * NS_PER_MS
 """Time for other work between two slices. With 3,000 limits or more, a round takes longer than
 100 ms."""
@@ -62,8 +69,8 @@ class RelativeLimits:
         self._queue: deque[tuple[int, Topic]] = deque()
         """The same in the order of time; an entry with another time than there is stale."""
         self._broker_due_ns = 0
-        self._work: Iterator[bool] | None = None
-        """The sample of a topic that the end of a slice interrupted."""
+        self._turns: FairQueue[tuple[Topic, Iterator[bool]]] = FairQueue()
+        """The samples that are due. Tenants take turns: one may have 100,000 limits."""
         self._is_armed = False
 
     # -- followed topics -------------------------------------------------------------------
@@ -134,11 +141,11 @@ class RelativeLimits:
         self._arm()
 
     def _arm(self) -> None:
-        if self._is_armed or not (self._queue or self._work):
+        if self._is_armed or not (self._queue or self._turns):
             return
         self._is_armed = True
         at_ns = self._engine.now_ns + SLICE_PAUSE_NS
-        if self._work is None:
+        if not self._turns:
             at_ns = max(at_ns, self._queue[0][0])
         self._engine.wake_at(at_ns, self._sample_due)
 
@@ -190,19 +197,16 @@ class RelativeLimits:
 
     def _sample_due(self) -> None:
         """Sample the topics that are due, up to the size of one slice."""
-        now_ns, queue, left = self._engine.now_ns, self._queue, SLICE_GATES
-        while left > 0:
-            if self._work is None:
-                if not queue or queue[0][0] > now_ns:
-                    break
-                due_ns, topic = queue.popleft()
-                if self._due_ns.get(topic) != due_ns:
-                    continue
-                self._work = self._sample(topic)
-            if next(self._work, None) is None:
-                self._work = None
-            left -= 1
-        if now_ns >= self._broker_due_ns or not queue:
+        now_ns, turns, left = self._engine.now_ns, self._turns, SLICE_GATES
+        self._line_up_due(now_ns)
+        while left > 0 and turns:
+            topic, sample = turns.take()
+            gates_max = min(TURN_GATES, left)
+            gates = sum(1 for _ in islice(sample, gates_max))
+            if gates == gates_max:
+                turns.put_back(topic.name.tenant, (topic, sample))
+            left -= max(gates, 1)
+        if now_ns >= self._broker_due_ns or not (self._queue or turns):
             self._broker_due_ns = now_ns + SAMPLE_NS
             limit = self._engine.broker_limit
             if limit is not None and limit.relative:
@@ -210,8 +214,19 @@ class RelativeLimits:
         self._is_armed = False
         self._arm()
 
-    def _sample(self, topic: Topic) -> Iterator[bool]:
+    def _line_up_due(self, now_ns: int) -> None:
+        queue = self._queue
+        for _ in range(LINED_UP_MAX):
+            if not queue or queue[0][0] > now_ns:
+                break
+            due_ns, topic = queue.popleft()
+            if self._due_ns.get(topic) == due_ns:
+                self._turns.add(topic.name.tenant, (topic, self._sample(topic, due_ns)))
+
+    def _sample(self, topic: Topic, due_ns: int) -> Iterator[bool]:
         """Sample one topic; a step for each limit that is put in force."""
+        if self._due_ns.get(topic) != due_ns:
+            return  # another one is to follow since, or none
         rate = topic.publish_rate
         goes_on = rate is not None and rate.sample(_counts(topic), self._engine.now_ns)
         yield from self._put_in_force(topic)

@@ -39,6 +39,16 @@ def test_one_that_is_taken_out_of_turn_has_had_its_turn() -> None:
     assert [queue.take() for _ in range(len(queue))] == [1, 20, 11]
 
 
+def test_one_that_is_put_back_is_the_first_in_the_next_turn_of_its_owner() -> None:
+    queue: FairQueue[str] = FairQueue()
+    for item in ("a1", "a2", "b1"):
+        queue.add(item[0], item)
+    queue.put_back("a", queue.take())
+    assert [queue.take() for _ in range(2)] == ["b1", "a1"]
+    queue.put_back("b", "b1")
+    assert [queue.take() for _ in range(len(queue))] == ["a2", "b1"]
+
+
 def test_nothing_is_left_of_what_is_dropped() -> None:
     queue: FairQueue[int] = FairQueue()
     queue.add("acme", 1)

@@ -22,7 +22,7 @@ from headgate.engine.quota_check import is_consistent
 from headgate.engine.quota_scheduler import SAMPLES_MAX
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
-from tests.unit.engine.harness import FakeLog, FakePort
+from tests.unit.engine.harness import START_MS, FakeLog, FakePort
 from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota, time_quota
 
 TEN = b"0123456789"
@@ -599,3 +599,37 @@ def test_very_many_topics_with_held_producers_hold_up_none_of_another_tenant() -
     assert sum(many) < 1_000
     rig.flush()
     assert [topic.publishing.pending_count for topic in topics] == [200] * len(topics)
+
+
+def test_topics_whose_messages_get_too_old_hold_up_none_of_another_tenant() -> None:
+    """Those that were due went first, and an eviction that moves 15 subscriptions takes half a
+    flush. Where more of them became due than flushes could evaluate, producers of another tenant
+    that a quota had held were held for ever, although there was room."""
+    rig = QuotaRig(time_quota(1, policy=EVICT))
+    many = more_topics(rig, 20)
+    for topic in many:
+        for number in range(15):
+            topic.add_subscription(f"s{number}", AckSet(), cursor_id=1 + number)
+        topic.publishing.publish(Producer(1, "p", FakePort()), 0, 0, 1, TEN)
+        topic.log.end = topic.log.staged_end
+        topic.publishing.entries_durable(0)
+    rig.flush()
+    rig.quotas = size_quota(10)
+    other = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(100))
+    other.add_subscription("s", AckSet(), cursor_id=1)
+    producer = Producer(1, "p", FakePort())
+    other.add_producer(producer)
+    for sequence in range(3):
+        other.publishing.publish(producer, sequence, 0, 1, bytes(20))
+    rig.flush()
+    assert other.publishing.pending_count == 1
+    rig.quotas = size_quota(1_000_000)
+    later_ms = START_MS + 2 * MS_PER_S
+    rig.engine.begin_turn(rig.engine.now_ns + 2 * NS_PER_S, later_ms, later_ms)
+    rig.engine.reload_quotas(other)
+    rig.engine.flush()
+    assert other.publishing.pending_count == 3
+    evicted = rig.engine.quotas.evicted[QuotaType.TIME][0]
+    assert 0 < evicted < len(many)
+    rig.flush()
+    assert rig.engine.quotas.evicted[QuotaType.TIME][0] == len(many)

@@ -317,3 +317,29 @@ def test_one_topic_with_many_subscriptions_is_put_in_force_in_slices() -> None:
     assert max(turns.values()) <= SLICE_GATES
     limits = {s.gate.budgets[0].limit for s in rig.topic.subscriptions.values()}
     assert limits == {250}
+
+
+def test_very_many_limits_of_one_tenant_hold_up_none_of_another() -> None:
+    """All were put in force in one line, 128 in a slice: on a busy loop, which leaves one for each
+    20 ms, the 100,000 readers of one topic, to which somebody publishes now and then, were 16 s of
+    an old limit for a topic of another tenant whose clients publish more."""
+    rig = Rig(subscription_limit=OVER_200)
+    for number in range(3):
+        name = parse_topic(f"persistent://globex/ns/t{number}")
+        other = rig.engine.load_topic(name, FakeLog(2 + number))
+        for reader in range(2_000):
+            other.add_subscription(f"s{reader}", AckSet(), cursor_id=1 + reader)
+        other.publishing.publish(Producer(1, "p", rig.port), 0, 0, 50, b"b")
+        other.log.end = other.log.staged_end
+        other.publishing.entries_durable(0)
+    mine = rig.subscribe()
+    rig.publish(messages=50)
+    rig.advance(120)
+    assert mine.gate.budgets[0].limit == 250
+    rig.advance(400)
+    limits = {
+        each.gate.budgets[0].limit
+        for topic in rig.engine.topics.values()
+        for each in topic.subscriptions.values()
+    }
+    assert limits == {250}
