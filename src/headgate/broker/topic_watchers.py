@@ -76,6 +76,9 @@ VIEWS_REST_S_MAX: Final = 10.0
 HASH_CHARACTERS_MAX: Final = 64
 """More than the hash of a list of topics has."""
 
+NOTED_PER_UNIT: Final = 32
+"""Changes that are remembered for one watcher with one unit of work."""
+
 VIEWS_PER_STEP: Final = 256
 """Views that need nothing, and are passed over in one step."""
 
@@ -349,7 +352,7 @@ class TopicWatchers:
             watcher.note(deleted, created)
             if must_wait:
                 view.lagging[watcher] = None
-                yield 1
+                yield 1 + (len(deleted) + len(created)) // NOTED_PER_UNIT
                 return
             deleted, created = watcher.deleted, watcher.created
             watcher.deleted, watcher.created = {}, {}
