@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import Final, Protocol
 
 from headgate.base.errors import HeadgateError
@@ -47,6 +47,7 @@ from headgate.broker.watched_names import (
     View,
     WatchedNamespace,
 )
+from headgate.broker.watched_turns import DueNamespaces, NamespaceTurns
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, UnauthorizedError
@@ -74,6 +75,9 @@ VIEWS_REST_S_MAX: Final = 10.0
 
 HASH_CHARACTERS_MAX: Final = 64
 """More than the hash of a list of topics has."""
+
+NOTED_PER_UNIT: Final = 32
+"""Changes that are remembered for one watcher with one unit of work."""
 
 VIEWS_PER_STEP: Final = 256
 """Views that need nothing, and are passed over in one step."""
@@ -113,11 +117,9 @@ class TopicWatchers:
         self._broker = broker
         self._views: dict[str, WatchedNamespace] = {}
         """By namespace."""
-        self._asked: dict[WatchedNamespace, None] = {}
+        self._asked = NamespaceTurns()
         """Those with views that somebody has asked for a watcher."""
-        self._due: dict[WatchedNamespace, None] = {}
-        self._tenant_asked = self._tenant_due = NO_TENANT
-        """Whose turn the last one was of each."""
+        self._due = DueNamespaces()
         self._is_running = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_s = 0.0
@@ -156,7 +158,7 @@ class TopicWatchers:
         if view.owner is None:
             view.owner = watcher
         watched.asked[view] = None
-        self._asked[watched] = None
+        self._asked.add(watched)
         self._run()
         return watcher
 
@@ -176,7 +178,7 @@ class TopicWatchers:
         for namespace, changes in by_namespace.items():
             watched = self._views[namespace]
             watched.changes.add(changes)
-            self._due[watched] = None
+            self._due.add(watched, self._loop.time())
         self._run()
 
     def _forget(self, view: View) -> None:
@@ -185,10 +187,10 @@ class TopicWatchers:
             del watched.views[view.text]
             if not watched.views:
                 self._views.pop(str(watched.name), None)
-                self._due.pop(watched, None)
+                self._due.discard(watched)
         watched.asked.pop(view, None)
         if not watched.asked:
-            self._asked.pop(watched, None)
+            self._asked.discard(watched)
 
     # -- the job ---------------------------------------------------------------------------
 
@@ -196,11 +198,11 @@ class TopicWatchers:
         """Begin the job, unless it runs or all namespaces that are due rest."""
         if self._is_running or not (self._asked or self._due):
             return
-        if self._asked or self._next_due() is not None:
+        if self._asked or self._due.are_any_rested(self._loop.time()):
             self._is_running = True
             self._work.run("watching topics", JobClass.ADMIN, self._steps(), NO_TENANT)
             return
-        wake_s = min(watched.rests_until_s for watched in self._due)
+        wake_s = self._due.first_rests_until_s
         # A namespace that rests for long keeps no other one resting.
         if self._wake is None or wake_s < self._wake_s:
             if self._wake is not None:
@@ -212,28 +214,24 @@ class TopicWatchers:
         self._wake = None
         self._run()
 
-    def _next_due(self) -> WatchedNamespace | None:
-        now_s = self._loop.time()
-        rested = (watched for watched in self._due if watched.rests_until_s <= now_s)
-        return _first_of_another(rested, self._tenant_due)
-
     def _steps(self) -> Steps:
         while self._asked or self._due:
             yield from self._answer_one()
-            watched = self._next_due()
+            watched = self._due.take(self._loop.time())
             if watched is None:
                 if self._asked:
                     continue
                 break
-            del self._due[watched]
-            self._tenant_due = watched.name.tenant
+            yield 1
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
                 rest_s = min(REST_FACTOR * UNIT_S * watched.used, VIEWS_REST_S_MAX)
                 watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
                 watched.forget_changes()
-            if watched.views and (watched.left or len(watched.changes)):
-                self._due[watched] = None  # behind the others
+            # What came meanwhile knew nothing of its rest.
+            is_due = self._due.discard(watched) or watched.left or len(watched.changes)
+            if watched.views and is_due:
+                self._due.add(watched, self._loop.time())  # behind the others
         self._is_running = False
         self._run()
 
@@ -241,13 +239,11 @@ class TopicWatchers:
         """Answer those that have asked for one pattern, of each namespace in turn, and after one of
         a tenant one of another. That changes no rest: who asks again and again would keep all
         others of the namespace waiting. Between two of them a view that is due has its turn."""
-        watched = _first_of_another(self._asked, self._tenant_asked)
+        watched = self._asked.take()
         if watched is not None:
-            self._tenant_asked = watched.name.tenant
-            view = next(iter(watched.asked))
-            del self._asked[watched], watched.asked[view]
+            view, _ = watched.asked.popitem(last=False)
             if watched.asked:
-                self._asked[watched] = None  # behind the others
+                self._asked.add(watched)  # behind the others
             yield from self._counted(view)
 
     def _bring_some_up_to_date(self, watched: WatchedNamespace) -> Steps:
@@ -283,7 +279,7 @@ class TopicWatchers:
         view.opening.update(view.blocked)
         view.blocked.clear()
         if view.open_count:
-            self._due[view.watched] = None
+            self._due.add(view.watched, self._loop.time())
             self._run()
 
     def _bring_up_to_date(self, view: View) -> Steps:
@@ -356,7 +352,7 @@ class TopicWatchers:
             watcher.note(deleted, created)
             if must_wait:
                 view.lagging[watcher] = None
-                yield 1
+                yield 1 + (len(deleted) + len(created)) // NOTED_PER_UNIT
                 return
             deleted, created = watcher.deleted, watcher.created
             watcher.deleted, watcher.created = {}, {}
@@ -441,19 +437,6 @@ def _kept(command: BaseCommand) -> BaseCommand:
     if len(request.topics_hash) <= HASH_CHARACTERS_MAX:  # else it is that of no list
         watch.topics_hash = request.topics_hash
     return kept
-
-
-def _first_of_another(
-    namespaces: Iterable[WatchedNamespace], tenant: str
-) -> WatchedNamespace | None:
-    """The first namespace that is not one of ``tenant``, which had the last turn; if there is none,
-    the first of that tenant: one may have many namespaces."""
-    first = None
-    for watched in namespaces:
-        if watched.name.tenant != tenant:
-            return watched
-        first = first or watched
-    return first
 
 
 def _joined(deleted: Names, created: Names, later: Difference) -> Generator[int]:

@@ -88,7 +88,7 @@ class WatchedNamespace:
         self.name = name
         self.views: dict[str, View] = {}
         """By pattern."""
-        self.asked: dict[View, None] = {}
+        self.asked: OrderedDict[View, None] = OrderedDict()
         """Those that somebody has asked for a watcher: they do not rest."""
         self.changes = NamespaceChanges()
         self.left: deque[View] = deque()

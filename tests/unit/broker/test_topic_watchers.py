@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 from headgate.base.identity import NOBODY
 from headgate.base.names import NamespaceName, parse_topic
@@ -16,7 +18,12 @@ from headgate.broker.name_differences import PART_BYTES_MAX
 from headgate.broker.namespace_changes import CHANGES_MAX, TopicChange
 from headgate.broker.topic_pattern import TopicsHash
 from headgate.broker.topic_watchers import VIEWS_AT_ONCE, VIEWS_REST_S_MAX
-from headgate.broker.watched_names import NAME_BYTES, PATTERN_BYTES, TopicWatcher
+from headgate.broker.watched_names import (
+    NAME_BYTES,
+    PATTERN_BYTES,
+    TopicWatcher,
+    WatchedNamespace,
+)
 from headgate.metadata.catalog import Change
 from headgate.metadata.rows import TenantRow
 from headgate.testing import World
@@ -220,12 +227,12 @@ async def test_a_tenant_with_many_namespaces_keeps_no_other_one_waiting(world: W
         changed(world, catalog.plan_create_namespace(name))
         watch(world, Ordered(str(name)), 1, ".*", name)
     await asyncio.sleep(1)
-    assert {order.index(str(name)) for name in few} == {1, 3}
+    assert {order.index(str(name)) for name in few} == {1, 2}
     order.clear()
     for name in (*many, *few):
         create(world, f"persistent://{name}/new")
     await asyncio.sleep(30)
-    assert {order.index(str(name)) for name in few} == {1, 3}
+    assert {order.index(str(name)) for name in few} == {1, 2}
 
 
 @at_rest
@@ -260,6 +267,86 @@ async def test_peers_that_do_not_read_cost_those_that_ask_nothing(world: World) 
     await asyncio.sleep(3)
     assert before + 100 <= looks <= before + 400
     assert not blocked.written
+
+
+@at_rest
+async def test_very_many_namespaces_that_do_not_exist_are_not_gone_through_for_each(
+    world: World,
+) -> None:
+    """An administrator of a tenant may watch any number of them. Each turn looked for a namespace
+    of another tenant among all that waited, without a pause: 0.14 s in one iteration of the loop
+    with 7,000 of them whose peers did not read, all the time."""
+    looks = 0
+
+    class Counted(WatchedNamespace):
+        _name = NAMESPACE
+
+        @property
+        def name(self) -> NamespaceName:  # type: ignore[override]
+            nonlocal looks
+            looks += 1
+            return self._name
+
+        @name.setter
+        def name(self, name: NamespaceName) -> None:
+            self._name = name
+
+    reading, blocked = Peer(), Peer()
+    blocked.peer_blocked = True
+    with mock.patch("headgate.broker.topic_watchers.WatchedNamespace", Counted):
+        for number in range(500):
+            for peer, name in ((reading, f"a{number}"), (blocked, f"b{number}")):
+                watch(world, peer, number, "x", NamespaceName("public", name))
+        await asyncio.sleep(3.5)
+    assert len(reading.written) == 500
+    assert not blocked.written
+    assert 1_000 < looks < 40_000
+
+
+@at_rest
+async def test_what_changes_while_a_namespace_is_worked_on_waits_for_its_rest(
+    world: World,
+) -> None:
+    peer = Peer()
+    for number in range(3 * VIEWS_AT_ONCE):
+        watch(world, peer, number, f".*/(a.*|{number})")
+    await asyncio.sleep(5)
+    create(world, f"{BASE}/a0")
+    while not peer.updates():
+        await asyncio.sleep(0)
+    create(world, f"{BASE}/a1")
+    watched = peer.watchers[0].view.watched
+    while watched.rests_until_s <= world.loop.time():
+        await asyncio.sleep(0)
+    told, rests_until_s = len(peer.updates()), watched.rests_until_s
+    while len(peer.updates()) == told:
+        await asyncio.sleep(0.001)
+    assert world.loop.time() >= rests_until_s
+    await asyncio.sleep(5)
+    names = [name for update in peer.updates() for name in update.new_topics]
+    assert len(names) == 6 * VIEWS_AT_ONCE
+
+
+@at_rest
+async def test_many_changes_for_many_peers_that_do_not_read_are_remembered_in_steps(
+    world: World,
+) -> None:
+    """Each of them counted as one unit, whatever the number of changes: the deletion of a topic
+    with 990 partitions was 55 ms in one iteration of the loop."""
+    peer = Peer()
+    watchers = [watch(world, peer, number, ".*") for number in range(300)]
+    await asyncio.sleep(1)
+    name, catalog = parse_topic(f"{BASE}/t"), world.broker.catalog
+    changed(world, catalog.plan_create_partitioned(name, 990, now_ms=1))
+    await asyncio.sleep(5 + VIEWS_REST_S_MAX)
+    peer.peer_blocked = True
+    changed(world, catalog.plan_delete_topic(name, keeps_grants=False))
+    counts = [0]
+    for _ in range(1_000):
+        await asyncio.sleep(0)
+        counts.append(sum(bool(each.deleted) for each in watchers))
+    assert counts[-1] == 300
+    assert max(after - before for before, after in pairwise(counts)) <= 16
 
 
 @at_rest
