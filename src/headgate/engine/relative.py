@@ -227,13 +227,13 @@ class RelativeLimits:
         """Sample one topic; a step for each limit that is put in force."""
         if self._due_ns.get(topic) != due_ns:
             return  # another one is to follow since, or none
-        rate = topic.publish_rate
-        goes_on = rate is not None and rate.sample(_counts(topic), self._engine.now_ns)
+        rate, counts = topic.publish_rate, _counts(topic)
+        goes_on = rate is not None and rate.sample(counts, self._engine.now_ns)
         yield from self._put_in_force(topic)
-        if self._required.pop(topic, None) is None:
-            return  # its rate is no longer followed
-        del self._due_ns[topic]
-        if goes_on:
+        if self._due_ns.get(topic) != due_ns:
+            return  # meanwhile it was unloaded, or its rate is followed anew or no longer
+        del self._required[topic], self._due_ns[topic]
+        if goes_on or _counts(topic) != counts:
             self._schedule(topic)
         elif not self._has_relative_limit(topic):
             self._forget(topic)

@@ -343,3 +343,49 @@ def test_very_many_limits_of_one_tenant_hold_up_none_of_another() -> None:
         for each in topic.subscriptions.values()
     }
     assert limits == {250}
+
+
+def interrupted(rig: Rig) -> None:
+    """The sample that finds nothing more to follow is put in force in part."""
+    for reader in range(3 * SLICE_GATES):
+        rig.subscribe(f"s{reader}")
+    rig.publish(messages=50)
+    rig.advance(300)
+    rate = rig.topic.publish_rate
+    assert rate is not None
+    while any(rate.per_second):
+        rig.advance(1)
+    assert len(rig.engine.relative._turns) == 1
+
+
+def limits_of(rig: Rig) -> set[float]:
+    return {each.gate.budgets[0].limit for each in rig.topic.subscriptions.values()}
+
+
+def test_what_is_published_while_limits_are_put_in_force_is_followed() -> None:
+    """If the sample that was interrupted had found nothing more to follow, what was published
+    before its end counted for nothing, until somebody published again."""
+    rig = Rig(subscription_limit=OVER_200)
+    interrupted(rig)
+    rig.publish(messages=50)
+    rig.advance(300)
+    assert limits_of(rig) == {250}
+    rig.advance(60_000)
+    assert limits_of(rig) == {200}
+
+
+def test_a_topic_that_is_followed_anew_while_limits_are_put_in_force_is_sampled_on() -> None:
+    """The sample that was interrupted ended that of the new rate, too, which stayed in force."""
+    rig = Rig(subscription_limit=OVER_200)
+    interrupted(rig)
+    rig.engine.relative._forget(rig.topic)
+    rig.advance(1)
+    rig.engine.relative.follow(rig.topic)
+    rate = rig.topic.publish_rate
+    assert rate is not None
+    rate.per_second = 100, 100, 100
+    rig.advance(300)
+    assert all(rate.per_second)
+    rig.advance(60_000)
+    assert limits_of(rig) == {200}
+    assert not any(rate.per_second)
