@@ -50,7 +50,9 @@ def _lines_of(tree: ast.ClassDef) -> Iterator[str]:
         if not (isinstance(target, ast.Attribute) and _name(target.value) == "self"):
             continue
         is_made = isinstance(value, ast.Call) and _name(value.func) in {*_KINDS, "heappush"}
-        if is_made or (annotation.startswith("dict[") and annotation.endswith(", None]")):
+        holds_lines = any(kind in _KINDS for kind in re.findall(r"\w+(?=\[)", annotation))
+        is_order = annotation.startswith("dict[") and annotation.endswith(", None]")
+        if is_made or holds_lines or is_order:
             yield target.attr
 
 

@@ -19,6 +19,7 @@ from functools import partial
 from heapq import nlargest
 from typing import Final, Protocol, cast
 
+from headgate.base.fair_queue import FairQueue
 from headgate.base.lazy_min_heap import LazyMinHeap
 from headgate.base.owner_shares import OwnerShares
 from headgate.base.park_cause import ParkCause
@@ -41,6 +42,10 @@ this late, and more than :data:`ENDED_IN_LOOK` later still."""
 
 ENDED_IN_LOOK: Final = 256
 """Producers that are closed at once because a quota or the disk held them for too long: 9 ms."""
+ENDED_IN_TURN: Final = 16
+"""Those of one topic, before others have their turn."""
+LOOKED_AT_PER_ENDED: Final = 128
+"""Producers to look at, which takes as long as to close one."""
 NEXT_LOOK_NS: Final = NS_PER_S // 50
 """Time between two such looks while more are due."""
 
@@ -88,6 +93,11 @@ class ParkedBounds:
         """For each connection that is not read, the total of parked bytes that ends its pause."""
         self._on_paused: dict[TopicPublishing, dict[Producer, None]] = {}
         """The producers with parked SENDs on these connections, by topic."""
+        self._overdue: FairQueue[tuple[TopicPublishing, Parking, int]] = FairQueue()
+        """Topics whose quota holds something for too long, with their timers. Tenants take turns:
+        the holds of thousands may end at one instant."""
+        self._is_looking = False
+        """Whether a timer runs for them."""
 
     # -- bytes -----------------------------------------------------------------------------
 
@@ -277,7 +287,11 @@ class ParkedBounds:
         for each in parked:
             publishing = cast("TopicPublishing | None", each)
             if publishing is not None and publishing.parking is not None:
-                self._close_overdue(publishing, publishing.parking)
+                publishing.parking.hold_timer_ns = now_ns = self._engine.now_ns
+                one = publishing, publishing.parking, now_ns
+                self._overdue.add(publishing.topic.name.tenant, one)
+        if not self._is_looking:
+            self._look()
 
     def arm_hold(self, publishing: TopicPublishing, parking: Parking, since_ns: int) -> None:
         """End overdue holds of a quota when a SEND that was parked at ``since_ns`` is overdue."""
@@ -289,27 +303,55 @@ class ParkedBounds:
 
     def _hold_timer(self, publishing: TopicPublishing, parking: Parking, when_ns: int) -> None:
         if parking.hold_timer_ns == when_ns:  # else another timer has replaced this one
-            self._close_overdue(publishing, parking)
+            self._overdue.add(publishing.topic.name.tenant, (publishing, parking, when_ns))
+            if not self._is_looking:
+                self._is_looking = True  # behind the other timers that are due now
+                self._engine.wake_at(self._engine.now_ns, self._look)
 
-    def _close_overdue(self, publishing: TopicPublishing, parking: Parking) -> None:
+    def _look(self) -> None:
+        """Close producers of the topics in turn, a few of all together."""
+        overdue, left = self._overdue, ENDED_IN_LOOK
+        while overdue and left > 0:
+            one = overdue.take()
+            publishing, parking, when_ns = one
+            left -= 1
+            if parking.hold_timer_ns != when_ns:
+                continue
+            left -= len(parking.quota_queue) // LOOKED_AT_PER_ENDED
+            turn_max = max(1, min(left, ENDED_IN_TURN) if overdue else left)
+            ended_count, has_more = self._close_overdue(publishing, parking, turn_max)
+            left -= ended_count
+            if has_more:
+                overdue.add(publishing.topic.name.tenant, one)
+            else:
+                self._arm_next(publishing, parking)
+        self._is_looking = bool(overdue)
+        if overdue:
+            self._engine.wake_at(self._engine.now_ns + NEXT_LOOK_NS, self._look)
+
+    def _close_overdue(
+        self, publishing: TopicPublishing, parking: Parking, ended_max: int
+    ) -> tuple[int, bool]:
         """Close the producers whose oldest SEND has waited for the quota as long as it may, a few
-        at once."""
-        parking.hold_timer_ns = ended_count = 0
-        engine = self._engine
-        latest_ns = engine.now_ns - engine.limits.hold_park_ns
+        at once; returns how many, and whether there are more."""
+        ended_count = 0
+        latest_ns = self._engine.now_ns - self._engine.limits.hold_park_ns
         for producer in list(parking.quota_queue):
             since_ns = held_since_ns(producer)
             if since_ns is not None and since_ns <= latest_ns:
-                if ended_count == ENDED_IN_LOOK:
-                    self.arm_hold(publishing, parking, latest_ns + NEXT_LOOK_NS)
-                    return
+                if ended_count == ended_max:
+                    return ended_count, True
                 publishing.end_producer(producer)
                 ended_count += 1
+        return ended_count, False
+
+    def _arm_next(self, publishing: TopicPublishing, parking: Parking) -> None:
+        parking.hold_timer_ns = 0
         waiting = [held_since_ns(producer) for producer in parking.quota_queue]
         since = [since_ns for since_ns in waiting if since_ns is not None]
         if since:
             # Not for each of thousands: a look asks all of them.
-            soonest_ns = engine.now_ns + HOLD_LOOK_NS - engine.limits.hold_park_ns
+            soonest_ns = self._engine.now_ns + HOLD_LOOK_NS - self._engine.limits.hold_park_ns
             self.arm_hold(publishing, parking, max(min(since), soonest_ns))
 
 

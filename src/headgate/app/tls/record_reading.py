@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple, Protocol, cast
@@ -75,6 +74,9 @@ def piece_of(data: memoryview, left_bytes: int, records_max: int) -> Piece:
 class Reads(Protocol):
     """A connection with records that wait."""
 
+    network: str
+    """That of its client; empty if it is not known."""
+
     @property
     def handshake_of(self) -> str | None:
         """The network of a client whose handshake is not done; None if it is."""
@@ -91,15 +93,17 @@ class RecordTurns:
     """The turns of one loop.
 
     The first half of each iteration's time goes to connections with few records: who sends one
-    command does not wait behind thousands that sent as much as a buffer holds.
+    command does not wait behind thousands that sent as much as a buffer holds. In both halves wide
+    networks take turns, and networks in one: a piece may take a millisecond, and thousands of
+    connections of one machine may have one at any time.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now_s: Callable[[], float]) -> None:
         """``now_s`` moves within an iteration, other than the time of uvloop."""
         self._loop = loop
         self._now_s = now_s
-        self._few: deque[Reads] = deque()
-        self._many: deque[Reads] = deque()
+        self._few: NestedFairQueue[Reads] = NestedFairQueue()
+        self._many: NestedFairQueue[Reads] = NestedFairQueue()
         self._handshakes: NestedFairQueue[Reads] = NestedFairQueue()
         """Those whose handshakes are not done, by wide network and network: a crowd of one makes
         its own wait."""
@@ -138,7 +142,8 @@ class RecordTurns:
                 self._has_handshake_turn = True
                 self._loop.call_soon(self._turn_of_handshakes)
             return
-        (self._few if reads.has_few_records else self._many).append(reads)
+        line = self._few if reads.has_few_records else self._many
+        line.add(wide_network_of(reads.network), reads.network, reads)
         if not self._is_armed:
             self._arm()
 
@@ -155,9 +160,9 @@ class RecordTurns:
         self._serve(self._many, RECORDS_TURN_S)
         self._serve(self._few, RECORDS_TURN_S)
 
-    def _serve(self, line: deque[Reads], until_s: float) -> None:
+    def _serve(self, line: NestedFairQueue[Reads], until_s: float) -> None:
         while line and self._used_s < until_s:
-            reads = line.popleft()
+            reads = line.take()
             begun_s = self._now_s()
             try:
                 has_more = reads.hand_over()
@@ -226,6 +231,7 @@ class RecordReads(asyncio.BufferedProtocol):
     ) -> None:
         """``handshake_of`` is the network of a client whose handshake is not done, and
         ``has_whole_hello`` whether TLS has its whole ClientHello."""
+        self.network = handshake_of or ""
         self.handshake_of = handshake_of
         self._left_to_give = sys.maxsize if handshake_of is None else HANDSHAKE_BYTES_MAX
         self._has_whole_hello = has_whole_hello

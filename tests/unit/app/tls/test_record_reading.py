@@ -166,6 +166,31 @@ def test_who_sends_little_passes_those_that_send_much() -> None:
     play(story, RECORDS_TURN_S / 3.9)
 
 
+def test_the_busy_connections_of_one_network_wait_for_each_other_alone() -> None:
+    """A piece may take a millisecond, so 400 connections of one machine held up all others that
+    had as much to send for 0.8 s in each of their pieces."""
+
+    async def story(turns: RecordTurns) -> None:
+        crowd = [One(turns, "192.0.2.1") for _ in range(50)]
+        honest = One(turns, "198.51.100.1")
+        for one in (*crowd, honest):
+            one.reads.handshake_is_done()
+        for size in (3, 2 * PIECE_RECORDS):
+            for one in (*crowd, honest):
+                one.tls.parts.clear()
+                one.read(record() * size)
+            iterations = 0
+            while honest.tls.data != record() * size:
+                await asyncio.sleep(0)
+                iterations += 1
+            assert iterations <= 4
+            while turns.waiting_count:
+                await asyncio.sleep(0)
+            assert {one.tls.data for one in crowd} == {record() * size}
+
+    play(story, RECORDS_TURN_S / 3.9)
+
+
 def test_before_its_handshake_is_done_tls_gets_few_bytes_of_a_client() -> None:
     """OpenSSL decodes what a certificate needs when it has come: 94 KB took 240 ms in one piece."""
 
