@@ -476,6 +476,17 @@ def in_a_second(rig: Rig) -> None:
     rig.engine.flush()
 
 
+def flood(rig: Rig) -> Topic:
+    """A topic of another tenant, for which 100 SENDs wait at each of 20 connections."""
+    flooded = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
+    for number in range(20):
+        producer = Producer(number, f"f{number}", FakePort())
+        flooded.add_producer(producer)
+        for sequence in range(100):
+            flooded.publishing.park(producer, sequence, 0, 1, b"flood")
+    return flooded
+
+
 def test_connections_that_flood_hold_up_no_limited_producer() -> None:
     """They were served first, and never ran out: 20 connections that send as fast as they can,
     8 MB/s, left a producer of another tenant, which had waited for its limit once, nothing at all
@@ -483,12 +494,7 @@ def test_connections_that_flood_hold_up_no_limited_producer() -> None:
     rig = Rig()
     limited(rig, messages(100))
     publish(rig.topic, rig.producer, 150)
-    flooded = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
-    for number in range(20):
-        producer = Producer(number, f"f{number}", FakePort())
-        flooded.add_producer(producer)
-        for sequence in range(100):
-            flooded.publishing.park(producer, sequence, 0, 1, b"flood")
+    flooded = flood(rig)
     rig.engine.admission.recheck_pending_limits()
     in_a_second(rig)
     assert len(rig.log.bodies) > 100
@@ -499,12 +505,7 @@ def test_connections_that_flood_hold_up_no_limited_producer() -> None:
 
 def test_connections_that_flood_hold_up_none_of_another_tenant() -> None:
     rig = Rig()
-    flooded = rig.engine.load_topic(parse_topic("persistent://globex/ns/t"), FakeLog(2))
-    for number in range(20):
-        producer = Producer(number, f"f{number}", FakePort())
-        flooded.add_producer(producer)
-        for sequence in range(100):
-            flooded.publishing.park(producer, sequence, 0, 1, b"flood")
+    flooded = flood(rig)
     rig.topic.publishing.park(rig.producer, 0, 0, 1, b"p/0")
     rig.engine.admission.recheck_pending_limits()
     in_a_second(rig)

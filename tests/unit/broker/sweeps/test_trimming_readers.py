@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ from headgate.broker.sweeps import trimming
 from headgate.broker.sweeps.trimming import Trimming, order_cursors
 from headgate.engine.cursor_order import CursorOrder
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
 from headgate.testing import World
 from headgate.testing.consumer import SimConsumer
@@ -128,6 +131,21 @@ async def test_readers_do_not_move_again_at_once_when_more_can_be_trimmed_meanwh
     assert set(moved_in_trims) == {0}
 
 
+@contextmanager
+def counted_trims(*, readers_left_max: int) -> Iterator[list[Topic]]:
+    """The topics of the trims meanwhile, before each of which so many readers may be left."""
+    trim_topic, trims = Trimming._trim_topic, list[Topic]()
+
+    def counted(self: Trimming, topic: Topic, end_max: int) -> bool:
+        trims.append(topic)
+        return trim_topic(self, topic, end_max)
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(trimming, "READERS_LEFT_MAX", readers_left_max)
+        patches.setattr(Trimming, "_trim_topic", counted)
+        yield trims
+
+
 @played(**settings_with(500))
 async def test_readers_that_come_as_fast_as_others_move_hold_up_no_other_topic(
     world: World,
@@ -135,7 +153,7 @@ async def test_readers_that_come_as_fast_as_others_move_hold_up_no_other_topic(
     """All that had come until the last of those before them had moved, moved in one step."""
     consumer = await consumer_of_many(world, 40)
     topic = world.broker.engine.topics[TOPIC]
-    move, trim_topic, rounds, trims = Trimming._move, Trimming._trim_topic, 0, 0
+    move, rounds = Trimming._move, 0
 
     async def joined(self: Trimming, *arguments: Any) -> None:
         nonlocal rounds
@@ -144,21 +162,14 @@ async def test_readers_that_come_as_fast_as_others_move_hold_up_no_other_topic(
         for at in range(40):
             topic.add_subscription(f"n{rounds}-{at}", AckSet(at), cursor_id=None)
 
-    def counted(*arguments: Any) -> bool:
-        nonlocal trims
-        trims += 1
-        return trim_topic(*arguments)
-
-    with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(trimming, "READERS_LEFT_MAX", 30)
-        patches.setattr(Trimming, "_trim_topic", counted)
+    with counted_trims(readers_left_max=30) as trims:
         with pytest.MonkeyPatch.context() as joins:
             joins.setattr(Trimming, "_move", joined)
             consumer.ack_through_nowait(topic.log.position(550))
             await asyncio.sleep(50)
-        assert (rounds, trims, topic.log.first) == (trimming.MOVES_MAX, 0, 0)
+        assert (rounds, len(trims), topic.log.first) == (trimming.MOVES_MAX, 0, 0)
         await asyncio.sleep(60)
-    assert (trims, topic.log.first) == (1, 500)
+    assert (len(trims), topic.log.first) == (1, 500)
 
 
 @played(**settings_with(500))
@@ -169,7 +180,7 @@ async def test_readers_that_come_while_the_index_is_read_leave_a_topic_to_a_late
     read for as long as clients add readers at entries whose index is on the disk."""
     consumer = await consumer_of_many(world, 40)
     topic = world.broker.engine.topics[TOPIC]
-    look_ahead, trim_topic, trims = Trimming._look_ahead, Trimming._trim_topic, 0
+    look_ahead = Trimming._look_ahead
     entries_passed, asked, asked_max = Subscription.entries_passed, 0, 0
 
     def joined(*arguments: Any) -> None:
@@ -188,22 +199,15 @@ async def test_readers_that_come_while_the_index_is_read_leave_a_topic_to_a_late
         asked += 1
         return entries_passed(self, last)
 
-    def counted(*arguments: Any) -> bool:
-        nonlocal trims
-        trims += 1
-        return trim_topic(*arguments)
-
-    with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(trimming, "READERS_LEFT_MAX", 30)
-        patches.setattr(Trimming, "_trim_topic", counted)
+    with counted_trims(readers_left_max=30) as trims:
         with pytest.MonkeyPatch.context() as joins:
             joins.setattr(Trimming, "_look_ahead", joined)
             joins.setattr(Subscription, "entries_passed", passed)
             consumer.ack_through_nowait(topic.log.position(550))
             await asyncio.sleep(50)
-        assert (trims, topic.log.first, asked_max) == (0, 0, 30)
+        assert (len(trims), topic.log.first, asked_max) == (0, 0, 30)
         await asyncio.sleep(60)
-    assert (trims, topic.log.first) == (1, 500)
+    assert (len(trims), topic.log.first) == (1, 500)
 
 
 def test_cursors_that_move_as_fast_as_they_are_ordered_hold_up_no_other_topic() -> None:
