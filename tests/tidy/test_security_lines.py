@@ -14,6 +14,7 @@ _KINDS = {
     "OrderedDict",
     "SimpleQueue",
     "FairQueue",
+    "FairSet",
     "NestedFairQueue",
     "FairTimers",
     "FairLane",

@@ -8,12 +8,12 @@ The rest waits for later turns, in which other callbacks of the loop have their 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from headgate.base.fair_queue import FairQueue
+from headgate.base.fair_queue import FairQueue, FairSet
 from headgate.base.units import KIB
 
 TURN_S: Final = 0.008
@@ -89,7 +89,7 @@ class HttpTurns:
         """``now_s`` moves within a turn, other than the time of uvloop."""
         self._loop = loop
         self._now_s = now_s
-        self._to_parse: OrderedDict[str, OrderedDict[Parses, None]] = OrderedDict()
+        self._to_parse: FairSet[Parses] = FairSet()
         """By address, which take turns: one slice of each may take as long as a whole turn."""
         self._to_start: FairQueue[Callable[[], int]] = FairQueue()
         self._used_s = 0.0
@@ -103,20 +103,16 @@ class HttpTurns:
         while not self._to_parse and self._has_time():
             if not self._parse_slice(connection):
                 return
-        self._wait(connection, address)
+        self._to_parse.add(address, connection)
 
     def parse_later(self, connection: Parses, address: str = "") -> None:
         """Let it parse in its turn."""
         self._arm()
-        self._wait(connection, address)
+        self._to_parse.add(address, connection)
 
     def leave(self, connection: Parses, address: str = "") -> None:
         """It has ended."""
-        line = self._to_parse.get(address)
-        if line is not None:
-            line.pop(connection, None)
-            if not line:
-                del self._to_parse[address]
+        self._to_parse.discard(address, connection)
 
     def start(self, begin: Callable[[], int], address: str = "") -> None:
         """Begin a request now or in its turn. ``begin`` returns how many starts it took; 0 if it
@@ -145,12 +141,6 @@ class HttpTurns:
         self.start(go_on, address)
         await turn
 
-    def _wait(self, connection: Parses, address: str) -> None:
-        line = self._to_parse.get(address)
-        if line is None:
-            line = self._to_parse[address] = OrderedDict()
-        line[connection] = None
-
     def _has_time(self) -> bool:
         return self._used_s < TURN_S
 
@@ -175,9 +165,7 @@ class HttpTurns:
         while self._to_start and self._started < STARTS_MAX:
             self._started += self._to_start.take()()
         while self._to_parse and self._has_time():
-            address, line = self._to_parse.popitem(last=False)
-            connection, _ = line.popitem(last=False)
-            if line:
-                self._to_parse[address] = line
+            address = self._to_parse.next_owner
+            connection = self._to_parse.take_of(address)
             if self._parse_slice(connection):
-                self._wait(connection, address)
+                self._to_parse.add(address, connection)

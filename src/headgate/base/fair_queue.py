@@ -1,4 +1,4 @@
-"""A queue in which owners take turns, so that the many items of one hold up that owner alone."""
+"""Queues in which owners take turns, so that the many items of one hold up that owner alone."""
 
 from __future__ import annotations
 
@@ -72,6 +72,58 @@ class FairQueue(Generic[T]):
         """Drop them all."""
         self._by_owner.clear()
         self._count = 0
+
+
+class FairSet(Generic[T]):
+    """As :class:`FairQueue`, of items that wait once each. They leave in any order at the same
+    cost: thousands do so at once when a connection ends."""
+
+    __slots__ = ("_by_owner",)
+
+    def __init__(self) -> None:
+        self._by_owner: OrderedDict[str, OrderedDict[T, None]] = OrderedDict()
+        """The first one's turn is next."""
+
+    def __bool__(self) -> bool:
+        return bool(self._by_owner)
+
+    @property
+    def next_owner(self) -> str:
+        """Whose turn it is. There must be an item."""
+        return next(iter(self._by_owner))
+
+    def add(self, owner: str, item: T) -> None:
+        """Add an item behind the others of its owner, unless it waits already."""
+        items = self._by_owner.get(owner)
+        if items is None:
+            items = self._by_owner[owner] = OrderedDict()
+        items[item] = None
+
+    def discard(self, owner: str, item: T) -> None:
+        """An item of ``owner``, which may have had its turn, waits no more."""
+        items = self._by_owner.get(owner)
+        if items is not None:
+            items.pop(item, None)
+            if not items:
+                del self._by_owner[owner]
+
+    def owner_among(self, is_meant: Callable[[str], bool]) -> str | None:
+        """The first owner in turn that is meant; None if there is none."""
+        return next(filter(is_meant, self._by_owner), None)
+
+    def take(self) -> T:
+        """Remove and return the item whose turn it is. There must be one."""
+        return self.take_of(self.next_owner)
+
+    def take_of(self, owner: str) -> T:
+        """As :meth:`take`, out of turn, of an owner that has an item."""
+        items = self._by_owner[owner]
+        item, _ = items.popitem(last=False)
+        if items:
+            self._by_owner.move_to_end(owner)
+        else:
+            del self._by_owner[owner]
+        return item
 
 
 class NestedFairQueue(Generic[T]):

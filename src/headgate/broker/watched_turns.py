@@ -6,11 +6,11 @@ clients: no look goes through all of them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
+from headgate.base.fair_queue import FairSet
 from headgate.broker.watched_names import WatchedNamespace
 
 RESTED_MAX: Final = 256
@@ -20,39 +20,25 @@ RESTED_MAX: Final = 256
 class NamespaceTurns:
     """Namespaces that wait. Tenants take turns, and in each its namespaces."""
 
-    __slots__ = ("_by_tenant",)
+    __slots__ = ("_turns",)
 
     def __init__(self) -> None:
-        self._by_tenant: OrderedDict[str, OrderedDict[WatchedNamespace, None]] = OrderedDict()
-        """The first one's turn is next."""
+        self._turns: FairSet[WatchedNamespace] = FairSet()
 
     def __bool__(self) -> bool:
-        return bool(self._by_tenant)
+        return bool(self._turns)
 
     def add(self, watched: WatchedNamespace) -> None:
         """Add one behind the others of its tenant, unless it waits already."""
-        self._by_tenant.setdefault(watched.name.tenant, OrderedDict())[watched] = None
+        self._turns.add(watched.name.tenant, watched)
 
     def discard(self, watched: WatchedNamespace) -> None:
         """It needs no turn any more."""
-        tenant = watched.name.tenant
-        waiting = self._by_tenant.get(tenant)
-        if waiting is not None:
-            waiting.pop(watched, None)
-            if not waiting:
-                del self._by_tenant[tenant]
+        self._turns.discard(watched.name.tenant, watched)
 
     def take(self) -> WatchedNamespace | None:
         """Remove and return the one whose turn it is; None if none waits."""
-        if not self._by_tenant:
-            return None
-        tenant, waiting = next(iter(self._by_tenant.items()))
-        watched, _ = waiting.popitem(last=False)
-        if waiting:
-            self._by_tenant.move_to_end(tenant)
-        else:
-            del self._by_tenant[tenant]
-        return watched
+        return self._turns.take() if self._turns else None
 
 
 class DueNamespaces:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from headgate.base.fair_queue import FairSet
 from headgate.storage.lanes import Done, Lane, Work, result_of
 
 T = TypeVar("T")
@@ -33,9 +33,8 @@ class FairLane:
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
-        self._waiting: OrderedDict[str, OrderedDict[_Job, None]] = OrderedDict()
-        """The jobs that wait, by owner; the first one's turn is next. They leave in any order at
-        the same cost: thousands are given up at once when a connection ends."""
+        self._waiting: FairSet[_Job] = FairSet()
+        """The jobs that wait."""
         self._running = 0
 
     def submit(self, owner: str, work: Work, done: Done) -> None:
@@ -54,39 +53,21 @@ class FairLane:
         try:
             result: T = await result_of(begin)
         except asyncio.CancelledError:
-            self._forget(owner, jobs[0])
+            self._waiting.discard(owner, jobs[0])  # it may be on the lane by now
             raise
         finally:
             jobs.clear()  # an error's traceback leads to this frame: they would be a cycle
         return result
 
     def _add(self, owner: str, job: _Job) -> None:
-        self._waiting.setdefault(owner, OrderedDict())[job] = None
+        self._waiting.add(owner, job)
         self._begin_some()
-
-    def _forget(self, owner: str, job: _Job) -> None:
-        """Nobody awaits a job any more, which may be on the lane by now."""
-        waiting = self._waiting.get(owner)
-        if waiting is not None and job in waiting:
-            del waiting[job]
-            if not waiting:
-                del self._waiting[owner]
 
     def _begin_some(self) -> None:
         while self._waiting and self._running < self._lane.at_once(IN_LANE_MAX):
-            job = self._take()
+            job = self._waiting.take()
             self._running += 1
             self._lane.submit(job.work, partial(self._ended, job.done))
-
-    def _take(self) -> _Job:
-        """Remove and return the job whose turn it is."""
-        owner, waiting = next(iter(self._waiting.items()))
-        job, _ = waiting.popitem(last=False)
-        if waiting:
-            self._waiting.move_to_end(owner)
-        else:
-            del self._waiting[owner]
-        return job
 
     def _ended(self, done: Done, result: Any, error: BaseException | None) -> None:
         self._running -= 1

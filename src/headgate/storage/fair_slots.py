@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from headgate.base.fair_queue import FairSet
 from headgate.base.sparse_counter import SparseCounter
 
 
@@ -23,9 +23,8 @@ class FairSlots:
         self._owner_slots_max = owner_slots_max
         self._owner_slots_min = owner_slots_min
         self._used: SparseCounter[str] = SparseCounter()
-        self._waiting: OrderedDict[str, OrderedDict[asyncio.Future[None], None]] = OrderedDict()
-        """Those that wait, by owner. They leave in any order at the same cost: thousands are
-        cancelled at once when a connection ends."""
+        self._waiting: FairSet[asyncio.Future[None]] = FairSet()
+        """Those that wait."""
 
     @asynccontextmanager
     async def slot(self, owner: str) -> AsyncIterator[None]:
@@ -40,7 +39,7 @@ class FairSlots:
         """Wait for a slot, and hold it until :meth:`give_back`: for work that goes on without the
         task that began it."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(owner, OrderedDict())[future] = None
+        self._waiting.add(owner, future)
         self._grant()
         try:
             await future
@@ -48,7 +47,7 @@ class FairSlots:
             if future.done() and not future.cancelled():
                 self.give_back(owner)
             else:
-                self._forget(owner, future)
+                self._waiting.discard(owner, future)
             raise
 
     def give_back(self, owner: str) -> None:
@@ -57,21 +56,9 @@ class FairSlots:
         self._used[owner] -= 1
         self._grant()
 
-    def _forget(self, owner: str, future: asyncio.Future[None]) -> None:
-        waiting = self._waiting.get(owner)
-        if waiting is not None and future in waiting:
-            del waiting[future]
-            if not waiting:
-                del self._waiting[owner]
-
     def _grant(self) -> None:
         while (owner := self._next_owner()) is not None:
-            waiting = self._waiting[owner]
-            future, _ = waiting.popitem(last=False)
-            if waiting:
-                self._waiting.move_to_end(owner)
-            else:
-                del self._waiting[owner]
+            future = self._waiting.take_of(owner)
             if not future.cancelled():
                 self._free -= 1
                 self._used[owner] += 1
@@ -82,4 +69,4 @@ class FairSlots:
         used_max = self._owner_slots_max if self._free > 0 else self._owner_slots_min
         if not used_max:
             return None
-        return next((o for o in self._waiting if self._used.get(o, 0) < used_max), None)
+        return self._waiting.owner_among(lambda owner: self._used.get(owner, 0) < used_max)

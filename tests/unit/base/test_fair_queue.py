@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.base.fair_queue import FairQueue, NestedFairQueue
+from headgate.base.fair_queue import FairQueue, FairSet, NestedFairQueue
 
 
 def test_owners_take_turns_and_each_has_its_oldest_first() -> None:
@@ -88,3 +88,29 @@ def test_groups_take_turns_and_so_do_their_owners() -> None:
     assert len(queue) == 0
     queue.add("north", "globex", 2)
     assert queue.take() == 2
+
+
+def test_items_of_a_set_wait_once_and_leave_in_any_order() -> None:
+    waiting: FairSet[str] = FairSet()
+    for item in ("a1", "a2", "a3", "a1"):
+        waiting.add("acme", item)
+    waiting.add("globex", "g1")
+    waiting.discard("acme", "a2")
+    waiting.discard("acme", "a2")
+    waiting.discard("initech", "i1")
+    assert waiting.next_owner == "acme"
+    assert [waiting.take() for _ in range(3)] == ["a1", "g1", "a3"]
+    assert not waiting
+
+
+def test_an_item_of_a_set_may_be_taken_out_of_turn() -> None:
+    waiting: FairSet[int] = FairSet()
+    for owner, item in (("acme", 1), ("globex", 10), ("globex", 11), ("initech", 20)):
+        waiting.add(owner, item)
+    assert waiting.owner_among(lambda owner: owner != "acme") == "globex"
+    assert waiting.owner_among(lambda owner: owner == "umbrella") is None
+    assert waiting.take_of("globex") == 10
+    assert [waiting.take() for _ in range(3)] == [1, 20, 11]
+    waiting.add("acme", 2)
+    waiting.discard("acme", 2)
+    assert not waiting
