@@ -53,6 +53,11 @@ class FairQueue(Generic[T]):
         """The first owner in turn that is meant; None if there is none."""
         return next(filter(is_meant, self._by_owner), None)
 
+    def first_of(self, owner: str) -> T | None:
+        """The item of an owner that waits longest; None if there is none."""
+        items = self._by_owner.get(owner)
+        return items[0] if items else None
+
     def take_of(self, owner: str) -> T:
         """As :meth:`take`, out of turn, of an owner that has an item."""
         self._by_owner.move_to_end(owner, last=False)

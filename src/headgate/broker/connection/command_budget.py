@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
+from headgate.base.fair_queue import FairQueue
 from headgate.base.work_units import CONNECTION_ENDED, LOOP_UNITS, TURN_UNITS
 
 SHORT_WORK: Final = (2, 8, 32, 96)
@@ -25,6 +26,7 @@ class WaitsInLine(Protocol):
 class _Waiting(NamedTuple):
     number: int
     """Those that wait longer have smaller numbers."""
+    owner: str
     connection: WaitsInLine
 
 
@@ -36,7 +38,8 @@ class CommandBudget:
     with those in line, before any socket is read. The first half of its budget goes to those whose
     commands take the least work: a client that sends one message does not wait behind thousands
     that sent as much as a buffer holds. The second half goes to those that have waited longest, so
-    that everybody has a turn.
+    that everybody has a turn. In both halves the owners of connections take turns: hundreds of one
+    role hold up that role alone.
 
     A loop tells nobody that an iteration begins, and asking it with a callback in each would cost
     every quiet broker. So the budget asks only when the first half of it is used up, which may take
@@ -44,12 +47,14 @@ class CommandBudget:
     lets begin: what was left, and a whole budget.
     """
 
-    __slots__ = ("_is_asked", "_lines", "_loop", "_number", "left")
+    __slots__ = ("_is_asked", "_lines", "_loop", "_number", "_owners", "left")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._lines: tuple[deque[_Waiting], ...] = tuple(deque() for _ in (*SHORT_WORK, 0))
+        self._lines: tuple[FairQueue[_Waiting], ...] = tuple(FairQueue() for _ in (*SHORT_WORK, 0))
         """By the work that waits, the least first."""
+        self._owners: OrderedDict[str, int] = OrderedDict()
+        """How many of each owner wait. In the second half, the first one's turn is next."""
         self._number = 0
         self._is_asked = False
         self.left = LOOP_UNITS
@@ -70,11 +75,13 @@ class CommandBudget:
         self.left = LOOP_UNITS
         return True
 
-    def wait(self, connection: WaitsInLine, work: int = TURN_UNITS) -> None:
+    def wait(self, connection: WaitsInLine, owner: str, work: int = TURN_UNITS) -> None:
         """Call ``connection`` when its turn comes, in a later iteration. ``work`` is what it is
         expected to need. A connection waits once at a time."""
         self._number += 1
-        self._lines[bisect_left(SHORT_WORK, work)].append(_Waiting(self._number, connection))
+        line = self._lines[bisect_left(SHORT_WORK, work)]
+        line.add(owner, _Waiting(self._number, owner, connection))
+        self._owners[owner] = self._owners.get(owner, 0) + 1
 
     def _ask(self) -> None:
         self._is_asked = True
@@ -83,22 +90,36 @@ class CommandBudget:
     def _iteration_began(self) -> None:
         self._is_asked, self.left = False, LOOP_UNITS
         try:
-            while self.left > 0 and (line := self._shortest()):
-                line.popleft().connection.turn_came()
-            while (line := self._oldest()) and (self.left > 0 or self.renew()):
-                line.popleft().connection.turn_came()
+            while self.left > 0 and self._owners:
+                self._leave(self._with_least_work()).turn_came()
+            while self._owners and (self.left > 0 or self.renew()):
+                self._leave(self._oldest_of(next(iter(self._owners)))).turn_came()
         finally:
-            if not self._is_asked and any(self._lines):
+            if not self._is_asked and self._owners:
                 self._ask()  # an error ended the loop above
 
-    def _shortest(self) -> deque[_Waiting] | None:
-        """The line whose first has the least work; None if no connection waits."""
-        return next(filter(None, self._lines), None)
+    def _with_least_work(self) -> _Waiting:
+        """Take the next of those with the least work. There must be one."""
+        return next(filter(None, self._lines)).take()
 
-    def _oldest(self) -> deque[_Waiting] | None:
-        """The line whose first waits longest; None if no connection waits."""
-        waiting = [line for line in self._lines if line]
-        return min(waiting, key=lambda line: line[0].number) if waiting else None
+    def _oldest_of(self, owner: str) -> _Waiting:
+        """Take the one of an owner that waits longest. There must be one."""
+        self._owners.move_to_end(owner)
+        waiting = [(first, line) for line in self._lines if (first := line.first_of(owner))]
+        return min(waiting, key=_since)[1].take_of(owner)
+
+    def _leave(self, waiting: _Waiting) -> WaitsInLine:
+        """What waited, which is in line no more."""
+        owner = waiting.owner
+        if self._owners[owner] > 1:
+            self._owners[owner] -= 1
+        else:
+            del self._owners[owner]
+        return waiting.connection
+
+
+def _since(place: tuple[_Waiting, FairQueue[_Waiting]]) -> int:
+    return place[0].number
 
 
 class LaterEnd:

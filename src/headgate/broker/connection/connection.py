@@ -202,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
             if not self._transport.can_write_eof():
                 self._transport.close()  # with what waits to be encrypted, which no loop knows
             return False
-        budget.wait(LaterEnd(budget, self.close), CONNECTION_ENDED)
+        budget.wait(LaterEnd(budget, self.close), owner_of(self), CONNECTION_ENDED)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -319,7 +319,7 @@ class Connection(asyncio.BufferedProtocol):
     def _wait_in_line(self) -> None:
         if not self._is_in_line:
             self._is_in_line = True
-            self._budget.wait(self, self._work_in_line())
+            self._budget.wait(self, owner_of(self), self._work_in_line())
             if self._decoder.lacks_room:
                 self._pause_socket()  # a line of thousands must not make their buffers grow
         else:

@@ -39,21 +39,24 @@ class Loop:
 class Client:
     """A connection with work of so many units, of which it does a part at each turn."""
 
-    def __init__(self, budget: CommandBudget, units: int, turns: list[Client]) -> None:
+    def __init__(
+        self, budget: CommandBudget, units: int, turns: list[Client], owner: str = "a"
+    ) -> None:
         self._budget = budget
         self.units = units
         self._turns = turns
+        self.owner = owner
 
     def turn_came(self) -> None:
         if self._budget.left <= 0 and not self._budget.renew():
-            self._budget.wait(self)
+            self._budget.wait(self, self.owner)
             return
         self._turns.append(self)
         used = min(self.units, TURN_UNITS)
         self.units -= used
         self._budget.left -= used
         if self.units:
-            self._budget.wait(self)
+            self._budget.wait(self, self.owner)
 
 
 def make_budget() -> tuple[CommandBudget, Loop]:
@@ -103,7 +106,7 @@ class Greedy(Client):
     def turn_came(self) -> None:
         self.units = TURN_UNITS
         super().turn_came()
-        self._budget.wait(self, TURN_UNITS)
+        self._budget.wait(self, self.owner, TURN_UNITS)
 
 
 class Neighbour:
@@ -119,7 +122,7 @@ class Neighbour:
     def arrived(self) -> None:
         self._waiting.append(self.iteration)
         if len(self._waiting) == 1:
-            self._budget.wait(self, 1)
+            self._budget.wait(self, "a", 1)
 
     def turn_came(self) -> None:
         self.waits += (self.iteration - since for since in self._waiting)
@@ -133,7 +136,7 @@ def test_one_with_little_to_do_does_not_wait_behind_ten_thousand_that_never_stop
     crowd = [Greedy(budget, TURN_UNITS, turns) for _ in range(GREEDY)]
     neighbour = Neighbour(budget)
     for client in crowd:
-        budget.wait(client, TURN_UNITS)
+        budget.wait(client, "a", TURN_UNITS)
     assert budget.renew(), "an iteration begins with these in line"
     now_s = due_s = 0.0
     while len(neighbour.waits) < 10 * RATE_PER_S:
@@ -160,13 +163,13 @@ def test_one_with_much_to_do_does_not_wait_for_ever_behind_those_with_little() -
         def turn_came(self) -> None:
             self.units = 1
             super().turn_came()
-            self._budget.wait(self, 1)
+            self._budget.wait(self, "a", 1)
 
     lights = [Light(budget, 1, turns) for _ in range(GREEDY)]
     for light in lights:
-        budget.wait(light, 1)
+        budget.wait(light, "a", 1)
     heavy = Client(budget, TURN_UNITS, turns)
-    budget.wait(heavy)
+    budget.wait(heavy, "a")
     assert budget.renew()
     iterations = 0
     while heavy not in turns:
@@ -175,13 +178,50 @@ def test_one_with_much_to_do_does_not_wait_for_ever_behind_those_with_little() -
     assert iterations <= GREEDY // LOOP_UNITS + 2, "half of each iteration is for the oldest"
 
 
+def iterations_beside(crowd_units: int, units: int) -> int:
+    """Iterations until one of role ``b`` had 50 turns of so many units each, beside 400 of role
+    ``a`` that never stop and have others."""
+    budget, loop = make_budget()
+    turns: list[Client] = []
+
+    class Again(Client):
+        """A connection that has as much to do again after each of its turns."""
+
+        def turn_came(self) -> None:
+            units = self.units
+            super().turn_came()
+            self.units = units
+            self._budget.wait(self, self.owner, units)
+
+    crowd = [Again(budget, crowd_units, turns) for _ in range(400)]
+    neighbour = Again(budget, units, turns, "b")
+    for client in (*crowd, neighbour):
+        budget.wait(client, client.owner, client.units)
+    assert budget.renew()
+    iterations = 0
+    while turns.count(neighbour) < 50:
+        loop.iterate()
+        iterations += 1
+    assert len(set(turns)) == 1 + min(len(crowd), len(turns) - 50), "all of the crowd have turns"
+    return iterations
+
+
+def test_hundreds_of_one_role_with_much_to_do_hold_up_that_role_alone() -> None:
+    assert iterations_beside(TURN_UNITS, TURN_UNITS) <= 50
+
+
+def test_hundreds_of_one_role_with_little_to_do_hold_up_that_role_alone() -> None:
+    assert iterations_beside(1, 1) <= 50
+    assert iterations_beside(1, TURN_UNITS) <= 50
+
+
 def test_connections_wait_by_the_work_that_they_have() -> None:
     budget, loop = make_budget()
     turns: list[Client] = []
     works = (TURN_UNITS, *reversed(SHORT_WORK), 0)
     clients = [Client(budget, 1, turns) for _ in works]
     for client, work in zip(clients, works, strict=True):
-        budget.wait(client, work)
+        budget.wait(client, "a", work)
     assert budget.renew()
     loop.iterate()
     least = [clients[-2], clients[-1]]
@@ -200,8 +240,8 @@ def test_an_error_of_one_leaves_the_others_in_line() -> None:
         Client(budget, TURN_UNITS, turns).turn_came()
     assert budget.left <= 0
     waits = Client(budget, 1, turns)
-    budget.wait(Broken(budget, 1, turns))
-    budget.wait(waits)
+    budget.wait(Broken(budget, 1, turns), "a")
+    budget.wait(waits, "a")
     with pytest.raises(RuntimeError):
         loop.iterate()
     loop.iterate()
