@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any, Final
 from headgate.access.authentication import Authentication, NoHeader
 from headgate.access.client_config import ClientConfig
 from headgate.base.errors import HeadgateError
+from headgate.base.texts import without_secrets
 
 REFUSALS: Final = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
 _ROLE_SHOWN_MAX: Final = 100
@@ -53,12 +53,9 @@ def lacks_a_right(status: int, reason: str) -> bool:
 
 
 def scrubbed(text: str, sent: Authentication) -> str:
-    """``text`` of a server, without the secrets that were sent, in upper or lower case: the name of
-    a host is shown in lower case."""
+    """``text`` of a server, without the secrets that were sent."""
     with suppress(HeadgateError):
-        # The longest first: a short password may be a part of its base64.
-        for secret in sorted(sent.secrets(), key=len, reverse=True):
-            text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
+        text = without_secrets(text, sent.secrets())
     return text
 
 

@@ -1,11 +1,14 @@
-"""Figures as text: numbers, shares, sizes and times, as all sentences and tables show them.
+"""Figures as text: numbers, shares, sizes and times, as all sentences and tables show them; and
+what others say, as it may be shown.
 
 Sizes are in binary units everywhere, because quotas and settings are.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
 from headgate.base.units import KIB, S_PER_DAY, S_PER_HOUR, S_PER_MINUTE
@@ -80,6 +83,15 @@ def encodable(text: str) -> str:
     """Text that UTF-8 has. JSON may have halves of surrogate pairs, which it has not: whoever sends
     or prints such a text would fail."""
     return text.encode(errors="replace").decode()
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """What a server or its proxy said, which may repeat what it was sent. Upper and lower case are
+    alike: a host's name is shown in lower case."""
+    # The longest first: a short password may be a part of its base64.
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
+    return text
 
 
 def label_value(text: str) -> str:

@@ -15,6 +15,7 @@ from headgate.base.texts import (
     printable,
     size_text,
     time_text,
+    without_secrets,
 )
 from headgate.base.units import GIB, KIB, MIB
 
@@ -113,3 +114,10 @@ def test_names_cannot_control_the_terminal() -> None:
 def test_halves_of_surrogate_pairs_are_replaced() -> None:
     assert encodable("a\ud800b\udfff") == "a?b?"
     assert encodable("Grüße \U0001f600\n") == "Grüße \U0001f600\n"
+
+
+def test_secrets_are_taken_out_whatever_their_case_the_longest_first() -> None:
+    said = "S3CRET.example refuses czNjcmV0s3cret and s3cret"
+    shown = without_secrets(said, ["s3cret", "", "czNjcmV0s3cret"])
+    assert shown == "***.example refuses *** and ***"
+    assert without_secrets("a.c and abc", ["a.c"]) == "*** and abc"

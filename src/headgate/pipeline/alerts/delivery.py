@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import urllib3
 
 from headgate.base.errors import HeadgateError, InputError
+from headgate.base.texts import without_secrets
 from headgate.pipeline.alerts.options import Credentials, shown_target
 from pyspark_pulsar.admin import cause_of
 
@@ -195,13 +196,9 @@ class Sender:
         pair = base64.b64decode(secret).decode() if scheme == "Basic" else ""
         password = pair.partition(":")[2]
         path = self.url.removeprefix(shown_target(self.url))
-        for hidden in (secret, password, self.url, path):
-            if len(hidden) > 1:
-                text = text.replace(hidden, "...")
+        hidden = [each for each in (secret, password, self.url, path) if len(each) > 1]
         parts = [part for part in re.split(r"[/?&=;#]", path) if len(part) >= _PART_MIN]
-        for part in sorted(parts, key=len, reverse=True):
-            text = text.replace(part, "...")
-        return text
+        return without_secrets(text, hidden + parts)
 
 
 def _asked_s(reply: Reply | None) -> float:

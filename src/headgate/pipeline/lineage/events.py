@@ -23,6 +23,7 @@ from openlineage.client.transport.http import (
 from openlineage.client.uuid import generate_new_uuid
 
 from headgate.base.clock import SystemClock
+from headgate.base.texts import without_secrets
 from headgate.base.units import NS_PER_US
 from headgate.pipeline.kernels.quality import CheckOutcome, Outcomes
 from headgate.pipeline.lineage.datasets import DataSet
@@ -123,15 +124,12 @@ def http_emit(options: LineageOptions) -> Callable[[Any], Any]:
         try:
             response = transport.emit(event)
         except Exception as error:  # The library and what it calls raise many kinds.
-            raise ConnectionError(_without(key, str(error) or type(error).__name__)) from None
+            said = str(error) or type(error).__name__
+            raise ConnectionError(without_secrets(said, (key or "",))) from None
         if response.is_redirect:
             raise ConnectionError(f"status {response.status_code}: redirects are not followed")
 
     return emit
-
-
-def _without(key: str | None, text: str) -> str:
-    return text.replace(key, "***") if key else text
 
 
 def _run_facets(run: RunName, error: str | None) -> dict[str, Any]:
