@@ -241,6 +241,8 @@ class Topic:
         if self.publishing.gate is not None:
             self.publishing.gate.owner = None
         self.quota = None
+        if (parking := self.publishing.parking) is not None:
+            parking.hold_timer_ns = 0  # the timer of a hold, which knows it, does nothing
         if not self.producers and not self.publishing.pending_count:  # else they need it
             self.publishing.topic = proxy(self)
 

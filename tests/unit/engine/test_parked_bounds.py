@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from weakref import ref
 
 import pytest
 
@@ -568,3 +569,23 @@ def test_the_holds_of_one_tenant_do_not_make_those_of_others_last() -> None:
     honest = held_topic(rig, "globex/ns/t", 22, 10)
     rig.advance(rig.engine.limits.hold_park_ns // NS_PER_MS)
     assert all(producer.ending for producer in honest)
+
+
+def test_the_hold_of_a_topic_that_was_deleted_ends_without_it() -> None:
+    """Its timer asked the topic, which was gone, for its tenant: the broker ended."""
+    rig = QuotaRig(size_quota(10))
+    producers = held_topic(rig, "acme/ns/t", 2, 3)
+    topic = rig.engine.topics["persistent://acme/ns/t"]
+    assert isinstance(topic.log, FakeLog)
+    topic.log.end = topic.log.staged_end
+    topic.publishing.entries_durable(0)
+    while producers:
+        topic.remove_producer(producers.pop())
+    rig.engine.unload_topic(topic, deleted=True)
+    gone = ref(topic)
+    del topic
+    rig.engine.quotas.sample(rig.engine.quotas.sample_count())
+    rig.flush()
+    assert gone() is None
+    rig.advance(rig.engine.limits.hold_park_ns // NS_PER_MS)
+    assert not rig.engine.parked._overdue
