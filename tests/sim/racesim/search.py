@@ -27,9 +27,10 @@ from headgate.metadata.rows import Kind
 from headgate.testing import RefusedError, SimConsumer, World
 from headgate.wire.codes import ServerError
 from tests.sim.brokersim.audit import left_over
+from tests.sim.racesim.limits import small_limits
 from tests.sim.racesim.requests import Request, Requests, Subjects
-from tests.sim.racesim.small_slices import small_slices
 from tests.sim.racesim.wild_client import WildClient, leave
+from tests.sim.small_slices import small_slices
 from tests.unit.admin.client import Answer, ask_async
 
 TENANT: Final = b'{"allowedClusters": ["standalone"]}'
@@ -134,6 +135,8 @@ class Search:
         for _ in range(phases):
             await self._make_again()
             await self._fill()
+            for request in small_limits(self._chance):
+                await self._ask(request)
             await self._check_clients()
             self._focus()
             for _ in range(PHASE_STEPS):
@@ -204,7 +207,8 @@ class Search:
         for name in ("dispatchRate", "subscriptionDispatchRate", "publishRate", "backlogQuota",
                      "maxProducersPerTopic", "maxConsumersPerTopic", "maxConsumersPerSubscription",
                      "maxTopicsPerNamespace", "maxSubscriptionsPerTopic", "autoTopicCreation",
-                     "autoSubscriptionCreation", "subscriptionTypesEnabled"):  # fmt: skip
+                     "autoSubscriptionCreation", "subscriptionTypesEnabled", "messageTTL",
+                     "backlogQuota?backlogQuotaType=message_age"):  # fmt: skip
             path = f"/admin/v2/namespaces/public/default/{name}"
             await self._ask(Request("DELETE", path, b"", path))
         for topic in ("orders", "split", "new"):
@@ -443,7 +447,8 @@ def check(request: Request, answer: Answer) -> None:
 
 def search(seed: int, phases: int) -> Played:
     """Play one seed; raises what it finds."""
-    with small_slices() if seed % 2 else nullcontext(), world_of(seed) as world:
+    slices = small_slices(random.Random(f"slices {seed}")) if seed % 2 else nullcontext()
+    with slices, world_of(seed) as world:
         found = Search(world, seed)
         world.run(found.play(phases))
         return found.played
