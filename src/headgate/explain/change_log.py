@@ -121,8 +121,8 @@ class ChangeLog(Generic[T]):
             self._drop_first(tenant)
 
     def forget_tenant(self, name: str, at_ms: int) -> None:
-        """Forget all that is known of a tenant, which was deleted at ``at_ms``: the next one of that
-        name may be of other people."""
+        """Forget all that is known of a tenant, which was deleted at ``at_ms``: the next one of
+        that name may be of other people."""
         tenant = self._tenants.get(name)
         if tenant is None:
             return
