@@ -25,7 +25,6 @@ BOUNDS: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (scheduler, "JOB_UNITS_MIN", 1),
     (subscriptions, "SLICE_UNITS", 0),
     (registry, "SLICE_UNITS", 0),
-    (registry, "_LOADED_AT_ONCE", 1),
     (connection, "SLICE_UNITS", 0),
     (policy_rollout, "SLICE_UNITS", 0),
     (producer_closing, "CLOSED_AT_ONCE", 1),
