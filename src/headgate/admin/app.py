@@ -185,6 +185,7 @@ class AdminApp:
         to_change = nullcontext() if is_read else self._turn_of(asked, identity, address)
         async with to_change, self._facade.turn_to_ask(identity, address, is_read=is_read):
             await self._turn_for_names(asked.resource)
+            await self._facade.load_new_partitions(asked.resource)
             # Very many clients may send the last byte of a long body at one instant.
             if pieces := len(asked.body) // BODY_BYTES_AT_ONCE:
                 await self._facade.give_way(pieces)

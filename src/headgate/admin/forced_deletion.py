@@ -15,7 +15,7 @@ from functools import partial
 from headgate.admin.routing import Call
 from headgate.admin.streaming import pages
 from headgate.base.names import NamespaceName, parse_topic
-from headgate.metadata.errors import RefusalError
+from headgate.metadata.errors import RefusalError, not_found
 
 NAMESPACES = "forceDeleteNamespaceAllowed", "Broker doesn't allow forced deletion of namespaces"
 TENANTS = "forceDeleteTenantAllowed", "Broker doesn't allow forced deletion of tenants"
@@ -57,12 +57,13 @@ async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:
     """Delete a namespace with all its topics, whose clients are disconnected.
 
     Raises:
-        RefusalError: 404 without the namespace.
+        RefusalError: 404 without the namespace, also if another request has deleted it meanwhile.
         StorageError: a deletion could not be stored; what is deleted stays deleted.
     """
     catalog = call.facade.catalog
     await call.commit(catalog.plan_begin_namespace_deletion(name))
     for topic in _topics(call, name):
+        _check_marked(call, name)
         try:
             await call.facade.delete_topic(parse_topic(topic), force=True)
         except RefusalError as refusal:
@@ -71,6 +72,18 @@ async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:
         await call.facade.give_way()
     await _empty(call, name)
     await call.commit(catalog.plan_delete_namespace(name))
+
+
+def _check_marked(call: Call, name: NamespaceName) -> None:
+    """Return if a namespace is still the one that was marked: another request may have deleted it
+    meanwhile, and its name may be that of a new one.
+
+    Raises:
+        RefusalError: 404, it is not.
+    """
+    row = call.facade.catalog.namespace(name)
+    if row is None or not row.deleted:
+        raise not_found("Namespace not found")
 
 
 async def delete_tenant_with_namespaces(call: Call, tenant: str) -> None:

@@ -19,6 +19,10 @@ T = TypeVar("T")
 AT_ONCE: Final = 64
 """Partitions of one batch."""
 
+BEGUN_PER_PIECE: Final = 16
+"""Partitions of a batch that count a quarter of a millisecond. A subscription takes 0.2 ms of each,
+a part of it behind the wait for the disk."""
+
 LOOKED_AT_ONCE: Final = 8
 NAMES_OF_LOOK: Final = 64
 """Partitions whose subscriptions are listed without a pause; so many of these count as one more.
@@ -41,10 +45,11 @@ async def outcome_of(
     failure: BaseException | None = None
     mild: BaseException | None = None
     for start in range(0, len(parts), AT_ONCE):
-        if start:
-            await call.facade.give_way()
-        batch = (work(part) for part in parts[start : start + AT_ONCE])
-        for answer in await asyncio.gather(*batch, return_exceptions=True):
+        batch = parts[start : start + AT_ONCE]
+        # Also before the first: many requests may begin in one iteration of the loop.
+        if pieces := len(batch) // BEGUN_PER_PIECE:
+            await call.facade.give_way(pieces)
+        for answer in await asyncio.gather(*map(work, batch), return_exceptions=True):
             if not isinstance(answer, BaseException):
                 results.append(answer)
                 if answer is not False:  # else there was nothing to do

@@ -35,7 +35,8 @@ def parse_properties(text: str, source: str) -> list[Assignment]:
         InputError: a ``\\u`` escape without four hexadecimal digits.
     """
     found = []
-    for number, line in _logical_lines(text):
+    # Editors put a byte order mark before the first key, which would be an unknown one then.
+    for number, line in _logical_lines(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")):
         match = _SEPARATOR.search(line)
         key, value = (line, "") if match is None else _split(line, match)
         where = f"{source}:{number}"

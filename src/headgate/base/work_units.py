@@ -164,7 +164,9 @@ SUBSCRIPTION_RESOLVED: Final = _step("subscription resolved", 4, "each of its su
 PRODUCER_RESOLVED: Final = _step(
     "producer resolved", 1, "each of its producers, if another kind of limit applies", _JOBS
 )
-TOPIC_LOADED: Final = _step("topic loaded", 16, "a topic that is loaded to be deleted", _JOBS)
+TOPIC_LOADED: Final = _step("topic loaded", 16, "a topic that is loaded", _JOBS)
+SUBSCRIPTION_LOADED: Final = 8
+"""Each of its subscriptions."""
 TOPIC_DROPPED: Final = _step("topic dropped", 12, "a topic that is deleted", _JOBS)
 """Without its subscriptions: a partitioned topic is deleted with thousands."""
 TOPIC_TRIMMED: Final = _step(

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.work_units import (
     CLIENT_CLOSED,
     SLICE_UNITS,
+    SUBSCRIPTION_LOADED,
     SUBSCRIPTION_LOOKED_AT,
     SUBSCRIPTION_REMOVED,
     TOPIC_DROPPED,
@@ -39,8 +40,6 @@ from headgate.storage.metadata_writer import MetadataWriter, OutcomeUnknownError
 logger = logging.getLogger("headgate.topics")
 
 T = TypeVar("T")
-
-_LOADED_AT_ONCE: Final = SLICE_UNITS // TOPIC_LOADED
 
 CREATE_TRIES = 3
 """How often the registry creates a topic again that is deleted as soon as it exists."""
@@ -154,6 +153,27 @@ class TopicRegistry:
         row = self._catalog.topic(name.full)
         return self._load(name, row) if row is not None else None
 
+    async def get_in_turn(self, name: TopicName) -> Topic | None:
+        """As :meth:`get`. A topic that has to be loaded is so in the turn of its tenant: clients
+        may ask for hundreds at once, and each new partition gets the subscriptions of the others.
+        """
+        if self.loaded(name) is None and (row := self._catalog.topic(name.full)) is not None:
+            await self._scheduler.give_way(self._load_units(row), JobClass.COMMAND, name.tenant)
+        return self.get(name)
+
+    def _load_units(self, row: TopicRow) -> int:
+        """Units of the load of a topic; a whole slice if it gets subscriptions of others."""
+        if row.lacks_subscriptions:
+            return SLICE_UNITS
+        cursors = self._logs.register(row.number, row.log).log.cursors_of(row.number)
+        return TOPIC_LOADED + SUBSCRIPTION_LOADED * len(cursors)
+
+    async def load_new_partitions(self, name: TopicName) -> None:
+        """Load the partitions of a topic of which new ones get the subscriptions of the others, a
+        few in each iteration: a request about all partitions loads them without a pause."""
+        if self.partition_subscriptions.is_completing(name.base):
+            await self._load_partitions(name.base)
+
     async def get_or_create(
         self, name: TopicName, *, create: bool, check: Callable[[], None] = lambda: None
     ) -> Topic:
@@ -166,7 +186,7 @@ class TopicRegistry:
             DamagedError: data of the topic is lost, and no administrator has accepted that.
         """
         self.check_usable(name)
-        topic = self.get(name)
+        topic = await self.get_in_turn(name)
         if topic is not None:
             topic.check_not_damaged()
             return topic
@@ -364,10 +384,18 @@ class TopicRegistry:
     async def _load_partitions(self, name: TopicName) -> None:
         """Load the partitions of a topic, which may be thousands, a few in each iteration of the
         loop: a deletion fences all of them at once."""
+        units = 0
         for index in range(self.partitions(name)):
-            if index % _LOADED_AT_ONCE == _LOADED_AT_ONCE - 1:
-                await self._scheduler.give_way(_LOADED_AT_ONCE * TOPIC_LOADED, JobClass.ADMIN)
-            self.get(name.partition_name(index))
+            partition = name.partition_name(index)
+            row = self._catalog.topic(partition.full)
+            if row is None or self.loaded(partition) is not None:
+                continue
+            more = self._load_units(row)
+            if units + more > SLICE_UNITS:
+                await self._scheduler.give_way(SLICE_UNITS, JobClass.ADMIN)
+                units = 0
+            units += more
+            self.get(partition)
 
     async def _delete(self, name: TopicName, *, force: bool, keeps_grants: bool) -> None:
         count = self.partitions(name)

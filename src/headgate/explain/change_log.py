@@ -120,6 +120,16 @@ class ChangeLog(Generic[T]):
                 break
             self._drop_first(tenant)
 
+    def forget_tenant(self, name: str, at_ms: int) -> None:
+        """Forget all that is known of a tenant, which was deleted at ``at_ms``: the next one of
+        that name may be of other people."""
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            return
+        tenant.lost_ms = at_ms
+        while tenant.order:
+            self._drop_first(tenant)
+
     def _drop_first(self, tenant: _Tenant) -> T:
         subject = tenant.order.popleft()
         self._count -= 1

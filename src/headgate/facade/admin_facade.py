@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.identity import Identity
-from headgate.base.names import NamespaceName, TopicName
+from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.schema_types import CompatibilityStrategy
 from headgate.base.units import KIB, MS_PER_S
@@ -175,6 +175,10 @@ class AdminFacade:
 
     async def give_way(self, pieces: int = 1) -> None:
         await self._turns.give_way(pieces * PIECE_UNITS)
+
+    async def load_new_partitions(self, resource: str) -> None:
+        if self.catalog.topic(resource) or self.catalog.partitioned(resource):
+            await self._registry.load_new_partitions(parse_topic(resource))
 
     def answer_bytes(self, topic: TopicName) -> int:
         found = self._registry.get(topic)

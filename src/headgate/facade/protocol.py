@@ -148,6 +148,10 @@ class Facade(Protocol):
     async def give_way(self, pieces: int = 1) -> None:
         """Let others run, until so many quarters of a millisecond more of work may be done."""
 
+    async def load_new_partitions(self, resource: str) -> None:
+        """If ``resource`` is the full name of a topic of which new partitions get subscriptions,
+        return when these may be used without a pause."""
+
     def answer_bytes(self, topic: TopicName) -> int:
         """About how many bytes the statistics of ``topic`` take while they are sent; 0 if there is
         no such topic."""

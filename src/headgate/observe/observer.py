@@ -45,7 +45,7 @@ class Observer:
         self.history = History()
         self.parked_history = ParkedHistory()
         self.changes = ChangeHistory(broker.engine, lambda: broker.started_ms)
-        broker.audit.listeners.append(self.changes.admin.changed)
+        broker.audit.listeners.append(self.changes.changed)
         if broker.adaptive is not None:
             broker.adaptive.listeners.append(self.changes.adaptive.decided)
         broker.topic_sweeps.observer = self

@@ -204,6 +204,9 @@ class FakeFacade:
         self.gave_way += pieces
         await asyncio.sleep(0)
 
+    async def load_new_partitions(self, resource: str) -> None:
+        pass
+
     def answer_bytes(self, topic: TopicName) -> int:
         return 1_000
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from unittest.mock import AsyncMock
+
 import pytest
 
-from headgate.base.names import parse_topic
+from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.rows import SchemaRow
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
 
 NS = "/admin/v2/namespaces/acme/ns"
+ONE = parse_topic("persistent://acme/ns/one")
 
 
 @pytest.fixture
@@ -66,6 +69,29 @@ def test_a_deletion_that_has_begun_may_end_though_the_setting_is_off_again(
     assert api("DELETE", NS).status == 409
     assert api("DELETE", f"{NS}?force=true").status == 204
     assert api("GET", NS).status == 404
+
+
+def test_a_deletion_that_another_one_overtook_leaves_the_new_namespace_alone(
+    api: Ask, full: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients repeat a request that was not answered in time, and create the namespace anew when
+    one of them is."""
+    allow(full, "forceDeleteNamespaceAllowed")
+    delete = full.delete_topic
+    monkeypatch.setattr(full, "delete_topic", overtaken := AsyncMock())
+
+    async def other(topic: TopicName, *, force: bool) -> None:
+        overtaken.side_effect = delete
+        for name in (topic, ONE):
+            await delete(name, force=force)
+        full._commit(full.catalog.plan_delete_namespace(topic.namespace))
+        full._commit(full.catalog.plan_create_namespace(topic.namespace))
+        full._commit(full.catalog.plan_create_topic(ONE, now_ms=1))
+
+    overtaken.side_effect = other
+    answer = api("DELETE", f"{NS}?force=true")
+    assert (answer.status, answer.reason) == (404, "Namespace not found")
+    assert full.catalog.topic("persistent://acme/ns/one") is not None
 
 
 def test_a_tenant_with_its_namespaces(api: Ask, full: FakeFacade) -> None:

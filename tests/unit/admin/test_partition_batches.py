@@ -14,6 +14,7 @@ import pytest
 
 from headgate.admin.partition_batches import (
     AT_ONCE,
+    BEGUN_PER_PIECE,
     LOOKED_AT_ONCE,
     NAMES_OF_LOOK,
     outcome_of,
@@ -56,10 +57,25 @@ def test_some_at_a_time(broker: FakeFacade) -> None:
     worker = Worker()
     results, failure = asyncio.run(outcome_of(call_with(broker), PARTS, worker.work))
     assert worker.most == AT_ONCE
-    assert broker.gave_way == 2
+    assert broker.gave_way == len(PARTS) // BEGUN_PER_PIECE
     assert len(worker.done) == len(PARTS)
     assert str(failure) == "partition 3"
     assert results == [index for index in range(len(PARTS)) if index not in (3, 70)]
+
+
+def test_requests_that_begin_together_give_way_before_their_first_partitions(
+    broker: FakeFacade,
+) -> None:
+    """Sixteen may begin in one iteration of the loop: 1,024 partitions."""
+    begun: list[int] = []
+
+    async def work(part: TopicName) -> None:
+        begun.append(broker.gave_way)
+
+    asyncio.run(outcome_of(call_with(broker), PARTS[:AT_ONCE], work))
+    assert min(begun) == AT_ONCE // BEGUN_PER_PIECE
+    asyncio.run(outcome_of(call_with(broker), PARTS[:1], work))
+    assert begun[-1] == AT_ONCE // BEGUN_PER_PIECE  # nothing is late for a single topic
 
 
 def test_a_harmless_failure_counts_if_all_failed_with_it(broker: FakeFacade) -> None:

@@ -47,6 +47,12 @@ def test_assignments_know_their_line() -> None:
     assert [assignment.where for assignment in found] == ["broker.conf:3", "broker.conf:5"]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
+    """Else a broker ignored its first setting, which may be that of authorization."""
+    (found,) = parse_properties("\ufeffauthorizationEnabled=true\n", "broker.conf")
+    assert (found.key, found.value) == ("authorizationEnabled", "true")
+
+
 def test_a_broken_escape_is_named() -> None:
     with pytest.raises(InputError, match=r"broker\.conf:2: .u is not followed by four"):
         parse_properties("a=1\nb=\\u12", "broker.conf")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from headgate.admin.app import AdminApp
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, StorageError
 from headgate.base.names import TopicName
@@ -22,6 +23,7 @@ from headgate.facade.protocol import AtPosition
 from headgate.metadata.errors import RefusalError
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
+from tests.unit.admin.client import ask_async
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.test_registry import NAME, create_partitioned, soon
 
@@ -337,3 +339,66 @@ async def test_partitions_that_get_much_are_loaded_one_by_one(world: World) -> N
     await grow(world, 1 + SLICE_PARTITIONS)
     assert in_a_slice == [1] * SLICE_PARTITIONS
     assert len(live(world, SLICE_PARTITIONS).subscriptions) == SLICE_ITEMS // 200 + 1
+
+
+CROWD = 40
+
+
+async def most_loaded_while(world: World, begin: Callable[[], Awaitable[object]]) -> int:
+    """The most topics that one iteration of the loop loads, of those that get subscriptions, while
+    a request comes amid the growth of a topic."""
+    await create_partitioned(world, 1)
+    for number in range(3):
+        await subscribe(world, part(0), f"s{number}")
+    registry, loop = world.broker.registry, world.loop
+    loads: list[int] = [0]
+    """In each iteration; the last one is the present one."""
+    own_loaded = registry.partition_subscriptions.topic_loaded
+
+    def loaded(topic: Topic) -> None:
+        if not loads[-1]:
+            loop.call_soon(loads.append, 0)
+        loads[-1] += 1
+        own_loaded(topic)
+
+    registry.partition_subscriptions.topic_loaded = loaded  # type: ignore[method-assign]
+    # What completes them in the background loads them as well: here it comes after all others.
+    done = asyncio.Event()
+    own_complete = registry.partition_subscriptions._complete_alone
+
+    async def complete_alone(base: TopicName) -> None:
+        await done.wait()
+        await own_complete(base)
+
+    registry.partition_subscriptions._complete_alone = complete_alone  # type: ignore[method-assign]
+    plan = world.broker.catalog.plan_grow_partitioned(NAME, 1 + CROWD, now_ms=world.wall_ms())
+    await world.broker.writer.commit(plan)
+    world.broker.registry.partition_subscriptions.applied(plan)
+    await begin()
+    done.set()
+    assert sum(loads) == CROWD
+    assert all(len(live(world, index).subscriptions) == 3 for index in range(1 + CROWD))
+    return max(loads)
+
+
+@played()
+async def test_a_crowd_of_producers_loads_new_partitions_one_by_one(world: World) -> None:
+    """100 subscriptions are 5 ms of each: a hundred PRODUCERs held the loop for half a second."""
+    client = await world.connect()
+
+    async def crowd() -> None:
+        await asyncio.gather(*[client.producer(part(1 + index).full) for index in range(CROWD)])
+
+    assert await most_loaded_while(world, crowd) == 1
+
+
+@played()
+async def test_a_request_about_all_new_partitions_loads_them_one_by_one(world: World) -> None:
+    facade = AdminFacade(world.broker, world.observer)
+    app = AdminApp(facade, world.clock)
+    path = "/admin/v2/persistent/public/default/orders/partitioned-stats"
+
+    async def ask() -> None:
+        assert (await ask_async(app, "GET", path, b"", {})).status == 200
+
+    assert await most_loaded_while(world, ask) == 1

@@ -110,3 +110,17 @@ def test_the_bounds_hold_and_what_is_complete_is_there(steps: list[tuple[int, in
         since_ms = log.complete_since_ms(subject, now_ms)
         expected = [at for name, at in added if name == subject and at > since_ms]
         assert [at for at in found if at > since_ms] == expected
+
+
+def test_of_a_tenant_that_is_gone_nothing_is_left() -> None:
+    log: ChangeLog[Noted] = ChangeLog(10, 5)
+    for subject in ("persistent://a/n/t", "a/n", "persistent://ab/n/t"):
+        log.add(subject, Noted(NOW_MS))
+    log.forget_tenant("a", NOW_MS + 7)
+    log.forget_tenant("unknown", NOW_MS + 7)
+    assert len(log) == 1
+    assert log.since("persistent://a/n/t", 0) == log.newest_first("a/n") == []
+    assert log.complete_since_ms("persistent://a/n/t", NOW_MS + 8) == NOW_MS + 7
+    assert len(log.since("persistent://ab/n/t", 0)) == 1
+    log.add("a/n", Noted(NOW_MS + 9))
+    assert len(log.since("a/n", 0)) == 1

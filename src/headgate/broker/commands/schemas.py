@@ -85,7 +85,7 @@ class SchemaCommands:
         """Answer with the version of a further schema of a connected producer."""
         request = command.getOrCreateSchema
         name = parse_topic(request.topic)
-        if self._registry.get(name) is None:
+        if await self._registry.get_in_turn(name) is None:
             raise TopicNotFoundError(name)
         version = NO_VERSION
         if not self._registry.is_system(name):

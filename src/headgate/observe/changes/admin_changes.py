@@ -57,7 +57,7 @@ _SUBSCRIPTION_CLAUSES: Final = {
 
 
 class AdminChanges:
-    """Keeps the changes of one broker. A listener of its audit log."""
+    """Keeps the changes of one broker."""
 
     def __init__(self) -> None:
         self.log: ChangeLog[PlainChange] = ChangeLog(CHANGES_MAX, SUBJECT_MAX)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Final
 
+from headgate.base.audit_entry import AuditEntry
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
 from headgate.base.sliced import Sliced
@@ -26,6 +28,8 @@ from headgate.observe.changes.admin_changes import OF_BROKER, AdminChanges, star
 from headgate.observe.changes.client_changes import ClientChanges, MergedClients
 from headgate.observe.explain.window import Part
 from headgate.observe.history.parked import ParkedHistory
+
+_TENANT_DELETED: Final = "tenant.delete"
 
 
 class TopicChanges:
@@ -105,6 +109,14 @@ class ChangeHistory:
         self.adaptive = AdaptiveChanges()
         self.clients = ClientChanges(lambda: engine.now_ms)
         engine.client_observer = self.clients
+
+    def changed(self, entry: AuditEntry, wall_ns: int) -> None:
+        """The broker carried a change out at ``wall_ns``, of the wall clock. A listener of its
+        audit log."""
+        self.admin.changed(entry, wall_ns)
+        if entry.operation == _TENANT_DELETED:
+            for log in (self.admin.log, self.adaptive.log, self.clients.log):
+                log.forget_tenant(entry.resource, wall_ns // NS_PER_MS)
 
     def of_topic(
         self, name: TopicName, parts: Sequence[TopicName], roles_of: Collection[str]

@@ -224,6 +224,33 @@ async def test_an_hour_later_it_is_forgotten(world: World) -> None:
     assert sentences(await story.explain()) == []
 
 
+@played()
+async def test_the_next_tenant_of_a_name_learns_nothing_of_the_earlier_one(world: World) -> None:
+    """Who works with a tenant that was given up, and made anew for other people, must not see who
+    its administrators, clients and subscriptions were."""
+    story = Story(world)
+    topic, base = "lent/n/orders", "/admin/v2/persistent/lent/n/orders"
+    tenant = {"adminRoles": ["theirs"], "allowedClusters": ["standalone"]}
+    await story.send("POST", "/admin/v2/brokers/configuration/forceDeleteNamespaceAllowed/true")
+    await story.send("POST", "/admin/v2/brokers/configuration/forceDeleteTenantAllowed/true")
+    await story.send("PUT", "/admin/v2/tenants/lent", tenant)
+    await story.send("PUT", "/admin/v2/namespaces/lent/n", {}, role="theirs")
+    await story.send("PUT", base, role="theirs")
+    await story.send("POST", f"{base}/dispatchRate", LIMIT, role="theirs")
+    client = await world.connect()
+    await client.subscribe(f"persistent://{topic}", "theirs", name="theirs")
+    await client.producer(f"persistent://{topic}", name="theirs")
+    explain = f"/admin/v2/headgate/explain/persistent/{topic}?timeline=true"
+    assert str(await story.send("GET", explain)).count("theirs") > 4
+    await story.send("DELETE", "/admin/v2/tenants/lent?force=true")
+    await story.send("PUT", "/admin/v2/tenants/lent", tenant | {"adminRoles": ["ours"]})
+    await story.send("PUT", "/admin/v2/namespaces/lent/n", {}, role="ours")
+    await story.send("PUT", base, role="ours")
+    report = await story.send("GET", explain)
+    assert "the topic was created by ours" in sentences(report)
+    assert "theirs" not in str(report)
+
+
 def test_a_report_is_bounded_and_says_since_when_it_is_complete() -> None:
     made = [PlainChange(1_000 * at, "topic", "topic", f"{at}") for at in range(1, 2 * REPORTED_MAX)]
     found = TopicChanges(Rig().engine, [*made], 0, ()).report()
