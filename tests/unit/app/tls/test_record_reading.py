@@ -195,8 +195,8 @@ def test_the_busy_connections_of_one_network_wait_for_each_other_alone() -> None
 
 
 def test_beside_a_crowd_of_another_network_reads_are_whole() -> None:
-    """Who waits is read once in an iteration. With 16 KiB in each, a message of 5 MB took 3 s beside
-    40 connections that sent KEY_UPDATEs, whose bytes had come in a tenth of a second."""
+    """Who waits is read once in an iteration. With 16 KiB in each, a message of 5 MB took 3 s
+    beside 40 connections that sent KEY_UPDATEs, whose bytes had come in a tenth of a second."""
 
     async def story(turns: RecordTurns) -> None:
         crowd = [One(turns, f"192.0.2.{number}") for number in range(2 * AMPLE_READS_MAX)]
