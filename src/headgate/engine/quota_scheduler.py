@@ -183,7 +183,7 @@ class QuotaScheduler:
             due_ms = received_ms + limit_ms
             if due_ms <= log_ms:
                 return  # it is exceeded, and acknowledgements end that
-        elif topic.publishing.pending_count:
+        elif topic.log.end < topic.log.staged_end:  # others that wait for receipts are durable
             due_ms = topic.log.received_ms(topic.log.end) + limit_ms
             if due_ms <= log_ms:
                 quota.awaits_durable = True
