@@ -648,7 +648,8 @@ def test_durable_entries_whose_receipts_wait_are_not_taken_for_staged_ones(
     rig.send(3, body=TEN)
     rig.log.end = rig.log.staged_end
     rig.advance(3_000)
-    rig.engine.quotas.touch(rig.quota)
+    assert rig.topic.quota is not None
+    rig.engine.quotas.touch(rig.topic.quota)
     rig.flush()
     assert rig.engine.quotas.evicted[QuotaType.TIME][1] == 3 * has_backlog
     assert rig.topic.publishing.entries_durable(0, 1)
