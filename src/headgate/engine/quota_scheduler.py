@@ -252,8 +252,8 @@ class QuotaScheduler:
             quota = topic.quota
             if quota is None or not quota.is_active or topic.fenced:
                 continue
-            if quota.is_dirty:
-                continue  # it is evaluated before this turn ends
+            if quota.is_dirty or topic.publishing.visible < topic.log.end:
+                continue  # it is evaluated before this turn ends, or behind the last receipts
             if not is_consistent(quota):
                 self.defects_count += 1
                 quota.evaluate()

@@ -659,3 +659,17 @@ def test_durable_entries_whose_receipts_wait_are_not_taken_for_staged_ones(
     rig.flush()
     assert rig.topic.publishing.pending_count == 0
     assert len(rig.port.receipts) == 3
+
+
+def test_what_is_durable_and_waits_for_receipts_is_no_defect() -> None:
+    """It may be too old as soon as it is durable, and is evaluated when the receipts are sent."""
+    rig = QuotaRig(time_quota(1_000))
+    rig.subscribe()
+    rig.send(3, body=TEN)
+    rig.advance(10_000)
+    rig.log.end = rig.log.staged_end
+    rig.engine.quotas.verify([rig.topic])
+    assert rig.engine.quotas.defects_count == 0
+    rig.topic.publishing.entries_durable(0)
+    rig.flush()
+    assert rig.told.turns == [("time", True)]
