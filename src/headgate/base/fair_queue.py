@@ -145,6 +145,21 @@ class NestedFairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def next_group(self) -> str:
+        """Whose turn it is. There must be an item."""
+        return next(iter(self._by_group))
+
+    @property
+    def group_count(self) -> int:
+        """How many groups have an item."""
+        return len(self._by_group)
+
+    def count_of(self, group: str) -> int:
+        """How many items a group has."""
+        items = self._by_group.get(group)
+        return 0 if items is None else len(items)
+
     def add(self, group: str, owner: str, item: T) -> None:
         """Add an item behind the others of its owner, who belongs to one group."""
         items = self._by_group.get(group)

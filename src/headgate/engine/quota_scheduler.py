@@ -183,7 +183,7 @@ class QuotaScheduler:
             due_ms = received_ms + limit_ms
             if due_ms <= log_ms:
                 return  # it is exceeded, and acknowledgements end that
-        elif topic.publishing.pending_count:
+        elif topic.log.end < topic.log.staged_end:  # others that wait for receipts are durable
             due_ms = topic.log.received_ms(topic.log.end) + limit_ms
             if due_ms <= log_ms:
                 quota.awaits_durable = True
@@ -252,8 +252,8 @@ class QuotaScheduler:
             quota = topic.quota
             if quota is None or not quota.is_active or topic.fenced:
                 continue
-            if quota.is_dirty:
-                continue  # it is evaluated before this turn ends
+            if quota.is_dirty or topic.publishing.visible < topic.log.end:
+                continue  # it is evaluated before this turn ends, or behind the last receipts
             if not is_consistent(quota):
                 self.defects_count += 1
                 quota.evaluate()

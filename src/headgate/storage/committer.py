@@ -5,9 +5,9 @@ after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a
 acknowledgement is durable within a second.
 
 The end of a commit sends a receipt for each entry, and tells each request that waited. What exceeds
-a fixed number of units is done by a job, in slices. The next commit runs meanwhile; its end waits
-until that job is done, so that receipts keep their order and an entry that a failed commit takes
-back is never one that is durable.
+a fixed number of units is done by a job, in slices, of which tenants take turns. The next commits
+run meanwhile, and their receipts join. The end of one that failed, or that trims, waits until that
+job is done: an entry that it takes back or removes is never one whose receipt waits.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ from headgate.base.work_units import (
 )
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
-from headgate.ledger import Batch, CommitLog, TopicLog
+from headgate.ledger import Batch, CommitLog
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.lanes import Lane
+from headgate.storage.receipt_turns import ReceiptTurns, telling
 from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.commit")
@@ -46,9 +47,6 @@ ACK_DELAY_S = 0.05
 ACKS_STAGED_MAX = COMMIT_UNITS // ACKS_STAGED
 """Subscriptions whose acknowledgements the beginning of a commit stages. A job stages more, for the
 next commits."""
-
-_ENTRIES_A_STEP = JOB_STEP_UNITS_MAX // RECEIPT - TOPIC_DURABLE
-"""Receipts between two places where the end of a commit may be interrupted."""
 
 RETRY_DELAY_S = 0.1
 """The pause after a failed commit that may succeed later."""
@@ -105,13 +103,12 @@ class Committer:
         self._retry_timer: asyncio.TimerHandle | None = None
         self._stopped = False
         self._run_job = run_job
+        self._receipts = ReceiptTurns(engine, on_commit_ended)
+        """Those that are not sent yet."""
         self._is_resolving = False
-        """Whether a job still sends receipts of the last commit."""
-        self._after_receipts: list[asyncio.Future[None]] = []
-        """Those who have nothing to wait for but that job: who hears that all is durable may rely
-        on the receipts being sent, to unload a topic for example."""
+        """Whether a job sends them."""
         self._ended: Callable[[], None] | None = None
-        """The end of the commit after it, which waits for that job."""
+        """The end of a commit that waits for that job."""
         self._is_staging_acks = False
         """Whether a job stages acknowledgements."""
         self.commits_count = 0
@@ -199,7 +196,7 @@ class Committer:
             waiting = []
         if batch is None:
             if self._is_resolving:
-                self._after_receipts += waiting
+                self._receipts.add_waiting(waiting, lambda: self._log.failed)
             else:
                 self._resolve(waiting, self._log.failed)
             if self._urgent:
@@ -255,7 +252,7 @@ class Committer:
     ) -> None:
         """Handle the end of a commit. An internal error here is fatal: what is on the disk would be
         unknown, and waiting operations would never end."""
-        if self._is_resolving:
+        if self._is_resolving and (error is not None or batch.trims):
             self._ended = partial(self._written, batch, waiting, None, error)
             return
         try:
@@ -280,14 +277,16 @@ class Committer:
                 if topic is not None:
                     topic.trimmed()
             units = batch.records * RECEIPT + len(touched) * TOPIC_DURABLE
-            if units + len(waiting) * WAITER_TOLD <= COMMIT_UNITS:
+            units += len(waiting) * WAITER_TOLD
+            if self._is_resolving or units > COMMIT_UNITS:
+                self._receipts.add(touched, waiting, storage_ns)
+                self._resolve_in_slices()
+            else:
                 for log in touched:
                     topic = by_number.get(log.number)
                     if topic is not None:
                         topic.publishing.entries_durable(storage_ns)
                 self._resolve(waiting, None)
-            else:
-                self._resolve_in_slices(touched, waiting, storage_ns)
         elif isinstance(error, StorageError):
             self._failed(batch, waiting, error)
         else:
@@ -299,13 +298,13 @@ class Committer:
             # Without a pause, records staged meanwhile (acknowledgements) fail in a tight loop.
             self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
 
-    def _resolve_in_slices(
-        self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
-    ) -> None:
-        """Send the receipts of a commit, then tell those who waited for it: at once as far as the
-        units of a turn go, the rest in a job."""
+    def _resolve_in_slices(self) -> None:
+        """Send receipts, and tell those who waited for them: at once as far as the units of a turn
+        go, the rest in a job."""
+        if self._is_resolving:
+            return
         units = COMMIT_UNITS
-        steps = self._resolving(touched, waiting, storage_ns)
+        steps = self._receipts.steps()
         for used in steps:
             units -= used
             if units <= 0:
@@ -313,26 +312,9 @@ class Committer:
                 self._run_job("the receipts of a commit", self._resolving_rest(steps))
                 return
 
-    def _resolving(
-        self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
-    ) -> Iterator[int]:
-        by_number = self._engine.by_number
-        for log in touched:
-            topic = by_number.get(log.number)
-            if topic is None:
-                continue
-            has_more = True
-            while has_more and topic.is_live:
-                before = topic.publishing.visible
-                has_more = topic.publishing.entries_durable(storage_ns, _ENTRIES_A_STEP)
-                yield TOPIC_DURABLE + (topic.publishing.visible - before) * RECEIPT
-        yield from _telling(waiting, None)
-
     def _resolving_rest(self, steps: Iterator[int]) -> Iterator[int]:
         yield from steps
         self._is_resolving = False
-        waiting, self._after_receipts = self._after_receipts, []
-        self._resolve(waiting, self._log.failed)
         ended, self._ended = self._ended, None
         self._on_commit_ended()
         if ended is not None:
@@ -374,23 +356,12 @@ class Committer:
         """Tell those who waited; very many in slices."""
         if not waiting:
             return
-        steps = _telling(waiting, error)
+        steps = telling(waiting, error)
         if len(waiting) * WAITER_TOLD > COMMIT_UNITS:
             self._run_job("telling who waited for a commit", steps)
         else:
             for _ in steps:
                 pass
-
-
-def _telling(waiting: list[asyncio.Future[None]], error: StorageError | None) -> Iterator[int]:
-    for future in waiting:
-        if future.done():
-            continue
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
-        yield WAITER_TOLD
 
 
 def _stopped_error() -> StorageError:

@@ -90,6 +90,16 @@ def test_groups_take_turns_and_so_do_their_owners() -> None:
     assert queue.take() == 2
 
 
+def test_how_much_groups_have_and_whose_turn_is_next() -> None:
+    queue: NestedFairQueue[int] = NestedFairQueue()
+    assert (queue.group_count, queue.count_of("north")) == (0, 0)
+    for group, owner, item in (("north", "acme", 1), ("south", "globex", 2), ("north", "acme", 3)):
+        queue.add(group, owner, item)
+    assert (queue.group_count, queue.count_of("north"), queue.count_of("south")) == (2, 2, 1)
+    assert [(queue.next_group, queue.take()) for _ in range(2)] == [("north", 1), ("south", 2)]
+    assert (queue.next_group, queue.group_count, queue.count_of("south")) == ("north", 1, 0)
+
+
 def test_items_of_a_set_wait_once_and_leave_in_any_order() -> None:
     waiting: FairSet[str] = FairSet()
     for item in ("a1", "a2", "a3", "a1"):

@@ -633,3 +633,43 @@ def test_topics_whose_messages_get_too_old_hold_up_none_of_another_tenant() -> N
     assert 0 < evicted < len(many)
     rig.flush()
     assert rig.engine.quotas.evicted[QuotaType.TIME][0] == len(many)
+
+
+@pytest.mark.parametrize("has_backlog", [False, True])
+def test_durable_entries_whose_receipts_wait_are_not_taken_for_staged_ones(
+    has_backlog: bool,
+) -> None:
+    """A large commit is answered in slices. A quota that was evaluated meanwhile, on a topic
+    without a backlog, asked for the time of an entry that did not exist: the broker ended."""
+    rig = QuotaRig(time_quota(1_000, policy=EVICT))
+    if has_backlog:
+        rig.subscribe()
+    rig.advance(2_000)
+    rig.send(3, body=TEN)
+    rig.log.end = rig.log.staged_end
+    rig.advance(3_000)
+    assert rig.topic.quota is not None
+    rig.engine.quotas.touch(rig.topic.quota)
+    rig.flush()
+    assert rig.engine.quotas.evicted[QuotaType.TIME][1] == 3 * has_backlog
+    assert rig.topic.publishing.entries_durable(0, 1)
+    rig.engine.quotas.time_jumped()
+    rig.flush()
+    assert not rig.topic.publishing.entries_durable(0)
+    rig.flush()
+    assert rig.topic.publishing.pending_count == 0
+    assert len(rig.port.receipts) == 3
+
+
+def test_what_is_durable_and_waits_for_receipts_is_no_defect() -> None:
+    """It may be too old as soon as it is durable, and is evaluated when the receipts are sent."""
+    rig = QuotaRig(time_quota(1_000))
+    rig.subscribe()
+    rig.send(3, body=TEN)
+    rig.advance(10_000)
+    rig.log.end = rig.log.staged_end
+    rig.engine.quotas.verify([rig.topic])
+    assert rig.engine.quotas.defects_count == 0
+    rig.topic.publishing.entries_durable(0)
+    rig.flush()
+    assert rig.told.turns == [("time", True)]

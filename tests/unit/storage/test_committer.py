@@ -14,6 +14,7 @@ import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
+from headgate.base.names import NamespaceName
 from headgate.base.units import MIB, NS_PER_S
 from headgate.base.work_units import COMMIT_UNITS, JOB_STEP_UNITS_MAX, PIECE_UNITS
 from headgate.broker.connection.producers import ConnectionProducers
@@ -21,6 +22,7 @@ from headgate.broker.work.scheduler import JobClass
 from headgate.engine.publishing import TopicPublishing
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
+from headgate.metadata.rows import TenantRow
 from headgate.storage import committer as committer_module
 from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, logger
 from headgate.testing import NetworkProfile, RefusedError, World
@@ -365,6 +367,19 @@ def receipts_by_turn(world: World, patch: pytest.MonkeyPatch) -> Counter[int]:
     return counts
 
 
+def receipts_in_order(patch: pytest.MonkeyPatch) -> list[ConnectionProducers]:
+    """The connections that get a receipt from now on, one for each."""
+    ports: list[ConnectionProducers] = []
+    send = ConnectionProducers.send_receipt
+
+    def sent(port: ConnectionProducers, *arguments: Any) -> None:
+        ports.append(port)
+        send(port, *arguments)
+
+    patch.setattr(ConnectionProducers, "send_receipt", sent)
+    return ports
+
+
 LARGE_COMMITS: dict[str, Any] = {
     "network": NetworkProfile(0, 0, piece_bytes_max=MIB, window_bytes=16 * MIB),
     "settings": {"maxPendingPublishRequestsPerConnection": "100000"},
@@ -432,6 +447,42 @@ async def test_the_receipts_of_a_large_commit_do_not_wait_for_crowds_of_clients(
         await future
     await asyncio.gather(*crowd)
     assert sum(map(bool, waiting)) < 100, "the receipts have twice as much of a turn as clients"
+
+
+@played(**LARGE_COMMITS)
+async def test_the_receipts_of_one_tenant_hold_up_none_of_another(world: World) -> None:
+    """A burst to thousands of topics took seconds to answer, and all SENDs of others that came
+    meanwhile were answered behind it."""
+    broker = world.broker
+    row = TenantRow(allowed_clusters=("standalone",))
+    await broker.commit(broker.catalog.plan_create_tenant("other", row))
+    await broker.commit(broker.catalog.plan_create_namespace(NamespaceName("other", "ns")))
+    client, another = await world.connect(), await world.connect()
+    crowd = [await client.producer(f"{TOPIC}-{number}") for number in range(300)]
+    other = await another.producer("persistent://other/ns/t")
+    first = await freeze(world, crowd[0])
+    sent = [producer.send_nowait(b"x") for producer in crowd for _ in range(20)]
+    await asyncio.sleep(0.5)
+    with_them = other.send_nowait(b"in the same commit")
+    late: list[asyncio.Future[Any]] = []
+    with_them.add_done_callback(lambda _: late.append(other.send_nowait(b"in the next one")))
+    await asyncio.sleep(0.1)
+
+    async def work(steps: Iterator[int]) -> None:
+        for _ in steps:
+            await asyncio.sleep(0.001)
+
+    broker.committer._run_job = lambda _, steps: world.loop.create_task(work(steps))
+    with pytest.MonkeyPatch.context() as patch:
+        ports = receipts_in_order(patch)
+        world.lanes[0].thaw()
+        await asyncio.gather(first, *sent, with_them)
+        await late[0]
+    assert len(ports) == len(sent) + 3
+    of_other = [at for at, port in enumerate(ports) if port is not ports[0]]
+    assert of_other[0] < COMMIT_UNITS
+    assert of_other[1] < len(sent) / 2
+    assert broker.engine.topics[f"{TOPIC}-299"].publishing.pending_count == 0
 
 
 @played(**LARGE_COMMITS)

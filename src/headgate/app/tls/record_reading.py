@@ -27,6 +27,10 @@ RECORDS_TURN_S: Final = 0.008
 """Time for records in one iteration of the loop, with what their protocols do at once; the last
 piece may exceed it."""
 
+ROUND_S: Final = 0.002
+"""Behind it this time is over when each network that waits had a turn. Who is served at once waits
+for the end of the iteration to be read again: a network that always has more would make it long."""
+
 PIECE_RECORDS: Final = 32
 """Records that are handed over at once: a millisecond, if all of them make new keys."""
 
@@ -47,8 +51,15 @@ HANDSHAKES_TURN_S: Final = 0.004
 piece may exceed it, by a millisecond or two."""
 
 BUSY_READ_BYTES: Final = 16 * KIB
-"""A connection that cannot be served in this iteration takes no more from its socket, nor does one
-whose handshake is not done."""
+"""A connection that cannot be served in this iteration takes no more from its socket if it is one
+of a crowd, nor does one whose handshake is not done. Others take :data:`READ_BYTES`: they get one
+read in an iteration, and few bytes would make them slow."""
+
+AMPLE_READS_MAX: Final = 8
+"""While so many connections of a wide network wait they are a crowd."""
+
+NETWORKS_MAX: Final = 64
+"""While so many wide networks wait, all of them are one. So 32 MiB are read beyond the rest."""
 
 
 class Piece(NamedTuple):
@@ -123,6 +134,14 @@ class RecordTurns:
         """Whether a connection may hand something over in this iteration, before others."""
         return self._used_s < RECORDS_TURN_S and not self._many
 
+    def has_room(self, network: str) -> bool:
+        """Whether a connection from ``network`` may take a whole read, although others have their
+        turn before it: if few of its wide network wait, and not very many networks."""
+        wide, lines = wide_network_of(network), (self._few, self._many)
+        if sum(line.group_count for line in lines) >= NETWORKS_MAX:
+            return False
+        return sum(line.count_of(wide) for line in lines) < AMPLE_READS_MAX
+
     def hand_over(self, buffer_updated: Callable[[int], object], size_bytes: int) -> None:
         """Tell TLS of so many bytes in its buffer, and count the time that it takes."""
         if not self._is_armed:
@@ -161,7 +180,15 @@ class RecordTurns:
         self._serve(self._few, RECORDS_TURN_S)
 
     def _serve(self, line: NestedFairQueue[Reads], until_s: float) -> None:
+        served: set[str] = set()
+        round_s = ROUND_S
+        if self._handshakes:
+            round_s += HANDSHAKES_TURN_S  # no less than these have
         while line and self._used_s < until_s:
+            network = line.next_group
+            if self._used_s >= round_s and network in served:
+                break  # nobody waits who had no turn: others are read first
+            served.add(network)
             reads = line.take()
             begun_s = self._now_s()
             try:
@@ -266,8 +293,9 @@ class RecordReads(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         room = cast(memoryview, self._tls.get_buffer(sizehint))
-        is_free = self._turns.has_time and self.handshake_of is None
-        self._room = room[: READ_BYTES if is_free else BUSY_READ_BYTES]
+        turns = self._turns
+        is_ample = self.handshake_of is None and (turns.has_time or turns.has_room(self.network))
+        self._room = room[: READ_BYTES if is_ample else BUSY_READ_BYTES]
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:

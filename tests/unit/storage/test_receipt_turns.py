@@ -1,0 +1,107 @@
+"""Receipts of commits: tenants take turns, and who waits is told behind all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from typing import Any, cast
+
+from headgate.base.errors import StorageError
+from headgate.base.names import parse_topic
+from headgate.storage.receipt_turns import ENTRIES_A_STEP, ReceiptTurns
+
+
+class FakeTopic:
+    """A topic, its log and its publish side in one."""
+
+    def __init__(self, name: str, number: int, sent: list[FakeTopic]) -> None:
+        self.name = parse_topic(f"persistent://{name}")
+        self.number = number
+        self.end = self.visible = 0
+        self.is_live = True
+        self.publishing = self
+        self._sent = sent
+
+    def entries_durable(self, _: int, entries_max: int) -> bool:
+        assert 0 < entries_max <= min(ENTRIES_A_STEP, self.end - self.visible)
+        self._sent += [self] * entries_max
+        self.visible += entries_max
+        return self.visible < self.end
+
+
+class Bench:
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.sent: list[FakeTopic] = []
+        self.topics = [FakeTopic(name, number, self.sent) for number, name in enumerate(names)]
+        self.by_number = {topic.number: topic for topic in self.topics}
+        self.told = 0
+        self.turns = ReceiptTurns(cast(Any, self), self._on_sent)
+        self.steps: Iterator[int] = iter(())
+
+    def _on_sent(self) -> None:
+        self.told += 1
+
+    def commit(self, counts: dict[int, int], waiting: list[asyncio.Future[None]]) -> None:
+        for number, count in counts.items():
+            self.topics[number].end += count
+        self.turns.add(cast(Any, [self.topics[number] for number in counts]), waiting, 1)
+
+
+def test_a_later_commit_of_another_tenant_is_not_behind_all_of_an_earlier_one() -> None:
+    bench = Bench(("acme/ns/t0", "acme/ns/t1", "globex/ns/t"))
+    bench.commit({0: 500, 1: 500}, [])
+    steps = bench.turns.steps()
+    next(steps)
+    bench.commit({2: 1}, [])
+    for _ in range(2):
+        next(steps)
+    assert bench.topics[2].visible == 1
+    for _ in steps:
+        pass
+    assert [topic.visible for topic in bench.topics] == [500, 500, 1]
+    assert bench.told == 1
+
+
+def test_random_stories_lose_no_receipt_and_tell_nobody_early() -> None:
+    loop = asyncio.new_event_loop()
+    for seed in range(300):
+        story = random.Random(seed)
+        bench = Bench(("acme/ns/a", "acme/ns/b", "globex/ns/c", "initech/ns/d"))
+        waiting: list[tuple[asyncio.Future[None], list[int]]] = []
+        steps: Iterator[int] | None = None
+        for _ in range(60):
+            if story.random() < 0.3:
+                counts = {number: story.choice((1, 3, 200)) for number in story.sample(range(4), 2)}
+                future = loop.create_future()
+                bench.commit(counts, [future])
+                waiting.append((future, [topic.end for topic in bench.topics]))
+            elif story.random() < 0.1:
+                future = loop.create_future()
+                bench.turns.add_waiting([future], lambda: None)
+                waiting.append((future, [topic.end for topic in bench.topics]))
+            elif story.random() < 0.02:
+                bench.topics[story.randrange(4)].is_live = False
+            elif steps is None or next(steps, None) is None:
+                steps = bench.turns.steps()
+            for future, ends in waiting:
+                live = [topic for topic in bench.topics if topic.is_live]
+                if future.done():
+                    assert all(topic.visible >= ends[topic.number] for topic in live)
+        for _ in bench.turns.steps():
+            pass
+        assert all(future.done() for future, _ in waiting)
+        assert all(topic.visible == topic.end for topic in bench.topics if topic.is_live)
+    loop.close()
+
+
+def test_who_waits_hears_of_a_log_that_failed_meanwhile() -> None:
+    loop = asyncio.new_event_loop()
+    bench = Bench(("acme/ns/t",))
+    future = loop.create_future()
+    bench.commit({0: 1}, [])
+    bench.turns.add_waiting([future], lambda: StorageError("as planned", retryable=False))
+    for _ in bench.turns.steps():
+        pass
+    assert isinstance(future.exception(), StorageError)
+    loop.close()
