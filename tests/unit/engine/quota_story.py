@@ -214,7 +214,12 @@ class Story:
             admission.put_in_force(topic)
         else:
             self.rig.set_broker_publish_limit(limit)
-        self._limits.append((self.rig.engine.now_ns, self._limits_now()))
+        limits_now = self._limits_now()
+        self._limits.append((self.rig.engine.now_ns, limits_now))
+        for number in (2, 3):  # the broker's: one that is set behind none begins anew
+            if limits_now[number] == NONE:
+                for _, _, _, limits in self._taken:
+                    limits[number] = NONE
 
     def _limits_now(self) -> list[float]:
         """What the topic's and the broker's limits allow a second now, in messages and in bytes."""
@@ -334,7 +339,7 @@ class Story:
 
     def _check_limits(self, size: int) -> None:
         """Rule 3.2: of the second before there is less than the largest limit that held in it. What
-        went while there was no limit counts for none."""
+        went while there was no limit counts for none, nor what went before the broker had none."""
         now_ns, limits_now = self.rig.engine.now_ns, self._limits_now()
         since_ns = now_ns - NS_PER_S
         held = [limits for at, limits in self._limits if at > since_ns]
