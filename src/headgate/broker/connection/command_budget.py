@@ -91,8 +91,8 @@ class CommandBudget:
     def _iteration_began(self) -> None:
         self._is_asked, self.left = False, LOOP_UNITS
         try:
-            while self.left > 0 and self._owners:
-                self._leave(self._with_least_work()).turn_came()
+            while self.left > 0 and self._owners and not self._is_asked:
+                self._leave(self._with_least_work()).turn_came()  # may ask, as its end does
             while self._owners and (self.left > 0 or self.renew()):
                 self._turn_of(next(iter(self._owners)))
         finally:
