@@ -102,7 +102,7 @@ FLOW: Final = _step("flow", 1, "a FLOW", _COMMANDS)
 PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
 ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
 ACK_BYTES_PER_UNIT: Final = 256
-"""Bytes of an ACK that add 1 unit, for parsing."""
+"""Bytes of an ACK, SEND (without its body), FLOW, PING or PONG that add 1 unit, for parsing."""
 ACK_MESSAGES_PER_UNIT: Final = 2_048
 """Messages of a batch that add 1 unit to an ACK of some of them: the log stores a bit for each."""
 ACKED_PER_UNIT: Final = 8
@@ -114,7 +114,8 @@ RETURNED_PER_UNIT: Final = 512
 the entries are queued in the flushes that follow (``queued again``)."""
 COLD: Final = _step("cold command", 8, "any other command", _COMMANDS)
 COLD_BYTES_PER_UNIT: Final = 64
-"""Bytes of a cold command that add 1 unit, for parsing and for checking its texts."""
+"""Bytes of a cold command, or of what is refused while it is parsed, that add 1 unit, for parsing
+and for checking its texts."""
 CREDENTIALS_CHECKED: Final = _step(
     "credentials checked", 16, "a CONNECT or AUTH_RESPONSE whose token is checked", _COMMANDS
 )
