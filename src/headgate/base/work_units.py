@@ -56,8 +56,9 @@ FLUSH_UNITS: Final = 256
 """The dispatch of one turn: less than a millisecond, also where limits apply."""
 
 COMMIT_UNITS: Final = 1_024
-"""What the end of a commit does at once; a job does the rest. The window of a client that sends as
-fast as it can, 1,000 SENDs, fits: with a job for a part of each commit, publishing costs 8 % more.
+"""What the end of a commit does at once, and in each further iteration of the loop, as receipts of
+more SENDs than an iteration takes. The window of a client that sends as fast as it can, 1,000
+SENDs, fits: with a job for a part of each commit, publishing costs 8 % more.
 """
 
 JOB_STEP_UNITS_MAX: Final = 64
@@ -86,7 +87,7 @@ with its last subscription, the end of a commit, waiting connections that go on,
 _COMMANDS: Final = "commands of a connection (TURN_UNITS) and of all (LOOP_UNITS)"
 _JOBS: Final = "jobs of the scheduler (SLICE_UNITS)"
 _FLUSH: Final = "dispatch of a turn (FLUSH_UNITS)"
-_COMMIT: Final = "the end of a commit (COMMIT_UNITS), then jobs"
+_COMMIT: Final = "the end of a commit (COMMIT_UNITS)"
 
 # Commands of clients.
 
@@ -145,7 +146,9 @@ CONSUMERS_PER_UNIT: Final = 64
 
 # The end of a commit.
 
-RECEIPT: Final = _step("receipt", 1, "an entry that became durable", _COMMIT)
+RECEIPTS_PER_UNIT: Final = 2
+"""Entries that became durable that add 1 unit: about 2 us each."""
+RECEIPT: Final = _step("receipt", 1, "two entries that became durable", _COMMIT)
 TOPIC_DURABLE: Final = _step("topic durable", 2, "a topic with such entries", _COMMIT)
 WOKEN_AT_ONCE_MAX: Final = 16
 """Subscriptions of such a topic that are marked for the flush at once; the flushes mark more."""

@@ -4,10 +4,10 @@ At most one commit is in flight. Acknowledgements share a commit with the next p
 after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a second, and an
 acknowledgement is durable within a second.
 
-The end of a commit sends a receipt for each entry, and tells each request that waited. What exceeds
-a fixed number of units is done by a job, in slices. The next commit runs meanwhile; its end waits
-until that job is done, so that receipts keep their order and an entry that a failed commit takes
-back is never one that is durable.
+The end of a commit sends a receipt for each entry, in which tenants take turns, and tells each
+request that waited. What exceeds a fixed number of units is done in the next iterations of the
+loop. The next commit runs meanwhile; its end waits until that is done, so that receipts keep their
+order and an entry that a failed commit takes back is never one that is durable.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from headgate.base.errors import NoRoomError, StorageError, broken
+from headgate.base.fair_queue import FairQueue
 from headgate.base.texts import duration
 from headgate.base.units import NS_PER_S
 from headgate.base.work_units import (
     ACKS_STAGED,
     COMMIT_UNITS,
     JOB_STEP_UNITS_MAX,
-    RECEIPT,
+    RECEIPTS_PER_UNIT,
     TOPIC_DURABLE,
     WAITER_TOLD,
 )
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.ledger import Batch, CommitLog, TopicLog
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
@@ -47,8 +49,8 @@ ACKS_STAGED_MAX = COMMIT_UNITS // ACKS_STAGED
 """Subscriptions whose acknowledgements the beginning of a commit stages. A job stages more, for the
 next commits."""
 
-_ENTRIES_A_STEP = JOB_STEP_UNITS_MAX // RECEIPT - TOPIC_DURABLE
-"""Receipts between two places where the end of a commit may be interrupted."""
+_ENTRIES_A_STEP = (JOB_STEP_UNITS_MAX - TOPIC_DURABLE) * RECEIPTS_PER_UNIT
+"""Receipts of a topic in one of its turns."""
 
 RETRY_DELAY_S = 0.1
 """The pause after a failed commit that may succeed later."""
@@ -106,12 +108,12 @@ class Committer:
         self._stopped = False
         self._run_job = run_job
         self._is_resolving = False
-        """Whether a job still sends receipts of the last commit."""
+        """Whether receipts of the last commit are still to be sent."""
         self._after_receipts: list[asyncio.Future[None]] = []
-        """Those who have nothing to wait for but that job: who hears that all is durable may rely
+        """Those who have nothing to wait for but these: who hears that all is durable may rely
         on the receipts being sent, to unload a topic for example."""
         self._ended: Callable[[], None] | None = None
-        """The end of the commit after it, which waits for that job."""
+        """The end of the commit after it, which waits for them."""
         self._is_staging_acks = False
         """Whether a job stages acknowledgements."""
         self.commits_count = 0
@@ -279,7 +281,7 @@ class Committer:
                 topic = by_number.get(log.number)
                 if topic is not None:
                     topic.trimmed()
-            units = batch.records * RECEIPT + len(touched) * TOPIC_DURABLE
+            units = batch.records // RECEIPTS_PER_UNIT + len(touched) * TOPIC_DURABLE
             if units + len(waiting) * WAITER_TOLD <= COMMIT_UNITS:
                 for log in touched:
                     topic = by_number.get(log.number)
@@ -303,40 +305,59 @@ class Committer:
         self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
     ) -> None:
         """Send the receipts of a commit, then tell those who waited for it: at once as far as the
-        units of a turn go, the rest in a job."""
+        units of a turn go, the rest in the next iterations of the loop."""
         units = COMMIT_UNITS
         steps = self._resolving(touched, waiting, storage_ns)
         for used in steps:
             units -= used
             if units <= 0:
                 self._is_resolving = True
-                self._run_job("the receipts of a commit", self._resolving_rest(steps))
+                self._loop.call_soon(self._resolve_rest, steps)
                 return
 
-    def _resolving(
-        self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
-    ) -> Iterator[int]:
-        by_number = self._engine.by_number
-        for log in touched:
-            topic = by_number.get(log.number)
-            if topic is None:
-                continue
-            has_more = True
-            while has_more and topic.is_live:
-                before = topic.publishing.visible
-                has_more = topic.publishing.entries_durable(storage_ns, _ENTRIES_A_STEP)
-                yield TOPIC_DURABLE + (topic.publishing.visible - before) * RECEIPT
-        yield from _telling(waiting, None)
+    def _resolve_rest(self, steps: Iterator[int]) -> None:
+        """Send more receipts: in each iteration of the loop more than connections bring SENDs. With
+        the part that a job has each commit would be larger than the last, up to all SENDs that may
+        be unanswered."""
+        self._begin_turn()
+        units = COMMIT_UNITS
+        try:
+            for used in steps:
+                units -= used
+                if units <= 0:
+                    self._loop.call_soon(self._resolve_rest, steps)
+                    return
+            self._all_resolved()
+        except Exception as bug:
+            raise broken("the receipts of a commit", bug) from bug
 
-    def _resolving_rest(self, steps: Iterator[int]) -> Iterator[int]:
-        yield from steps
+    def _all_resolved(self) -> None:
         self._is_resolving = False
         waiting, self._after_receipts = self._after_receipts, []
         self._resolve(waiting, self._log.failed)
         ended, self._ended = self._ended, None
         self._on_commit_ended()
         if ended is not None:
-            ended()
+            self._loop.call_soon(ended)  # it sends receipts, too
+
+    def _resolving(
+        self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
+    ) -> Iterator[int]:
+        by_number = self._engine.by_number
+        topics = FairQueue[Topic]()
+        for log in touched:
+            topic = by_number.get(log.number)
+            if topic is not None:
+                topics.add(topic.name.tenant, topic)
+        while topics:
+            topic = topics.take()
+            if not topic.is_live:
+                continue
+            before = topic.publishing.visible
+            if topic.publishing.entries_durable(storage_ns, _ENTRIES_A_STEP):
+                topics.add(topic.name.tenant, topic)
+            yield TOPIC_DURABLE + (topic.publishing.visible - before) // RECEIPTS_PER_UNIT
+        yield from _telling(waiting, None)
 
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
