@@ -54,7 +54,7 @@ WIDE = "persistent://public/default/wide"
 CAUGHT_UP = "persistent://public/default/caught-up"
 """A topic with as many subscriptions, which have acknowledged all its entries."""
 
-WORK: list[tuple[type, str, int]] = [
+WORK: list[tuple[type, str, float]] = [
     (Subscription, "ack_entry", work_units.ACK_ID),
     (Subscription, "flow", work_units.FLOW),
     (Subscription, "trimmed", 1),
@@ -62,7 +62,7 @@ WORK: list[tuple[type, str, int]] = [
     (SharedDispatcher, "_give_back", work_units.QUEUED_AGAIN),
     (Dispatcher, "pump", work_units.PUMPED),
     (ConnectionConsumers, "send_entry", work_units.DISPATCHED),
-    (ConnectionProducers, "send_receipt", work_units.RECEIPT),
+    (ConnectionProducers, "send_receipt", 1 / work_units.RECEIPTS_PER_UNIT),
     (TopicPublishing, "publish", work_units.SEND),
     (TopicPublishing, "entries_durable", work_units.TOPIC_DURABLE),
     (Engine, "quotas_in_steps", work_units.TOPIC_RESOLVED),
@@ -93,7 +93,7 @@ def counted(world: World, patch: pytest.MonkeyPatch) -> Iterator[UnitCounter]:
     """Count the units of each iteration while the block runs."""
     counter = UnitCounter()
 
-    def counting(name: str, units: int, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def counting(name: str, units: float, inner: Callable[..., Any]) -> Callable[..., Any]:
         def called(*arguments: Any, **named: Any) -> Any:
             counter.now[name] += units
             return inner(*arguments, **named)

@@ -56,8 +56,9 @@ FLUSH_UNITS: Final = 256
 """The dispatch of one turn: less than a millisecond, also where limits apply."""
 
 COMMIT_UNITS: Final = 1_024
-"""What the end of a commit does at once; a job does the rest. The window of a client that sends as
-fast as it can, 1,000 SENDs, fits: with a job for a part of each commit, publishing costs 8 % more.
+"""What the end of a commit does at once, and in each further iteration of the loop, as receipts of
+more SENDs than an iteration takes. The window of a client that sends as fast as it can, 1,000
+SENDs, fits: with a job for a part of each commit, publishing costs 8 % more.
 """
 
 JOB_STEP_UNITS_MAX: Final = 64
@@ -86,7 +87,7 @@ with its last subscription, the end of a commit, waiting connections that go on,
 _COMMANDS: Final = "commands of a connection (TURN_UNITS) and of all (LOOP_UNITS)"
 _JOBS: Final = "jobs of the scheduler (SLICE_UNITS)"
 _FLUSH: Final = "dispatch of a turn (FLUSH_UNITS)"
-_COMMIT: Final = "the end of a commit (COMMIT_UNITS), then jobs"
+_COMMIT: Final = "the end of a commit (COMMIT_UNITS)"
 
 # Commands of clients.
 
@@ -102,7 +103,7 @@ FLOW: Final = _step("flow", 1, "a FLOW", _COMMANDS)
 PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
 ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
 ACK_BYTES_PER_UNIT: Final = 256
-"""Bytes of an ACK that add 1 unit, for parsing."""
+"""Bytes of an ACK, SEND (without its body), FLOW, PING or PONG that add 1 unit, for parsing."""
 ACK_MESSAGES_PER_UNIT: Final = 2_048
 """Messages of a batch that add 1 unit to an ACK of some of them: the log stores a bit for each."""
 ACKED_PER_UNIT: Final = 8
@@ -114,7 +115,8 @@ RETURNED_PER_UNIT: Final = 512
 the entries are queued in the flushes that follow (``queued again``)."""
 COLD: Final = _step("cold command", 8, "any other command", _COMMANDS)
 COLD_BYTES_PER_UNIT: Final = 64
-"""Bytes of a cold command that add 1 unit, for parsing and for checking its texts."""
+"""Bytes of a cold command, or of what is refused while it is parsed, that add 1 unit, for parsing
+and for checking its texts."""
 CREDENTIALS_CHECKED: Final = _step(
     "credentials checked", 16, "a CONNECT or AUTH_RESPONSE whose token is checked", _COMMANDS
 )
@@ -144,7 +146,9 @@ CONSUMERS_PER_UNIT: Final = 64
 
 # The end of a commit.
 
-RECEIPT: Final = _step("receipt", 1, "an entry that became durable", _COMMIT)
+RECEIPTS_PER_UNIT: Final = 2
+"""Entries that became durable that add 1 unit: about 2 us each."""
+RECEIPT: Final = _step("receipt", 1, "two entries that became durable", _COMMIT)
 TOPIC_DURABLE: Final = _step("topic durable", 2, "a topic with such entries", _COMMIT)
 WOKEN_AT_ONCE_MAX: Final = 16
 """Subscriptions of such a topic that are marked for the flush at once; the flushes mark more."""

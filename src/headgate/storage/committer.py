@@ -5,9 +5,9 @@ after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a
 acknowledgement is durable within a second.
 
 The end of a commit sends a receipt for each entry, and tells each request that waited. What exceeds
-a fixed number of units is done by a job, in slices, of which tenants take turns. The next commits
-run meanwhile, and their receipts join. The end of one that failed, or that trims, waits until that
-job is done: an entry that it takes back or removes is never one whose receipt waits.
+a fixed number of units is done in the next iterations of the loop; tenants take turns. The next
+commits run meanwhile, and their receipts join. The end of one that failed, or that trims, waits
+until that is done: an entry that it takes back or removes is never one whose receipt waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headgate.base.work_units import (
     ACKS_STAGED,
     COMMIT_UNITS,
     JOB_STEP_UNITS_MAX,
-    RECEIPT,
+    RECEIPTS_PER_UNIT,
     TOPIC_DURABLE,
     WAITER_TOLD,
 )
@@ -106,9 +106,9 @@ class Committer:
         self._receipts = ReceiptTurns(engine, on_commit_ended)
         """Those that are not sent yet."""
         self._is_resolving = False
-        """Whether a job sends them."""
+        """Whether there are such."""
         self._ended: Callable[[], None] | None = None
-        """The end of a commit that waits for that job."""
+        """The end of a commit that waits for them."""
         self._is_staging_acks = False
         """Whether a job stages acknowledgements."""
         self.commits_count = 0
@@ -276,7 +276,7 @@ class Committer:
                 topic = by_number.get(log.number)
                 if topic is not None:
                     topic.trimmed()
-            units = batch.records * RECEIPT + len(touched) * TOPIC_DURABLE
+            units = batch.records // RECEIPTS_PER_UNIT + len(touched) * TOPIC_DURABLE
             units += len(waiting) * WAITER_TOLD
             if self._is_resolving or units > COMMIT_UNITS:
                 self._receipts.add(touched, waiting, storage_ns)
@@ -300,25 +300,35 @@ class Committer:
 
     def _resolve_in_slices(self) -> None:
         """Send receipts, and tell those who waited for them: at once as far as the units of a turn
-        go, the rest in a job."""
-        if self._is_resolving:
-            return
+        go, the rest in the next iterations of the loop."""
+        if not self._is_resolving:
+            self._is_resolving = True
+            self._resolve_some(self._receipts.steps())
+
+    def _resolve_some(self, steps: Iterator[int]) -> None:
+        """Send more receipts: in each iteration of the loop more than connections bring SENDs. With
+        the part that a job has each commit would be larger than the last, up to all SENDs that may
+        be unanswered."""
         units = COMMIT_UNITS
-        steps = self._receipts.steps()
         for used in steps:
             units -= used
             if units <= 0:
-                self._is_resolving = True
-                self._run_job("the receipts of a commit", self._resolving_rest(steps))
+                self._loop.call_soon(self._resolve_rest, steps)
                 return
-
-    def _resolving_rest(self, steps: Iterator[int]) -> Iterator[int]:
-        yield from steps
         self._is_resolving = False
-        ended, self._ended = self._ended, None
-        self._on_commit_ended()
-        if ended is not None:
-            ended()
+
+    def _resolve_rest(self, steps: Iterator[int]) -> None:
+        self._begin_turn()
+        try:
+            self._resolve_some(steps)
+            if self._is_resolving:
+                return
+            ended, self._ended = self._ended, None
+            self._on_commit_ended()
+            if ended is not None:
+                self._loop.call_soon(ended)  # it sends receipts, too
+        except Exception as bug:
+            raise broken("the receipts of a commit", bug) from bug
 
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError

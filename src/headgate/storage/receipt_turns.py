@@ -14,13 +14,18 @@ from typing import Final
 
 from headgate.base.errors import StorageError
 from headgate.base.fair_queue import FairQueue
-from headgate.base.work_units import JOB_STEP_UNITS_MAX, RECEIPT, TOPIC_DURABLE, WAITER_TOLD
+from headgate.base.work_units import (
+    JOB_STEP_UNITS_MAX,
+    RECEIPTS_PER_UNIT,
+    TOPIC_DURABLE,
+    WAITER_TOLD,
+)
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.ledger import TopicLog
 
-ENTRIES_A_STEP: Final = JOB_STEP_UNITS_MAX // RECEIPT - TOPIC_DURABLE
-"""Receipts between two places where the work may be interrupted."""
+ENTRIES_A_STEP: Final = (JOB_STEP_UNITS_MAX - TOPIC_DURABLE) * RECEIPTS_PER_UNIT
+"""Receipts of a topic in one of its turns."""
 
 
 class _Commit:
@@ -96,7 +101,7 @@ class ReceiptTurns:
             self._lines.put_back(topic.name.tenant, one)
         else:
             commit.left -= 1
-        return TOPIC_DURABLE + (publishing.visible - first) * RECEIPT
+        return TOPIC_DURABLE + (publishing.visible - first) // RECEIPTS_PER_UNIT
 
 
 def telling(waiting: list[asyncio.Future[None]], error: StorageError | None) -> Iterator[int]:

@@ -16,7 +16,13 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import NamespaceName
 from headgate.base.units import MIB, NS_PER_S
-from headgate.base.work_units import COMMIT_UNITS, JOB_STEP_UNITS_MAX, PIECE_UNITS
+from headgate.base.work_units import (
+    COMMIT_UNITS,
+    JOB_STEP_UNITS_MAX,
+    LOOP_UNITS,
+    PIECE_UNITS,
+    RECEIPTS_PER_UNIT,
+)
 from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.work.scheduler import JobClass
 from headgate.engine.publishing import TopicPublishing
@@ -24,7 +30,7 @@ from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.metadata.rows import TenantRow
 from headgate.storage import committer as committer_module
-from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, logger
+from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, Committer, logger
 from headgate.testing import NetworkProfile, RefusedError, World
 from headgate.testing.producer import SimProducer
 from headgate.wire.codes import ServerError
@@ -403,14 +409,14 @@ async def test_the_receipts_of_a_large_commit_go_out_in_slices_and_in_order(worl
     producers = [await c.producer(f"{TOPIC}-{n}") for n, c in enumerate(clients)]
     first = await freeze(world, producers[0])
     sent = [p.send_nowait(b"x") for _ in range(50) for p in producers]
-    sent += [producers[0].send_nowait(b"y") for _ in range(1_000)]
+    sent += [producers[0].send_nowait(b"y") for _ in range(3_000)]
     await asyncio.sleep(0.5)
     with pytest.MonkeyPatch.context() as patch:
         counts = receipts_by_turn(world, patch)
         world.lanes[0].thaw()
         positions = [await future for future in [first, *sent]]
-    assert counts.total() == 1 + 50 * 20 + 1_000
-    assert max(counts.values()) <= COMMIT_UNITS + JOB_STEP_UNITS_MAX
+    assert counts.total() == 1 + 50 * 20 + 3_000
+    assert max(counts.values()) <= (COMMIT_UNITS + JOB_STEP_UNITS_MAX) * RECEIPTS_PER_UNIT
     of_first = [positions[0], *positions[1:1001:20], *positions[1001:]]
     assert of_first == sorted(of_first)
     assert world.broker.engine.topics[f"{TOPIC}-0"].publishing.pending_count == 0
@@ -434,19 +440,71 @@ async def test_the_receipts_of_a_large_commit_do_not_wait_for_crowds_of_clients(
         waiting.append(publishing.pending_count)
 
     crowd: list[asyncio.Task[None]] = []
-    run_job = world.broker.committer._run_job
+    resolve = Committer._resolve_rest
 
-    def beside_crowd(name: str, steps: Iterator[int]) -> object:
+    def beside_crowd(committer: Committer, steps: Iterator[int]) -> None:
         if not crowd:
             crowd.extend(world.loop.create_task(walk()) for _ in range(3_000))
-        return run_job(name, steps)
+        resolve(committer, steps)
 
-    world.broker.committer._run_job = beside_crowd
-    world.lanes[0].thaw()
-    for future in [first, *sent]:
-        await future
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Committer, "_resolve_rest", beside_crowd)
+        world.lanes[0].thaw()
+        for future in [first, *sent]:
+            await future
+    assert crowd
     await asyncio.gather(*crowd)
-    assert sum(map(bool, waiting)) < 100, "the receipts have twice as much of a turn as clients"
+    assert sum(map(bool, waiting)) < 100, "the receipts have more of a turn than clients"
+
+
+@played(**LARGE_COMMITS)
+async def test_receipts_go_out_faster_than_sends_come(world: World) -> None:
+    """Else each commit is larger than the last, and all wait for as many SENDs as all clients may
+    have unanswered: 6 s beside 50 connections, which is 50,000."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    first = await freeze(world, producer)
+    sent = [producer.send_nowait(b"x") for _ in range(20_000)]
+    await asyncio.sleep(0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        counts = receipts_by_turn(world, patch)
+        world.lanes[0].thaw()
+        for future in [first, *sent]:
+            await future
+    busy = sorted(counts.values())[-5:]
+    assert min(busy) >= 3 * LOOP_UNITS, "the most SENDs of an iteration"
+
+
+@played(**LARGE_COMMITS)
+async def test_the_receipts_of_a_small_tenant_do_not_wait_for_those_of_a_large_one(
+    world: World,
+) -> None:
+    client, other = await world.connect(), await world.connect()
+    producers = [await client.producer(f"{TOPIC}-{n}") for n in range(3)]
+    broker = world.broker
+    row = TenantRow(allowed_clusters=("standalone",))
+    await broker.commit(broker.catalog.plan_create_tenant("other", row))
+    await broker.commit(broker.catalog.plan_create_namespace(NamespaceName("other", "ns")))
+    small = await other.producer("persistent://other/ns/t")
+    first = await freeze(world, producers[0])
+    sent = [producer.send_nowait(b"x") for producer in producers for _ in range(4_000)]
+    await asyncio.sleep(0.5)
+    one = small.send_nowait(b"y")
+    await asyncio.sleep(0.1)
+    topics: list[str] = []
+    durable = TopicPublishing.entries_durable
+
+    def noted(publishing: TopicPublishing, *arguments: Any) -> bool:
+        topics.append(str(publishing.topic.name))
+        return durable(publishing, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TopicPublishing, "entries_durable", noted)
+        world.lanes[0].thaw()
+        for future in [first, one, *sent]:
+            await future
+    assert len(topics) > 100
+    assert topics.index("persistent://other/ns/t") < 4, "behind one turn of the other tenant"
 
 
 @played(**LARGE_COMMITS)
@@ -468,12 +526,13 @@ async def test_the_receipts_of_one_tenant_hold_up_none_of_another(world: World) 
     with_them.add_done_callback(lambda _: late.append(other.send_nowait(b"in the next one")))
     await asyncio.sleep(0.1)
 
-    async def work(steps: Iterator[int]) -> None:
-        for _ in steps:
-            await asyncio.sleep(0.001)
+    resolve = Committer._resolve_rest
 
-    broker.committer._run_job = lambda _, steps: world.loop.create_task(work(steps))
+    def later(committer: Committer, steps: Iterator[int]) -> None:
+        world.loop.call_later(0.02, resolve, committer, steps)  # a long iteration
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Committer, "_resolve_rest", later)
         ports = receipts_in_order(patch)
         world.lanes[0].thaw()
         await asyncio.gather(first, *sent, with_them)
@@ -493,7 +552,7 @@ async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
     client = await world.connect()
     producer = await client.producer(TOPIC)
     first = await freeze(world, producer)
-    sent = [producer.send_nowait(b"x %d" % n) for n in range(5_000)]
+    sent = [producer.send_nowait(b"x %d" % n) for n in range(20_000)]
     await asyncio.sleep(0.5)
     publishing, asked = world.broker.engine.topics[TOPIC].publishing, []
 

@@ -39,7 +39,8 @@ class CommandBudget:
     commands take the least work: a client that sends one message does not wait behind thousands
     that sent as much as a buffer holds. The second half goes to those that have waited longest, so
     that everybody has a turn. In both halves the owners of connections take turns: hundreds of one
-    role hold up that role alone.
+    role hold up that role alone. In the second half a turn is so much work, of one connection or of
+    many: few with much work of one role do not hold up the many with little of another.
 
     A loop tells nobody that an iteration begins, and asking it with a callback in each would cost
     every quiet broker. So the budget asks only when the first half of it is used up, which may take
@@ -90,10 +91,10 @@ class CommandBudget:
     def _iteration_began(self) -> None:
         self._is_asked, self.left = False, LOOP_UNITS
         try:
-            while self.left > 0 and self._owners:
-                self._leave(self._with_least_work()).turn_came()
+            while self.left > 0 and self._owners and not self._is_asked:
+                self._leave(self._with_least_work()).turn_came()  # may ask, as its end does
             while self._owners and (self.left > 0 or self.renew()):
-                self._leave(self._oldest_of(next(iter(self._owners)))).turn_came()
+                self._turn_of(next(iter(self._owners)))
         finally:
             if not self._is_asked and self._owners:
                 self._ask()  # an error ended the loop above
@@ -102,9 +103,18 @@ class CommandBudget:
         """Take the next of those with the least work. There must be one."""
         return next(filter(None, self._lines)).take()
 
+    def _turn_of(self, owner: str) -> None:
+        """Let those of an owner that wait longest have :data:`TURN_UNITS` together. There must be
+        one. A turn that the end of the budget cuts off begins again in the next iteration."""
+        self._owners.move_to_end(owner)  # first: an error of its connections ends its turn
+        end = self.left - TURN_UNITS
+        while owner in self._owners and self.left > max(end, 0):
+            self._leave(self._oldest_of(owner)).turn_came()
+        if owner in self._owners and self.left > end:
+            self._owners.move_to_end(owner, last=False)
+
     def _oldest_of(self, owner: str) -> _Waiting:
         """Take the one of an owner that waits longest. There must be one."""
-        self._owners.move_to_end(owner)
         waiting = [(first, line) for line in self._lines if (first := line.first_of(owner))]
         return min(waiting, key=_since)[1].take_of(owner)
 

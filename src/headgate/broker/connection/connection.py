@@ -262,7 +262,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.begin_turn()
         next_frame = self.producer_port.next_frame_of(self._decoder)
         receive, send = self._state_machine.receive, self.producer_port.send
-        flow, work = self.consumer_port.flow, TURN_UNITS
+        flow, work, decoder = self.consumer_port.flow, TURN_UNITS, self._decoder
         try:
             while not self._commands_paused and self.is_open:
                 if self._unfinished is not None:
@@ -280,25 +280,26 @@ class Connection(asyncio.BufferedProtocol):
                 kind = command.type
                 receive(kind)
                 if kind == _SEND:
-                    work -= send(command, body)
+                    work -= send(command, body) + decoder.command_size // ACK_BYTES_PER_UNIT
                 elif kind == _ACK:
                     work -= self._acknowledge(self, command)
-                    work -= self._decoder.command_size // ACK_BYTES_PER_UNIT
+                    work -= decoder.command_size // ACK_BYTES_PER_UNIT
                 elif kind == _FLOW:
                     flow(command)
-                    work -= 1
+                    work -= 1 + decoder.command_size // ACK_BYTES_PER_UNIT
                 elif kind == _PING:
                     self.write(encode.pong())
-                    work -= 1
+                    work -= 1 + decoder.command_size // ACK_BYTES_PER_UNIT
                 elif kind == _PONG:
                     self.keep_alive.pong()
-                    work -= 1
+                    work -= 1 + decoder.command_size // ACK_BYTES_PER_UNIT
                 else:
                     self._carry_out_other(kind, command)
-                    work -= COLD + self._decoder.command_size // COLD_BYTES_PER_UNIT
+                    work -= COLD + decoder.command_size // COLD_BYTES_PER_UNIT
                 if work <= 0:
                     self._end_turn()
         except Exception as error:
+            work -= COLD + decoder.command_size // COLD_BYTES_PER_UNIT  # it was parsed, too
             self._ended_by(error)
         finally:
             budget.left += work - _BEGINNING_WORK

@@ -11,7 +11,7 @@ import pytest
 
 from headgate.base.units import KIB, MIB
 from headgate.base.work_units import CONNECTION_ENDED, LOOP_UNITS, READ, TURN_UNITS, WAITED
-from headgate.broker.connection.command_budget import SHORT_WORK, CommandBudget
+from headgate.broker.connection.command_budget import SHORT_WORK, CommandBudget, LaterEnd
 from headgate.broker.connection.connection import Connection
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
@@ -213,6 +213,56 @@ def test_hundreds_of_one_role_with_much_to_do_hold_up_that_role_alone() -> None:
 def test_hundreds_of_one_role_with_little_to_do_hold_up_that_role_alone() -> None:
     assert iterations_beside(1, 1) <= 50
     assert iterations_beside(1, TURN_UNITS) <= 50
+
+
+def turns_of_a_crowd(other_units: int) -> int:
+    """The turns in 100 iterations of 300 of role ``b`` that have 10 units each at a time, beside 60
+    of role ``a``: two thirds have one unit at a time, the others so many."""
+    budget, loop = make_budget()
+    turns: list[Client] = []
+
+    class Again(Client):
+        """A connection that has as much to do again after each of its turns."""
+
+        def turn_came(self) -> None:
+            units = self.units
+            super().turn_came()
+            self.units = units
+            self._budget.wait(self, self.owner, units)
+
+    others = [Again(budget, 1 if n % 3 else other_units, turns) for n in range(60)]
+    crowd = [Again(budget, 10, turns, "b") for _ in range(300)]
+    for client in (*others, *crowd):
+        budget.wait(client, client.owner, client.units)
+    assert budget.renew()
+    for _ in range(100):
+        loop.iterate()
+    assert {*others, *crowd} == set(turns), "all have turns"
+    return sum(client.owner == "b" for client in turns)
+
+
+def test_few_of_one_role_with_much_to_do_do_not_hold_up_the_many_with_little_of_another() -> None:
+    fourth = 100 * 2 * LOOP_UNITS // 4
+    assert turns_of_a_crowd(TURN_UNITS) * 10 >= fourth
+    assert turns_of_a_crowd(2 * LOOP_UNITS) * 10 >= fourth // 2
+
+
+def test_crowds_that_end_leave_half_of_the_time_to_those_that_wait_for_longest() -> None:
+    budget, loop = make_budget()
+    turns: list[Client] = []
+    heavy = Client(budget, 3 * TURN_UNITS, turns)
+    budget.wait(heavy, "a")
+    for _ in range(3_000):
+        # The end of a connection asks for room to end its clients.
+        budget.wait(
+            LaterEnd(budget, lambda: budget.left > 0 or budget.renew()), "b", CONNECTION_ENDED
+        )
+    assert budget.renew()
+    iterations = 0
+    while heavy.units:
+        loop.iterate()
+        iterations += 1
+    assert iterations <= 4
 
 
 def test_connections_wait_by_the_work_that_they_have() -> None:
