@@ -100,6 +100,7 @@ class TopicRegistry:
             check_partitions,
             engine.durable_by_tenant,
             engine.properties.by_tenant,
+            lambda tenant: scheduler.give_way(SLICE_UNITS, JobClass.ADMIN, tenant),
         )
         catalog.limit_partitions(self.partition_subscriptions.check_room)
         catalog.limit_memory(engine.memory_part)
