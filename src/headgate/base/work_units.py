@@ -171,6 +171,8 @@ PRODUCER_RESOLVED: Final = _step(
 TOPIC_LOADED: Final = _step("topic loaded", 16, "a topic that is loaded", _JOBS)
 SUBSCRIPTION_LOADED: Final = 8
 """Each of its subscriptions."""
+PARTITION_FOUND: Final = 1
+"""A partition that is looked up by the number that it has in its topic."""
 TOPIC_DROPPED: Final = _step("topic dropped", 12, "a topic that is deleted", _JOBS)
 """Without its subscriptions: a partitioned topic is deleted with thousands."""
 TOPIC_TRIMMED: Final = _step(

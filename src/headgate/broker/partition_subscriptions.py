@@ -53,11 +53,13 @@ class PartitionSubscriptions:
         check_partitions: Callable[[TopicName, int, Callable[[], int], int], int],
         of_tenant: Mapping[str, int],
         properties_of_tenant: Mapping[str, int],
+        take_turn: Callable[[str], Awaitable[None]],
     ) -> None:
         """``load`` returns the live topic of a name, loaded if necessary; None if it does not
         exist. ``check_partitions`` is as :meth:`CountLimits.check_partitions`. ``of_tenant`` are
         the durable subscriptions of tenants, 0 for others, and
-        ``properties_of_tenant`` the bytes of their properties."""
+        ``properties_of_tenant`` the bytes of their properties. ``take_turn`` returns when a tenant
+        may load the partitions of a slice."""
         self._check_partitions = check_partitions
         self._of_tenant = of_tenant
         self._properties_of_tenant = properties_of_tenant
@@ -66,6 +68,7 @@ class PartitionSubscriptions:
         self._writer = writer
         self._when_durable = when_durable
         self._load = load
+        self._take_turn = take_turn
         self._mutex = KeyedMutex()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Background tasks, by partitioned topic."""
@@ -194,8 +197,9 @@ class PartitionSubscriptions:
         while rows := [row for row in self._partitions(base) if row.lacks_subscriptions]:
             left, items_count = deque(rows), 0
             while left:
+                # In turn: the topics of a tenant may grow all at once.
+                await self._take_turn(base.tenant)
                 items_count += self._load_some(left)
-                await asyncio.sleep(0)
             await self._when_durable()
             change = self._catalog.plan_subscriptions_complete(row.number for row in rows)
             if change is None:

@@ -134,6 +134,8 @@ class PolicyRollout:
                 return
             for _ in self._engine.send_rules_in_steps(topic):
                 yield CLIENT_CLOSED
+            if not topic.is_live:
+                return  # its log may be that of a topic that was loaded since
             self._engine.reload_deduplication(topic)
             self._engine.reload_delayed_delivery(topic)
             for count in self._engine.policies_in_steps(topic):

@@ -15,6 +15,7 @@ from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.work_units import (
     CLIENT_CLOSED,
+    PARTITION_FOUND,
     SLICE_UNITS,
     SUBSCRIPTION_LOADED,
     SUBSCRIPTION_LOOKED_AT,
@@ -100,6 +101,7 @@ class TopicRegistry:
             check_partitions,
             engine.durable_by_tenant,
             engine.properties.by_tenant,
+            lambda tenant: scheduler.give_way(SLICE_UNITS, JobClass.ADMIN, tenant),
         )
         catalog.limit_partitions(self.partition_subscriptions.check_room)
         catalog.limit_memory(engine.memory_part)
@@ -376,6 +378,8 @@ class TopicRegistry:
 
         async def work() -> None:
             await self._load_partitions(name)
+            if count := self.partitions(name):  # all of them are looked at in one step
+                await self._scheduler.give_way(PARTITION_FOUND * count, JobClass.ADMIN)
             if not unless():
                 await self._delete(name, force=force, keeps_grants=keeps_grants)
 
@@ -384,13 +388,13 @@ class TopicRegistry:
     async def _load_partitions(self, name: TopicName) -> None:
         """Load the partitions of a topic, which may be thousands, a few in each iteration of the
         loop: a deletion fences all of them at once."""
-        units = 0
+        units = SLICE_UNITS  # a turn for the first ones, too: many callers may begin at once
         for index in range(self.partitions(name)):
             partition = name.partition_name(index)
             row = self._catalog.topic(partition.full)
-            if row is None or self.loaded(partition) is not None:
-                continue
-            more = self._load_units(row)
+            more = PARTITION_FOUND
+            if row is not None and self.loaded(partition) is None:
+                more += self._load_units(row)
             if units + more > SLICE_UNITS:
                 await self._scheduler.give_way(SLICE_UNITS, JobClass.ADMIN)
                 units = 0

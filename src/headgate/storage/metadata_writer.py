@@ -159,6 +159,7 @@ class MetadataWriter:
                 self._generation += 1
             if not future.cancelled():
                 future.set_exception(error)
+                future.exception()  # whoever asked may be gone: that is no error of its own
 
         self._lane.submit(work, done)
         return future

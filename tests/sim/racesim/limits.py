@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tests.sim.racesim.requests import Request
 
 NAMESPACE: Final = "/admin/v2/namespaces/public/default"
+TOPICS: Final = "/admin/v2/persistent/public/default"
 POLICIES: Final = ("consumer_backlog_eviction", "producer_exception", "producer_request_hold")
 SET_PART: Final = 0.3
 """How many of the limits are set in a phase."""
 
 
-def small_limits(chance: random.Random) -> Iterator[Request]:
-    """Requests that set some of the limits."""
+def small_limits(chance: random.Random, topics: Sequence[str]) -> Iterator[Request]:
+    """Requests that set some of the limits, and some of them for one of the topics."""
     for method, name, body in _all(chance):
-        if chance.random() < SET_PART:
-            path = f"{NAMESPACE}/{name}"
-            yield Request(method, path, json.dumps(body).encode(), path)
+        for place in (NAMESPACE, f"{TOPICS}/{chance.choice(topics)}"):
+            if chance.random() < SET_PART:
+                path = f"{place}/{name}"
+                yield Request(method, path, json.dumps(body).encode(), path)
 
 
 def _all(chance: random.Random) -> Iterator[tuple[str, str, object]]:

@@ -20,13 +20,17 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import KIB, NS_PER_MS
+from headgate.broker.service import Broker
 from headgate.facade.admin_facade import AdminFacade
 from headgate.ledger import LedgerSettings
 from headgate.metadata.bundles import bundle_of, split_bundles
 from headgate.metadata.rows import Kind
+from headgate.telemetry.prometheus.render import render
+from headgate.telemetry.records.publisher import TelemetryPublisher
 from headgate.testing import RefusedError, SimConsumer, World
 from headgate.wire.codes import ServerError
 from tests.sim.brokersim.audit import left_over
+from tests.sim.racesim.hardships import Hardships, SharedMemory, hard_settings
 from tests.sim.racesim.limits import small_limits
 from tests.sim.racesim.requests import Request, Requests, Subjects
 from tests.sim.racesim.wild_client import WildClient, leave
@@ -39,10 +43,15 @@ TOPICS: Final = ("orders", "orders", "orders", "split-partition-0", "new")
 SUBSCRIPTIONS: Final = ("s0", "s1", "s2")
 KEPT: Final = "persistent://own/quiet/kept"
 """A topic of which nothing is asked to be deleted."""
-WILD_TOPICS: Final = tuple(f"persistent://public/default/{name}" for name in TOPICS)
+WILD_TOPICS: Final = (
+    *(f"persistent://public/default/{name}" for name in TOPICS),
+    "persistent://wild/ns/orders",
+)
 CLIENTS_MIN: Final = 3
 CLIENTS_MAX: Final = 5
 PHASE_STEPS: Final = 150
+SUBSCRIBED_PART: Final = 0.7
+"""How many topics get a durable subscription before a phase."""
 FILLED: Final = 40
 """Entries that each topic gets before a phase."""
 REQUESTS_MAX: Final = 24
@@ -65,7 +74,17 @@ class Played:
     kept_count: int = 0
 
 
-def world_of(seed: int) -> World:
+class ObservedWorld(World):
+    """A world whose broker publishes telemetry, which observes all that a turn does."""
+
+    telemetry: TelemetryPublisher
+
+    def built(self, broker: Broker) -> None:
+        entropy = random.Random(f"telemetry {self.seed}").randbytes
+        self.telemetry = TelemetryPublisher(broker, entropy=entropy)
+
+
+def world_of(seed: int) -> ObservedWorld:
     """A broker with tiny segments and ledgers, hardly a cache, and a slow disk."""
     chance = random.Random(f"races {seed}")
     settings = {
@@ -76,6 +95,7 @@ def world_of(seed: int) -> World:
         "subscriptionExpiryCheckIntervalInMinutes": "1",
         "acknowledgmentAtBatchIndexLevelEnabled": "true",
         "brokerDeduplicationEnabled": chance.choice(("true", "false")),
+        "headgateTelemetryIntervalMs": chance.choice(("1000", "10000")),
     }
     ledger = LedgerSettings(
         segment_bytes=chance.choice((4, 8, 32)) * KIB,
@@ -88,13 +108,22 @@ def world_of(seed: int) -> World:
         index_cache_bytes=chance.choice((8, 64)) * KIB,
         slice_items=2,
     )
-    return World(seed, settings=settings, ledger=ledger)
+    if not is_hard(seed):
+        return ObservedWorld(seed, settings=settings, ledger=ledger)
+    settings |= hard_settings(chance)
+    memory = SharedMemory()
+    return ObservedWorld(seed, settings=settings, ledger=ledger, memory=memory, process=memory)
+
+
+def is_hard(seed: int) -> bool:
+    """Whether bounds are small, and the disk is full, hangs and fails, in this search."""
+    return seed % 4 >= 2
 
 
 class Search:
     """One search."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: ObservedWorld, seed: int) -> None:
         self.world = world
         self.played = Played()
         self._chance = random.Random(f"search {seed}")
@@ -108,6 +137,7 @@ class Search:
         self._asked: set[asyncio.Task[None]] = set()
         self._leaving: list[asyncio.Task[None]] = []
         self._positions: deque[Position] = deque([Position(0, 0)], POSITIONS_MAX)
+        self._hardships = Hardships(world, self._chance, is_hard=is_hard(seed))
         self._requests_share = 0.5
         self._pauses_s: tuple[float, ...] = (0.0,)
         self._kept: dict[Position, bytes] = {}
@@ -135,13 +165,15 @@ class Search:
         for _ in range(phases):
             await self._make_again()
             await self._fill()
-            for request in small_limits(self._chance):
+            for request in small_limits(self._chance, (*TOPICS, "split")):
                 await self._ask(request)
             await self._check_clients()
             self._focus()
             for _ in range(PHASE_STEPS):
                 await self._step()
                 await asyncio.sleep(self._pause_s())
+            if self._hardships.is_hard:
+                await self._hardships.end()
         await self._end(tasks_count)
 
     def _focus(self) -> None:
@@ -162,8 +194,9 @@ class Search:
         client = await self.world.connect()
         for topic in dict.fromkeys(WILD_TOPICS):
             try:
-                reader = await client.subscribe(topic, chance.choice(SUBSCRIPTIONS), queue_size=0)
-                await reader.close()
+                if chance.random() < SUBSCRIBED_PART:
+                    name = chance.choice(SUBSCRIPTIONS)
+                    await (await client.subscribe(topic, name, queue_size=0)).close()
             except RefusedError:
                 pass  # its consumers may have another type
             try:
@@ -186,6 +219,7 @@ class Search:
         for path, body in (("tenants/own", TENANT), ("namespaces/own/quiet", b"")):
             answer = await ask_async(self._app, "PUT", f"/admin/v2/{path}", body)
             assert answer.status == 204, answer.body
+        self.world.telemetry.start()
         client = await self.world.connect()
         consumer = await client.subscribe(KEPT, "s", queue_size=0)
         await consumer.close()
@@ -234,8 +268,12 @@ class Search:
             self._leaving.append(leave(client))
         elif draw < 0.045:
             self._publish_kept()
+        elif draw < 0.048:
+            self._start(render(self.world.broker))
         elif draw < 0.08:
             self._begin_request(self._harmless)
+        elif draw < 0.09 and self._hardships.is_hard:
+            self._start(self._hardships.one())
         elif chance.random() < self._requests_share:
             self._begin_request(self._requests)
         elif self._clients:
@@ -320,7 +358,8 @@ class Search:
             known.update(client for client, _ in connection.producers.values())
         found: set[Any] = set()
         for topic in broker.engine.topics.values():
-            found.update(topic.producers.values())
+            if not topic.is_system:
+                found.update(topic.producers.values())
             found.update(*(each.consumers for each in topic.subscriptions.values()))
         return found - known
 
@@ -331,7 +370,9 @@ class Search:
             await asyncio.wait([*self._asked], timeout=60)
             stuck = [task for task in self._asked if not task.done()]
             assert not stuck, [task.get_coro() for task in stuck]
-        await asyncio.sleep(60)
+        # What waits for a publish limit holds up all that its connection sent later.
+        await self._make_again()
+        await asyncio.sleep(QUIET_S)
         for client in self._clients:
             if client.is_open:
                 assert not client.open_requests, [*client.open_requests.values()]
@@ -340,6 +381,7 @@ class Search:
         )
         self._leaving += [leave(client) for client in self._clients]
         await asyncio.wait(self._leaving)
+        await self.world.telemetry.stop()
         await asyncio.sleep(QUIET_S)
         self._check_nothing_left(tasks_count)
         await self._check_kept()
@@ -350,7 +392,7 @@ class Search:
         """When all topics are deleted, the broker holds nothing of them."""
         broker = self.world.broker
         rows = broker.catalog._state.rows(Kind.TOPIC)  # also of those that are not loaded
-        for name in map(parse_topic, sorted(set(rows) - set(broker.registry.system_topics))):
+        for name in map(parse_topic, sorted(rows)):
             whole = name.base if broker.registry.partitions(name.base) else name
             if broker.registry.exists(whole):
                 await broker.registry.delete(whole, force=True)

@@ -30,6 +30,8 @@ from headgate.wire.messages import BaseCommand, MessageMetadata, Schema
 PRODUCER_IDS: Final = (1, 2, 3)
 CONSUMER_IDS: Final = (1, 2, 3, 4)
 KEPT_POSITIONS: Final = 200
+SIZES: Final = (400,) * 30 + (60_000,)
+"""Ends of the ranges from which lengths of messages are drawn."""
 FOCUS_WEIGHT: Final = 60
 TYPES: Final = (SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.FAILOVER)
 STRING: Final = Schema(name="", type=SchemaType.STRING, schema_data=b"")
@@ -187,12 +189,17 @@ class WildClient(SimClient):
                 sequence_id=self.sequence_id,
                 publish_time=self.wall_ms(),
             )
-            payload, count = b"x" * self.chance.randrange(400), None
+            size = self.chance.choice(SIZES)
+            payload, count = b"x" * self.chance.randrange(size), None
             if self.chance.random() < 0.3:
                 count = metadata.num_messages_in_batch = self.chance.randrange(1, 6)
                 payload = pack_batch([b"y" * 20] * count)
             elif self.chance.random() < 0.15:
                 metadata.deliver_at_time = metadata.publish_time + self.chance.randrange(3_000)
+            elif self.chance.random() < 0.15:  # of few messages, some of which get no end
+                metadata.uuid = f"chunked {self.chance.randrange(3)}"
+                metadata.chunk_id, metadata.num_chunks_from_msg = self.chance.randrange(3), 3
+                metadata.total_chunk_msg_size = 3 * len(payload)
             body = build_entry(metadata, payload)
             self.write(frames.send(producer_id, self.sequence_id, body, message_count=count))
 

@@ -12,6 +12,7 @@ import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.work_units import (
+    CLIENT_CLOSED,
     PIECE_UNITS,
     SLICE_UNITS,
     SUBSCRIPTION_RESOLVED,
@@ -19,7 +20,7 @@ from headgate.base.work_units import (
     TOPIC_RESOLVED,
 )
 from headgate.broker import policy_rollout
-from headgate.broker.policy_rollout import PolicyRollout
+from headgate.broker.policy_rollout import PolicyKinds, PolicyRollout
 from headgate.broker.work.scheduler import JobClass
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -363,3 +364,30 @@ async def test_another_kind_of_the_brokers_publish_limit_reaches_producers_in_sl
     assert unlimited_count() == len(found) == 150
     steps = [abs(after - before) for before, after in pairwise(turns)]
     assert 0 < max(steps) <= TURN_TOPICS_MAX
+
+
+@played()
+async def test_a_topic_that_is_unloaded_amid_it_changes_nothing_of_its_successor(
+    world: World,
+) -> None:
+    """Both have the same log. Deduplication took the producers of the later one for gone."""
+    broker, name = world.broker, parse_topic("persistent://public/default/t")
+    setting = broker.catalog.plan_namespace_policies(NAMESPACE, deduplication=True)
+    await broker.commit(setting)
+    client = await world.connect()
+    await client.producer(name.full)
+    engine, topic = broker.engine, broker.engine.topics[name.full]
+
+    def pausing(_: Topic) -> Iterator[None]:
+        yield  # as before each of very many producers that it closes
+
+    engine.send_rules_in_steps = pausing  # type: ignore[method-assign]
+    steps = PolicyRollout(engine, broker.work, world.loop)._resolve(topic, PolicyKinds.OTHERS)
+    assert next(steps) == CLIENT_CLOSED
+    await broker.registry.unload(name)
+    producer = await client.producer(name.full, name="p")
+    await producer.send(b"x")
+    table = engine.topics[name.full].log.sequences
+    assert table is not None
+    list(steps)
+    assert "p" not in table._inactive
