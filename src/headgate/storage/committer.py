@@ -161,7 +161,7 @@ class Committer:
             await self.when_durable()
         finally:
             while self._is_resolving:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
 
     async def prove(self) -> None:
         """Return once a commit of what is staged now has ended.
