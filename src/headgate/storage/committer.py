@@ -5,8 +5,8 @@ after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a
 acknowledgement is durable within a second.
 
 The end of a commit sends a receipt for each entry, and tells each request that waited. What exceeds
-a fixed number of units is done in the next iterations of the loop: first who waited is told, then
-tenants take turns for their receipts. The next commits run meanwhile, and their receipts join. The
+a fixed number of units is done in the next iterations of the loop, requests and receipts alike, for
+which tenants take turns. The next commits run meanwhile, and their receipts join. The
 end of one that failed, or that trims, waits until that is done: an entry that it takes back or
 removes is never one whose receipt waits.
 """

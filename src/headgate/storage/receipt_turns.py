@@ -27,6 +27,9 @@ from headgate.ledger import TopicLog
 ENTRIES_A_STEP: Final = (JOB_STEP_UNITS_MAX - TOPIC_DURABLE) * RECEIPTS_PER_UNIT
 """Receipts of a topic in one of its turns."""
 
+TOLD_A_STEP: Final = JOB_STEP_UNITS_MAX // WAITER_TOLD
+"""Those who waited for a commit that are told between two such turns."""
+
 
 class _Commit:
     """One whose receipts are not all sent."""
@@ -50,14 +53,14 @@ class ReceiptTurns:
         """Topics, each with the end of its entries in a commit; among those of a tenant who waits
         for receipts of that tenant."""
         self._commits: deque[_Commit] = deque()
-        self._waiting: deque[list[asyncio.Future[None]]] = deque()
+        self._waiting: deque[asyncio.Future[None]] = deque()
         """Those who waited for commits, and are not told yet."""
 
     def add(
         self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
     ) -> None:
         """A commit ended that took ``storage_ns`` and made entries of ``touched`` durable. Those
-        who waited for it are told before receipts, which other tenants may have very many of."""
+        who waited for it do not wait for receipts, which other tenants may have very many of."""
         commit = _Commit(storage_ns)
         by_number = self._engine.by_number
         for log in touched:
@@ -66,7 +69,7 @@ class ReceiptTurns:
                 commit.left += 1
                 self._lines.add(topic.name.tenant, (topic, log.end, commit))
         self._commits.append(commit)
-        self._waiting.append(waiting)
+        self._waiting.extend(waiting)
 
     def add_waiting(self, topic: Topic, future: asyncio.Future[None]) -> None:
         """One who waits until the receipts that the topic's tenant has now are sent."""
@@ -77,13 +80,17 @@ class ReceiptTurns:
         commits, waiting = self._commits, self._waiting
         while commits or waiting or self._lines:
             if waiting:
-                yield from telling(waiting.popleft(), None)
-            elif commits and not commits[0].left:
+                yield self._tell_some()  # and no more: very many must not hold up receipts
+            if commits and not commits[0].left:
                 commits.popleft()
                 if commits:
                     self._on_sent()
-            else:
+            elif self._lines:
                 yield self._send_some()
+
+    def _tell_some(self) -> int:
+        count = min(len(self._waiting), TOLD_A_STEP)
+        return sum(telling([self._waiting.popleft() for _ in range(count)], None))
 
     def _send_some(self) -> int:
         one = topic, end, commit = self._lines.take()

@@ -1,4 +1,4 @@
-"""Receipts of commits: tenants take turns, and who waits for a commit is told before."""
+"""Receipts of commits: tenants take turns, and who waits for a commit does not wait for them."""
 
 from __future__ import annotations
 
@@ -110,4 +110,19 @@ def test_who_waits_for_a_commit_or_for_its_own_receipts_is_not_behind_those_of_o
     assert answered.done()
     assert bench.topics[1].visible == 1
     assert bench.topics[0].visible < 1_000
+    loop.close()
+
+
+def test_very_many_who_waited_for_a_commit_do_not_hold_up_receipts() -> None:
+    loop = asyncio.new_event_loop()
+    bench = Bench(("acme/ns/t",))
+    waiting = [loop.create_future() for _ in range(10_000)]
+    bench.commit({0: 1}, waiting)
+    steps = bench.turns.steps()
+    for _ in range(2):
+        next(steps)
+    assert bench.topics[0].visible == 1
+    for _ in steps:
+        pass
+    assert all(future.done() for future in waiting)
     loop.close()
