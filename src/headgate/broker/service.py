@@ -412,7 +412,7 @@ class Broker:
             topic.fence()
         for managed in self.logs:
             try:
-                await managed.committer.when_durable()
+                await managed.committer.when_all_answered()
             except StorageError as error:
                 logger.error("closing: %s", error)
         await self.log_clock.write_mark(self.writer)
@@ -591,10 +591,10 @@ class Broker:
         return topic.log.ordinal_published_at_or_after(publish_ms - self.log_clock.skew_ms)
 
     async def when_durable(self, topic: Topic | None = None) -> None:
-        """Return when everything staged until now in a topic's log, or the main one, is durable.
+        """Return when what is staged in the main log is durable, or in a topic's and answered.
 
         Raises:
             StorageError: it could not be stored.
         """
         committer = self.committer if topic is None else self.logs.of(topic).committer
-        await committer.when_durable()
+        await (committer.when_durable() if topic is None else committer.when_answered(topic))

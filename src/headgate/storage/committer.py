@@ -5,9 +5,10 @@ after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a
 acknowledgement is durable within a second.
 
 The end of a commit sends a receipt for each entry, and tells each request that waited. What exceeds
-a fixed number of units is done in the next iterations of the loop; tenants take turns. The next
-commits run meanwhile, and their receipts join. The end of one that failed, or that trims, waits
-until that is done: an entry that it takes back or removes is never one whose receipt waits.
+a fixed number of units is done in the next iterations of the loop, requests and receipts alike, for
+which tenants take turns. The next commits run meanwhile, and their receipts join. The
+end of one that failed, or that trims, waits until that is done: an entry that it takes back or
+removes is never one whose receipt waits.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from headgate.base.work_units import (
 )
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.ledger import Batch, CommitLog
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
@@ -132,7 +134,7 @@ class Committer:
 
     def when_durable(self) -> asyncio.Future[None]:
         """A future that is done when everything staged until now is durable, except entries that
-        wait for space on the disk.
+        wait for space on the disk. Receipts may be sent later (:meth:`when_answered`).
 
         It fails with :class:`StorageError` if the records could not be stored.
         """
@@ -144,6 +146,22 @@ class Committer:
         self._urgent = True
         self._loop.call_soon(self.commit_if_idle)
         return future
+
+    async def when_answered(self, topic: Topic) -> None:
+        """:meth:`when_durable`, and the receipts of the topic's entries are sent."""
+        await self.when_durable()
+        if self._is_resolving and topic.publishing.visible < topic.log.end:
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._receipts.add_waiting(topic, future)
+            await future
+
+    async def when_all_answered(self) -> None:
+        """:meth:`when_durable`, and no receipt waits: the broker ends, and needs no turns."""
+        try:
+            await self.when_durable()
+        finally:
+            while self._is_resolving:
+                await asyncio.sleep(0.001)
 
     async def prove(self) -> None:
         """Return once a commit of what is staged now has ended.
@@ -195,10 +213,7 @@ class Committer:
             self._resolve(waiting, StorageError(NO_ROOM_REASON, retryable=True))
             waiting = []
         if batch is None:
-            if self._is_resolving:
-                self._receipts.add_waiting(waiting, lambda: self._log.failed)
-            else:
-                self._resolve(waiting, self._log.failed)
+            self._resolve(waiting, self._log.failed)
             if self._urgent:
                 self._loop.call_soon(self.commit_if_idle)
             return
@@ -299,8 +314,8 @@ class Committer:
             self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
 
     def _resolve_in_slices(self) -> None:
-        """Send receipts, and tell those who waited for them: at once as far as the units of a turn
-        go, the rest in the next iterations of the loop."""
+        """Tell those who waited for a commit, and send its receipts: at once as far as the units of
+        a turn go, the rest in the next iterations of the loop."""
         if not self._is_resolving:
             self._is_resolving = True
             self._resolve_some(self._receipts.steps())

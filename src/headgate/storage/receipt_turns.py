@@ -2,7 +2,7 @@
 
 A commit may have entries of thousands of topics, and their receipts take many iterations of the
 loop. Those of the next commits join them: who sends one message does not wait for the receipts of
-all that another tenant sent before.
+all that another tenant sent before, nor does who waits for a commit.
 """
 
 from __future__ import annotations
@@ -27,24 +27,19 @@ from headgate.ledger import TopicLog
 ENTRIES_A_STEP: Final = (JOB_STEP_UNITS_MAX - TOPIC_DURABLE) * RECEIPTS_PER_UNIT
 """Receipts of a topic in one of its turns."""
 
+TOLD_A_STEP: Final = JOB_STEP_UNITS_MAX // WAITER_TOLD
+"""Those who waited for a commit that are told between two such turns."""
+
 
 class _Commit:
     """One whose receipts are not all sent."""
 
-    __slots__ = ("failure", "left", "storage_ns", "waiting")
+    __slots__ = ("left", "storage_ns")
 
-    def __init__(
-        self,
-        waiting: list[asyncio.Future[None]],
-        storage_ns: int = 0,
-        failure: Callable[[], StorageError | None] | None = None,
-    ) -> None:
+    def __init__(self, storage_ns: int) -> None:
         self.left = 0
         """Topics whose receipts of it are not all sent."""
-        self.waiting = waiting
         self.storage_ns = storage_ns
-        self.failure = failure
-        """What those who wait are told then; without it that all is well."""
 
 
 class ReceiptTurns:
@@ -54,17 +49,19 @@ class ReceiptTurns:
         """``on_sent`` is called when the receipts of a commit are sent, and others are not."""
         self._engine = engine
         self._on_sent = on_sent
-        self._lines: FairQueue[tuple[Topic, int, _Commit]] = FairQueue()
-        """Topics, each with the end of its entries in a commit."""
+        self._lines: FairQueue[tuple[Topic, int, _Commit | asyncio.Future[None]]] = FairQueue()
+        """Topics, each with the end of its entries in a commit; among those of a tenant who waits
+        for receipts of that tenant."""
         self._commits: deque[_Commit] = deque()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        """Those who waited for commits, and are not told yet."""
 
     def add(
         self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
     ) -> None:
         """A commit ended that took ``storage_ns`` and made entries of ``touched`` durable. Those
-        who wait are told when all receipts are sent, those of earlier commits too: who hears that
-        all is durable may rely on that, to unload a topic for example."""
-        commit = _Commit(waiting, storage_ns)
+        who waited for it do not wait for receipts, which other tenants may have very many of."""
+        commit = _Commit(storage_ns)
         by_number = self._engine.by_number
         for log in touched:
             topic = by_number.get(log.number)
@@ -72,27 +69,33 @@ class ReceiptTurns:
                 commit.left += 1
                 self._lines.add(topic.name.tenant, (topic, log.end, commit))
         self._commits.append(commit)
+        self._waiting.extend(waiting)
 
-    def add_waiting(
-        self, waiting: list[asyncio.Future[None]], failure: Callable[[], StorageError | None]
-    ) -> None:
-        """Some who have nothing to wait for but the receipts."""
-        self._commits.append(_Commit(waiting, failure=failure))
+    def add_waiting(self, topic: Topic, future: asyncio.Future[None]) -> None:
+        """One who waits until the receipts that the topic's tenant has now are sent."""
+        self._lines.add(topic.name.tenant, (topic, 0, future))
 
     def steps(self) -> Iterator[int]:
-        """Send the receipts, until no commit is left; yields the units of each step."""
-        commits = self._commits
-        while commits:
-            if not commits[0].left:
-                done = commits.popleft()
-                yield from telling(done.waiting, None if done.failure is None else done.failure())
+        """Send the receipts, until none is left; yields the units of each step."""
+        commits, waiting = self._commits, self._waiting
+        while commits or waiting or self._lines:
+            if waiting:
+                yield self._tell_some()  # and no more: very many must not hold up receipts
+            if commits and not commits[0].left:
+                commits.popleft()
                 if commits:
                     self._on_sent()
-            else:
+            elif self._lines:
                 yield self._send_some()
+
+    def _tell_some(self) -> int:
+        count = min(len(self._waiting), TOLD_A_STEP)
+        return sum(telling([self._waiting.popleft() for _ in range(count)], None))
 
     def _send_some(self) -> int:
         one = topic, end, commit = self._lines.take()
+        if not isinstance(commit, _Commit):
+            return sum(telling([commit], None))
         publishing = topic.publishing
         first = publishing.visible
         if topic.is_live and first < end:

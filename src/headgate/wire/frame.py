@@ -41,7 +41,13 @@ from headgate.wire.limits import (
     PARTS_MAX,
     READ_BYTES_MIN,
 )
-from headgate.wire.long_commands import LongIds, beginning_of, is_of_ids, type_of
+from headgate.wire.long_commands import (
+    PARSED_BYTES_MAX,
+    LongIds,
+    beginning_of,
+    is_of_ids,
+    type_of,
+)
 from headgate.wire.messages import BaseCommand
 
 Frame = tuple[BaseCommand, bytes | None]
@@ -377,6 +383,7 @@ class FrameDecoder:
         start = self._start + 8
         encoded = self._view[start : start + command_size]
         kind = type_of(encoded)
+        self.command_size = min(command_size, PARSED_BYTES_MAX)
         if not is_of_ids(kind):
             self._start = start + command_size
             command = beginning_of(encoded)

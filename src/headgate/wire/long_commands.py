@@ -37,6 +37,9 @@ _FIELDS_MAX: Final = 32
 _FIELD_BYTES_MAX: Final = KIB
 """Largest field that is kept of a refused command."""
 
+PARSED_BYTES_MAX: Final = _FIELDS_MAX * _FIELD_BYTES_MAX
+"""Most bytes of a command that are parsed at once, to refuse it or as a piece."""
+
 _TYPE_TAG: Final = 0x08
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 """Protobuf's wire types: the low three bits of a tag."""

@@ -558,7 +558,7 @@ async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
 
     async def ask() -> int:
         asked.append(publishing.pending_count)
-        await world.broker.committer.when_durable()
+        await world.broker.when_durable(publishing.topic)
         return publishing.pending_count
 
     asking: list[asyncio.Task[int]] = []
@@ -567,6 +567,27 @@ async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
     await asyncio.gather(first, *sent)
     assert asked[0] > 0, "asked while receipts were being sent"
     assert await asking[0] == 0
+
+
+@played(**LARGE_COMMITS)
+async def test_who_waits_for_a_commit_does_not_wait_for_receipts(world: World) -> None:
+    """As a new subscription of another tenant does."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    first = await freeze(world, producer)
+    sent = [producer.send_nowait(b"x %d" % n) for n in range(20_000)]
+    await asyncio.sleep(0.5)
+    publishing = world.broker.engine.topics[TOPIC].publishing
+
+    async def ask() -> int:
+        await world.broker.when_durable()
+        return publishing.pending_count
+
+    asking: list[asyncio.Task[int]] = []
+    sent[0].add_done_callback(lambda _: asking.append(world.loop.create_task(ask())))
+    world.lanes[0].thaw()
+    await asyncio.gather(first, *sent)
+    assert await asking[0] > 1_000
 
 
 @played(**LARGE_COMMITS)

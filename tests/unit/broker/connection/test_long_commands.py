@@ -99,3 +99,16 @@ async def test_a_command_of_too_many_parts_counts_as_its_bytes(world: World) -> 
     encoded = command.SerializeToString()
     assert await units_of(connection, encoded) >= len(encoded) // COLD_BYTES_PER_UNIT
     assert connection.is_open
+
+
+@played()
+async def test_a_command_that_is_too_long_counts_as_what_is_parsed_to_refuse_it(
+    world: World,
+) -> None:
+    """Its first 32 fields of up to 1 KiB."""
+    _, connection = await connected(world)
+    fields = (varint(7 << 3 | 2) + varint(1000) + bytes([5 << 3 | 2, 0]) * 500) * 32
+    rest = varint(1 << 3 | 2) + varint(300 * KIB) + bytes(300 * KIB)
+    command = fields + rest
+    encoded = bytes([1 << 3, 5]) + varint(5 << 3 | 2) + varint(len(command)) + command
+    assert await units_of(connection, encoded) >= 32 * KIB // COLD_BYTES_PER_UNIT
