@@ -43,6 +43,7 @@ def test_it_is_the_ordinal_that_one_by_one_are_found() -> None:
 
 def test_of_the_next_none_it_is_the_start() -> None:
     acks = AckSet()
-    acks.ack(0)
+    acks.ack(1)
     assert after_unacked(acks, 0, 0, 10) == 0
-    assert after_unacked(acks, 0, 1, 10) == 2
+    assert after_unacked(acks, 0, 1, 10) == 1
+    assert after_unacked(acks, 0, 2, 10) == 3
