@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headgate.base.ack_places import after_unacked
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
 from headgate.base.partial_acks import PartialEntry, check_batch
@@ -415,14 +416,8 @@ class Subscription(Cursor):
     def after_messages(self, count: int) -> int:
         """The ordinal behind the next ``count`` unacknowledged entries."""
         log = self.topic.log
-        ordinal = max(self.acks.mark_delete + 1, log.first)
-        for first, last in self.acks.acked_ranges():
-            unacked = max(0, first - ordinal)
-            if count <= unacked:
-                break
-            count -= unacked
-            ordinal = max(ordinal, last + 1)
-        return min(ordinal + count, log.end)
+        start = max(self.acks.mark_delete + 1, log.first)
+        return after_unacked(self.acks, start, count, log.end)
 
     def skip_lost(self, ordinal: int) -> None:
         """Skip one entry that the disk lost, after an administrator accepted that."""

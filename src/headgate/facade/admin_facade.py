@@ -20,7 +20,7 @@ from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.schema_types import CompatibilityStrategy
 from headgate.base.units import KIB, MS_PER_S
-from headgate.base.work_units import PIECE_UNITS
+from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
 from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, Reserve, StoredEntry, uncharged
@@ -481,6 +481,8 @@ class AdminFacade:
     async def skip_messages(
         self, topic: TopicName, name: str, count: int, check: Callable[[], None] = lambda: None
     ) -> None:
+        # It goes through the runs of some blocks: milliseconds, and many requests may come at once.
+        await self.give_way(SLICE_UNITS // PIECE_UNITS)
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.after_messages(count) - 1

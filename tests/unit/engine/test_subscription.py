@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from headgate.base.ack_set import BLOCK_ORDINALS, AckSet
 from headgate.base.errors import InvariantError
 from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.types import SubscriptionType
@@ -123,6 +126,32 @@ def test_skipping_passes_over_what_is_acknowledged() -> None:
     subscription.ack_entry(consumer, 1)
     assert subscription.skip_messages(2) == 2
     assert subscription.acks.mark_delete == 2
+
+
+def test_a_skip_by_number_goes_through_the_runs_of_few_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request of some hundred bytes went through each of a million runs, twice."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SHARED, permits=10)
+    count = 6 * BLOCK_ORDINALS
+    rig.publish(count)
+    for ordinal in range(1, count, 2):
+        subscription.ack_entry(consumer, ordinal)
+    runs, looked_at = AckSet.acked_ranges, 0
+
+    def counting(
+        acks: AckSet, stop: int | None = None, start: int = 0
+    ) -> Iterator[tuple[int, int]]:
+        nonlocal looked_at
+        for run in runs(acks, stop, start):
+            looked_at += 1
+            yield run
+
+    monkeypatch.setattr(AckSet, "acked_ranges", counting)
+    assert subscription.after_messages(count // 2 - 10) == count - 21
+    assert looked_at <= BLOCK_ORDINALS
 
 
 def test_reset_back_and_forth_counts_rewound_and_skipped() -> None:
