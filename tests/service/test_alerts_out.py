@@ -86,5 +86,5 @@ def test_a_target_gets_the_open_backlogs_and_no_other_host_the_token(
     target.status = 401
     result = alerts(root, *words)
     assert (result.returncode, len(target.requests)) == (1, 3)
-    assert "answered 401: got Bearer ...; 1 of 1 wait" in result.stderr
+    assert "answered 401: got Bearer ***; 1 of 1 wait" in result.stderr
     assert "s3cret" not in result.stderr

@@ -190,6 +190,8 @@ def test_frames_with_flipped_bits(broker: BrokerProcess, neighbour: Neighbour) -
 def test_thousands_of_connections_that_come_and_go(
     broker: BrokerProcess, neighbour: Neighbour
 ) -> None:
+    made = "/admin/v2/persistent/public/default/gone/subscription/s"
+    assert broker.request("PUT", made)[0] == 204
     before_files, before = open_files(broker), resident_bytes(broker.pid)
     reset = struct.pack("ii", 1, 0)
 
