@@ -590,6 +590,47 @@ async def test_who_waits_for_a_commit_does_not_wait_for_receipts(world: World) -
     assert await asking[0] > 1_000
 
 
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_trim_waits_for_receipts_of_what_it_removes_alone(is_own: bool) -> None:
+    """Most commits of a busy broker have a trim: behind it nothing of other tenants was stored
+    until all receipts of a crowd were sent."""
+
+    async def story(world: World) -> None:
+        client = await world.connect()
+        producer = await client.producer(TOPIC)
+        other = await client.producer(f"{TOPIC}-other")
+        for _ in range(10):
+            await other.send(b"x")
+        first = await freeze(world, producer)
+        sent = [producer.send_nowait(b"x %d" % n) for n in range(20_000)]
+        await asyncio.sleep(0.5)
+        topics = world.broker.engine.topics
+        trimmed = topics[TOPIC if is_own else f"{TOPIC}-other"].log
+        publishing = topics[TOPIC].publishing
+
+        async def trim() -> int:
+            world.broker.log.stage_trim(trimmed, 15_000 if is_own else 5)
+            await world.broker.when_durable()
+            assert trimmed.first == (15_000 if is_own else 5)
+            return publishing.pending_count
+
+        trimming: list[asyncio.Task[int]] = []
+        sent[0].add_done_callback(lambda _: trimming.append(world.loop.create_task(trim())))
+        resolve = Committer._resolve_rest
+
+        def later(committer: Committer, steps: Iterator[int]) -> None:
+            world.loop.call_later(0.02, resolve, committer, steps)  # a long iteration
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Committer, "_resolve_rest", later)
+            world.lanes[0].thaw()
+            await asyncio.gather(first, *sent)
+        unanswered = await trimming[0]
+        assert unanswered == 0 if is_own else unanswered > 1_000
+
+    played(**LARGE_COMMITS)(story)()
+
+
 @played(**LARGE_COMMITS)
 async def test_a_commit_that_fails_behind_a_large_one_takes_back_nothing_durable(
     world: World,

@@ -158,7 +158,7 @@ class Trimming:
 
     async def begin_truncation(self, topic: Topic) -> int:
         """Close the last ledger of a topic, and note that retention does not cover what it has up
-        to now. Returns one past its last entry, which is durable; subscriptions must pass it.
+        to now. Returns one past its last entry, which is answered; subscriptions must pass it.
 
         Raises:
             TopicFencedError: the topic was unloaded meanwhile.
@@ -167,7 +167,7 @@ class Trimming:
         managed, entries = self._logs.of(topic), topic.log
         managed.log.roll_ledger(entries, self._engine.log_ms)
         end = entries.staged_end
-        await managed.committer.when_durable()
+        await managed.committer.when_answered(topic)  # what has no receipt yet is not trimmed
         self._turns.begin_turn()
         topic.check_loaded()
         self._truncated[topic] = end
@@ -411,6 +411,9 @@ class Trimming:
         self._schedule(topic, end, retention)
         if end <= topic.log.first:
             self._staged.pop(topic, None)
+            return False
+        if end > topic.publishing.visible:
+            self.touch(topic)  # a commit with this trim would wait for receipts, and all behind it
             return False
         for subscription in topic.cursors.before(end):  # readers
             subscription.skip_to(end)

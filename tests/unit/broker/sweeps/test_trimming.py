@@ -12,7 +12,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.sliced import at_once
-from headgate.base.units import KIB, NS_PER_S
+from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
 from headgate.engine import dispatch_shared
 from headgate.engine.dispatch_shared import SharedDispatcher
@@ -21,7 +21,7 @@ from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
 from headgate.observe.stats.internal import internal_stats
-from headgate.testing import SimClient, SimConsumer, World
+from headgate.testing import NetworkProfile, SimClient, SimConsumer, World
 from headgate.wire.codes import SubscriptionType
 from tests.unit.broker.playing import TOPIC, played
 
@@ -286,6 +286,46 @@ async def test_nothing_goes_while_a_reader_forgets_very_many_entries(world: Worl
     await asyncio.sleep(60)
     assert held(world) == (30, 35)
     assert subscription.dispatcher.in_flight_messages() == subscription.backlog_messages == 5
+
+
+@played(ledger=SMALL_LEDGERS)
+async def test_nothing_goes_that_has_no_receipt_yet(world: World) -> None:
+    """The commit with such a trim waits for these receipts, and all other tenants for it."""
+    await publish_some(world, 35)
+    topic = topic_of(world)
+    topic.publishing.visible = 25  # as while the receipts of a large commit are sent
+    await world.broker.trimming.trim_now(topic)
+    assert topic.log.trim_end == 0
+    topic.publishing.visible = 35
+    await asyncio.sleep(60)
+    assert held(world) == (30, 35)
+
+
+@played(
+    network=NetworkProfile(0, 0, piece_bytes_max=MIB, window_bytes=16 * MIB),
+    settings={"maxPendingPublishRequestsPerConnection": "100000"},
+)
+async def test_a_truncation_begins_when_all_is_answered(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    lane = world.lanes[0]
+    lane.latency_ns_min = lane.latency_ns_max = 1
+    lane.freeze()
+    sent = [producer.send_nowait(b"goes alone")]
+    await asyncio.sleep(0.1)
+    sent += [producer.send_nowait(b"x") for _ in range(20_000)]
+    await asyncio.sleep(0.5)
+    topic = topic_of(world)
+
+    async def truncate() -> int:
+        await world.broker.trimming.begin_truncation(topic)
+        return topic.publishing.pending_count
+
+    truncating: list[asyncio.Task[int]] = []
+    sent[1].add_done_callback(lambda _: truncating.append(world.loop.create_task(truncate())))
+    lane.thaw()
+    await asyncio.gather(*sent)
+    assert await truncating[0] == 0
 
 
 @pytest.mark.parametrize(
