@@ -148,12 +148,19 @@ class Committer:
         return future
 
     async def when_answered(self, topic: Topic) -> None:
-        """:meth:`when_durable`, and the receipts of the topic's entries are sent."""
-        await self.when_durable()
+        """:meth:`when_durable`, and the receipts of the topic's durable entries are sent, also if
+        that fails."""
+        failure: StorageError | None = None
+        try:
+            await self.when_durable()
+        except StorageError as error:
+            failure = error  # what earlier commits stored has its receipts all the same
         if self._is_resolving and topic.publishing.visible < topic.log.end:
             future: asyncio.Future[None] = self._loop.create_future()
             self._receipts.add_waiting(topic, future)
             await future
+        if failure is not None:
+            raise failure
 
     async def when_all_answered(self) -> None:
         """:meth:`when_durable`, and no receipt waits: the broker ends, and needs no turns."""

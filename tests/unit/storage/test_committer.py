@@ -27,7 +27,7 @@ from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.work.scheduler import JobClass
 from headgate.engine.publishing import TopicPublishing
 from headgate.fs import Operation
-from headgate.ledger import LedgerSettings
+from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.rows import TenantRow
 from headgate.storage import committer as committer_module
 from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, Committer, logger
@@ -554,11 +554,12 @@ async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
     first = await freeze(world, producer)
     sent = [producer.send_nowait(b"x %d" % n) for n in range(20_000)]
     await asyncio.sleep(0.5)
-    publishing, asked = world.broker.engine.topics[TOPIC].publishing, []
+    topic, asked = world.broker.engine.topics[TOPIC], []
+    publishing = topic.publishing
 
     async def ask() -> int:
         asked.append(publishing.pending_count)
-        await world.broker.when_durable(publishing.topic)
+        await world.broker.when_durable(topic)
         return publishing.pending_count
 
     asking: list[asyncio.Task[int]] = []
@@ -567,6 +568,31 @@ async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
     await asyncio.gather(first, *sent)
     assert asked[0] > 0, "asked while receipts were being sent"
     assert await asking[0] == 0
+
+
+@played(**LARGE_COMMITS)
+async def test_who_asks_on_a_full_disk_waits_for_receipts_of_what_is_stored(world: World) -> None:
+    """A producer that closes has the receipts of what is durable, else its client would
+    send that again."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    first = await freeze(world, producer)
+    sent = [producer.send_nowait(b"x %d" % n) for n in range(20_000)]
+    await asyncio.sleep(0.5)
+    topic = world.broker.engine.topics[TOPIC]
+
+    async def ask() -> int:
+        with pytest.raises(StorageError, match="the disk is full"):
+            await world.broker.when_durable(topic)
+        return topic.publishing.pending_count
+
+    asking: list[asyncio.Task[int]] = []
+    sent[0].add_done_callback(lambda _: asking.append(world.loop.create_task(ask())))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CommitLog, "has_deferred", property(lambda _: bool(asking)))
+        world.lanes[0].thaw()
+        await asyncio.gather(first, *sent)
+        assert await asking[0] == 0
 
 
 @played(**LARGE_COMMITS)
