@@ -475,16 +475,21 @@ async def test_receipts_go_out_faster_than_sends_come(world: World) -> None:
     assert min(busy) >= 3 * LOOP_UNITS, "the most SENDs of an iteration"
 
 
+async def make_other_namespace(world: World) -> None:
+    """``other/ns``, of a tenant of its own."""
+    broker = world.broker
+    row = TenantRow(allowed_clusters=("standalone",))
+    await broker.commit(broker.catalog.plan_create_tenant("other", row))
+    await broker.commit(broker.catalog.plan_create_namespace(NamespaceName("other", "ns")))
+
+
 @played(**LARGE_COMMITS)
 async def test_the_receipts_of_a_small_tenant_do_not_wait_for_those_of_a_large_one(
     world: World,
 ) -> None:
     client, other = await world.connect(), await world.connect()
     producers = [await client.producer(f"{TOPIC}-{n}") for n in range(3)]
-    broker = world.broker
-    row = TenantRow(allowed_clusters=("standalone",))
-    await broker.commit(broker.catalog.plan_create_tenant("other", row))
-    await broker.commit(broker.catalog.plan_create_namespace(NamespaceName("other", "ns")))
+    await make_other_namespace(world)
     small = await other.producer("persistent://other/ns/t")
     first = await freeze(world, producers[0])
     sent = [producer.send_nowait(b"x") for producer in producers for _ in range(4_000)]
@@ -511,10 +516,8 @@ async def test_the_receipts_of_a_small_tenant_do_not_wait_for_those_of_a_large_o
 async def test_the_receipts_of_one_tenant_hold_up_none_of_another(world: World) -> None:
     """A burst to thousands of topics took seconds to answer, and all SENDs of others that came
     meanwhile were answered behind it."""
+    await make_other_namespace(world)
     broker = world.broker
-    row = TenantRow(allowed_clusters=("standalone",))
-    await broker.commit(broker.catalog.plan_create_tenant("other", row))
-    await broker.commit(broker.catalog.plan_create_namespace(NamespaceName("other", "ns")))
     client, another = await world.connect(), await world.connect()
     crowd = [await client.producer(f"{TOPIC}-{number}") for number in range(300)]
     other = await another.producer("persistent://other/ns/t")

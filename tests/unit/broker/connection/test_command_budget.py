@@ -100,13 +100,14 @@ UNIT_S = 4e-6
 """What a unit of work costs."""
 
 
-class Greedy(Client):
-    """A connection whose buffer is full again after each of its turns."""
+class Again(Client):
+    """A connection that has as much to do again after each of its turns."""
 
     def turn_came(self) -> None:
-        self.units = TURN_UNITS
+        units = self.units
         super().turn_came()
-        self._budget.wait(self, self.owner, TURN_UNITS)
+        self.units = units
+        self._budget.wait(self, self.owner, units)
 
 
 class Neighbour:
@@ -133,7 +134,7 @@ class Neighbour:
 def test_one_with_little_to_do_does_not_wait_behind_ten_thousand_that_never_stop() -> None:
     budget, loop = make_budget()
     turns: list[Client] = []
-    crowd = [Greedy(budget, TURN_UNITS, turns) for _ in range(GREEDY)]
+    crowd = [Again(budget, TURN_UNITS, turns) for _ in range(GREEDY)]
     neighbour = Neighbour(budget)
     for client in crowd:
         budget.wait(client, "a", TURN_UNITS)
@@ -157,15 +158,7 @@ def test_one_with_much_to_do_does_not_wait_for_ever_behind_those_with_little() -
     budget, loop = make_budget()
     turns: list[Client] = []
 
-    class Light(Client):
-        """A connection that has a command again after each of its turns."""
-
-        def turn_came(self) -> None:
-            self.units = 1
-            super().turn_came()
-            self._budget.wait(self, "a", 1)
-
-    lights = [Light(budget, 1, turns) for _ in range(GREEDY)]
+    lights = [Again(budget, 1, turns) for _ in range(GREEDY)]
     for light in lights:
         budget.wait(light, "a", 1)
     heavy = Client(budget, TURN_UNITS, turns)
@@ -183,15 +176,6 @@ def iterations_beside(crowd_units: int, units: int) -> int:
     ``a`` that never stop and have others."""
     budget, loop = make_budget()
     turns: list[Client] = []
-
-    class Again(Client):
-        """A connection that has as much to do again after each of its turns."""
-
-        def turn_came(self) -> None:
-            units = self.units
-            super().turn_came()
-            self.units = units
-            self._budget.wait(self, self.owner, units)
 
     crowd = [Again(budget, crowd_units, turns) for _ in range(400)]
     neighbour = Again(budget, units, turns, "b")
@@ -220,15 +204,6 @@ def turns_of_a_crowd(other_units: int) -> int:
     of role ``a``: two thirds have one unit at a time, the others so many."""
     budget, loop = make_budget()
     turns: list[Client] = []
-
-    class Again(Client):
-        """A connection that has as much to do again after each of its turns."""
-
-        def turn_came(self) -> None:
-            units = self.units
-            super().turn_came()
-            self.units = units
-            self._budget.wait(self, self.owner, units)
 
     others = [Again(budget, 1 if n % 3 else other_units, turns) for n in range(60)]
     crowd = [Again(budget, 10, turns, "b") for _ in range(300)]
