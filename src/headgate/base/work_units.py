@@ -102,7 +102,7 @@ METADATA_BYTES_PER_UNIT: Final = 1_024
 FLOW: Final = _step("flow", 1, "a FLOW", _COMMANDS)
 PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
 ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
-ACK_BYTES_PER_UNIT: Final = 256
+HOT_BYTES_PER_UNIT: Final = 256
 """Bytes of an ACK, SEND (without its body), FLOW, PING or PONG that add 1 unit, for parsing."""
 ACK_MESSAGES_PER_UNIT: Final = 2_048
 """Messages of a batch that add 1 unit to an ACK of some of them: the log stores a bit for each."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from headgate.base.names import NAME_CHARACTERS_MAX, is_short_line
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.base.work_units import (
-    ACK_BYTES_PER_UNIT,
     ACK_ID,
     COLD,
     COLD_BYTES_PER_UNIT,
+    HOT_BYTES_PER_UNIT,
     REDELIVER_ID,
     TURN_UNITS,
 )
@@ -69,7 +69,7 @@ def work_expected(kind: int, size_bytes: int) -> int:
     if kind == CommandType.PONG:
         return PONG_WORK_EXPECTED
     if kind in _LIGHT:
-        return 1 + size_bytes // ACK_BYTES_PER_UNIT
+        return 1 + size_bytes // HOT_BYTES_PER_UNIT
     return COLD + size_bytes // COLD_BYTES_PER_UNIT
 
 

@@ -16,13 +16,13 @@ from typing import Any, cast
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.identity import NOBODY, Identity
 from headgate.base.work_units import (
-    ACK_BYTES_PER_UNIT,
     CLIENT_CLOSED,
     COLD,
     COLD_BYTES_PER_UNIT,
     CONNECTION_ENDED,
     CREDENTIALS_CHECKED,
     GROWN_BYTES_PER_UNIT,
+    HOT_BYTES_PER_UNIT,
     READ,
     SLICE_UNITS,
     TURN_UNITS,
@@ -280,19 +280,19 @@ class Connection(asyncio.BufferedProtocol):
                 kind = command.type
                 receive(kind)
                 if kind == _SEND:
-                    work -= send(command, body) + decoder.command_size // ACK_BYTES_PER_UNIT
+                    work -= send(command, body) + decoder.command_size // HOT_BYTES_PER_UNIT
                 elif kind == _ACK:
                     work -= self._acknowledge(self, command)
-                    work -= decoder.command_size // ACK_BYTES_PER_UNIT
+                    work -= decoder.command_size // HOT_BYTES_PER_UNIT
                 elif kind == _FLOW:
                     flow(command)
-                    work -= 1 + decoder.command_size // ACK_BYTES_PER_UNIT
+                    work -= 1 + decoder.command_size // HOT_BYTES_PER_UNIT
                 elif kind == _PING:
                     self.write(encode.pong())
-                    work -= 1 + decoder.command_size // ACK_BYTES_PER_UNIT
+                    work -= 1 + decoder.command_size // HOT_BYTES_PER_UNIT
                 elif kind == _PONG:
                     self.keep_alive.pong()
-                    work -= 1 + decoder.command_size // ACK_BYTES_PER_UNIT
+                    work -= 1 + decoder.command_size // HOT_BYTES_PER_UNIT
                 else:
                     self._carry_out_other(kind, command)
                     work -= COLD + decoder.command_size // COLD_BYTES_PER_UNIT

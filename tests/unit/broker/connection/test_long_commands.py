@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from headgate.base.units import KIB
-from headgate.base.work_units import ACK_BYTES_PER_UNIT, COLD_BYTES_PER_UNIT
+from headgate.base.work_units import COLD_BYTES_PER_UNIT, HOT_BYTES_PER_UNIT
 from headgate.broker.connection.connection import Connection
 from headgate.testing import SimClient, World
 from headgate.wire.entry import build_entry
@@ -58,7 +58,7 @@ async def test_long_commands_that_ask_for_little_count_as_their_bytes(world: Wor
         encoded = command.SerializeToString()
         long = encoded + UNKNOWN + varint(LONG_BYTES) + bytes(LONG_BYTES)
         assert await units_of(connection, encoded) < 4
-        assert await units_of(connection, long) >= LONG_BYTES // ACK_BYTES_PER_UNIT
+        assert await units_of(connection, long) >= LONG_BYTES // HOT_BYTES_PER_UNIT
     assert connection.is_open
 
 
@@ -72,7 +72,7 @@ async def test_a_long_send_counts_as_its_bytes_beside_its_message(world: World) 
         send.MergeFromString(UNKNOWN + varint(more_bytes) + bytes(more_bytes))
         data = encode_frame_head(send, len(ENTRY)) + ENTRY
         units = await units_of_frame(connection, data)
-        assert more_bytes // ACK_BYTES_PER_UNIT <= units < more_bytes // ACK_BYTES_PER_UNIT + 8
+        assert more_bytes // HOT_BYTES_PER_UNIT <= units < more_bytes // HOT_BYTES_PER_UNIT + 8
         send.send.sequence_id += 1
     assert connection.is_open
 
