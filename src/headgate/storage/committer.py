@@ -6,9 +6,9 @@ acknowledgement is durable within a second.
 
 The end of a commit sends a receipt for each entry, and tells each request that waited. What exceeds
 a fixed number of units is done in the next iterations of the loop, requests and receipts alike, for
-which tenants take turns. The next commits run meanwhile, and their receipts join. The
-end of one that failed, or that trims entries whose receipts wait, waits until that is done: an
-entry that it takes back or removes is never one whose receipt waits.
+which tenants take turns. The next commits run meanwhile, and their receipts join. The end of one
+that failed, or that trims entries whose receipts wait, waits until that is done: an entry that it
+takes back or removes is never one whose receipt waits.
 """
 
 from __future__ import annotations
@@ -286,11 +286,10 @@ class Committer:
         """Whether a batch trims entries whose receipts are not sent. Trims of others are of nearly
         each commit, and behind the receipts of one tenant nothing of any other would be stored."""
         by_number = self._engine.by_number
-        for log, first in batch.trims:
-            topic = by_number.get(log.number)
-            if topic is not None and topic.publishing.visible < first:
-                return True
-        return False
+        return any(
+            (topic := by_number.get(log.number)) is not None and topic.publishing.visible < first
+            for log, first in batch.trims
+        )
 
     def _commit_ended(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: BaseException | None
