@@ -251,7 +251,7 @@ class Trimming:
         """Trim what can be trimmed of a topic. It ``is_awaited`` if something announced it."""
         await order_cursors(topic, pace)
         if is_awaited:
-            self._touch_while_acknowledging(topic)
+            self._touch_again(topic)
         if topic.is_live and _may_release(topic):
             is_trimmed = await self._trim_loaded(topic, pace)
             is_awaited |= topic in self._touched  # while its index was read
@@ -259,11 +259,15 @@ class Trimming:
         if pace.spent(TOPIC_TRIMMED):
             await pace.give_way()
 
-    def _touch_while_acknowledging(self, topic: Topic) -> None:
+    def _touch_again(self, topic: Topic) -> None:
         """Look at a topic again if its slowest subscription has acknowledgements that are not
-        staged. Of those between two commits, only the first one touches the topic."""
+        staged. Of those between two commits, only the first one touches the topic. Or if the
+        receipts of what nobody needs any more are not sent, which touches no topic."""
+        if not topic.is_live:
+            return
         oldest = topic.cursors.oldest_durable()
-        if topic.is_live and oldest is not None and oldest.acks_dirty:
+        is_acknowledging = oldest is not None and oldest.acks_dirty
+        if is_acknowledging or topic.publishing.visible < topic.slowest_durable_ordinal():
             self.touch(topic)
 
     async def _trim_loaded(self, topic: Topic, pace: Pace) -> bool:
@@ -359,7 +363,7 @@ class Trimming:
     def _releasable_end(self, topic: Topic) -> int:
         """Look up how much of a topic nothing needs any more."""
         bounds = _bounds(self._retention_of(topic.name))
-        acknowledged_end = topic.slowest_durable_ordinal()
+        acknowledged_end = _unneeded_end(topic)
         return releasable_end(topic.log, acknowledged_end, *bounds, self._engine.log_ms)
 
     def _close_last(self, topic: Topic) -> int:
@@ -372,7 +376,7 @@ class Trimming:
             idle_ms=self._idle_ms,
             is_last_resort=self._full_rounds >= FULL_ROUNDS,
         )
-        return max(end, self._truncated_end(topic, topic.slowest_durable_ordinal()))
+        return max(end, self._truncated_end(topic, _unneeded_end(topic)))
 
     def _look_ahead(self, topic: Topic, end_max: int) -> None:
         """Look up what trimming a topic up to ``end_max`` looks up, so that it is in memory
@@ -380,7 +384,7 @@ class Trimming:
         entries = topic.log
         if entries.first >= entries.memory_first:
             return
-        acknowledged_end = topic.slowest_durable_ordinal()
+        acknowledged_end = _unneeded_end(topic)
         bounds = _bounds(self._retention_of(topic.name))
         releasable = releasable_end(entries, acknowledged_end, *bounds, self._engine.log_ms)
         starts = entries.ledger_starts()
@@ -412,9 +416,6 @@ class Trimming:
         if end <= topic.log.first:
             self._staged.pop(topic, None)
             return False
-        if end > topic.publishing.visible:
-            self.touch(topic)  # a commit with this trim would wait for receipts, and all behind it
-            return False
         for subscription in topic.cursors.before(end):  # readers
             subscription.skip_to(end)
         if not self._may_trim(topic):
@@ -430,7 +431,7 @@ class Trimming:
         log_ms = self._engine.log_ms
         due_ms = None
         if end < entries.end:
-            acknowledged_end = topic.slowest_durable_ordinal()
+            acknowledged_end = _unneeded_end(topic)
             due_ms = next_look_ms(
                 entries,
                 self._ledger_of(topic, end),
@@ -490,9 +491,7 @@ def close_and_find_end(
     entries = topic.log
     if entries.first == entries.end:
         return entries.first
-    releasable = releasable_end(
-        entries, topic.slowest_durable_ordinal(), *_bounds(retention), log_ms
-    )
+    releasable = releasable_end(entries, _unneeded_end(topic), *_bounds(retention), log_ms)
     if releasable <= entries.first:
         return entries.first
     if releasable > entries.ledger_starts()[-1] and (
@@ -508,9 +507,15 @@ def close_and_find_end(
 def _may_release(topic: Topic) -> bool:
     """Whether subscriptions no longer need all of a topic, and it is known what they need."""
     first = topic.log.first
-    if first == topic.log.end or topic.slowest_durable_ordinal() <= first:
+    if first == topic.log.end or _unneeded_end(topic) <= first:
         return False
     return not topic.log.damage
+
+
+def _unneeded_end(topic: Topic) -> int:
+    """The first entry that a durable subscription has not acknowledged, or whose receipt is not
+    sent: a commit that trims that would wait for receipts, and with it all that is stored."""
+    return min(topic.slowest_durable_ordinal(), topic.publishing.visible)
 
 
 def _bounds(retention: Retention) -> tuple[int, int]:

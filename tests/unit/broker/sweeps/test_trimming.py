@@ -290,12 +290,13 @@ async def test_nothing_goes_while_a_reader_forgets_very_many_entries(world: Worl
 
 @played(ledger=SMALL_LEDGERS)
 async def test_nothing_goes_that_has_no_receipt_yet(world: World) -> None:
-    """The commit with such a trim waits for these receipts, and all other tenants for it."""
+    """The commit with such a trim waits for these receipts, and all other tenants for it. What is
+    answered goes: on a busy broker some receipt of a busy topic may always wait."""
     await publish_some(world, 35)
     topic = topic_of(world)
     topic.publishing.visible = 25  # as while the receipts of a large commit are sent
     await world.broker.trimming.trim_now(topic)
-    assert topic.log.trim_end == 0
+    assert topic.log.trim_end == 20
     topic.publishing.visible = 35
     await asyncio.sleep(60)
     assert held(world) == (30, 35)
