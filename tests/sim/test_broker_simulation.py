@@ -16,6 +16,7 @@ import pytest
 
 from tests.seeds import play_seeds
 from tests.sim.brokersim.story import Story
+from tests.sim.late_receipts import late_receipts
 from tests.sim.small_slices import small_slices
 
 SEEDS = range(24)
@@ -29,12 +30,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @functools.cache
 def seen_in_story(seed: int) -> Counter[str]:
     """What happened in a story; a seed is played once. In a part of them slices are small, so that
-    much happens between two of them."""
+    much happens between two of them, and in others receipts are late."""
     slices = small_slices(random.Random(f"slices {seed}")) if seed % 3 == 2 else nullcontext()
-    with slices:
+    late = late_receipts(random.Random(f"late {seed}")) if seed % 2 else nullcontext(Counter())
+    with slices, late as seen:
         story = Story(seed)
         story.play()
-    return story.world.seen
+    return story.world.seen + seen
 
 
 def test_story(seed: int) -> None:
@@ -72,6 +74,14 @@ def test_publish_limits_bite_in_stories() -> None:
               "parked by topic_rate", "parked by broker_rate", "parked by backlog_quota",
               "parked by pending_limit", "parked by adaptive", "parked by disk_full", "slowed",
               "observed"}  # fmt: skip
+    assert unseen_in_stories(wanted) == set()
+
+
+def test_commits_overlap_in_stories() -> None:
+    """What the stories check about receipts holds also while those of several commits wait, and
+    behind them the end of one that failed."""
+    wanted = {"commits whose receipts join", "ends that wait for receipts",
+              "waits for receipts of a topic"}  # fmt: skip
     assert unseen_in_stories(wanted) == set()
 
 

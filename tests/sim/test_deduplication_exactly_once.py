@@ -12,6 +12,7 @@ import asyncio
 import random
 from collections import Counter, deque
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, RefusedError, SimProducer, World
+from tests.sim.late_receipts import late_receipts
 
 TOPIC = "persistent://public/default/orders"
 LEDGER = LedgerSettings(
@@ -211,7 +213,8 @@ async def everything(world: World, count: int) -> list[bytes]:
 
 
 def played(seed: int) -> Counter[str]:
-    with World(seed, settings=SETTINGS, ledger=LEDGER) as world:
+    late = late_receipts(random.Random(f"late {seed}")) if seed % 2 else nullcontext()
+    with late, World(seed, settings=SETTINGS, ledger=LEDGER) as world:
         whole: Coroutine[Any, Any, Counter[str]] = story(world, seed)
         return world.run(whole)
 

@@ -134,6 +134,8 @@ class QuotaWatch(NoObserver):
             quota = topic.quota
             if quota is None or quota.is_dirty or self._broker._flush_scheduled_ns is not None:
                 continue
+            if topic.publishing.visible < topic.log.end:
+                continue  # it is evaluated behind these receipts
             # Else what is read of the index now has it evaluated.
             is_known = not any(managed.index._waiting for managed in self._broker.logs)
             if quota.is_active and is_known and not is_consistent(quota):

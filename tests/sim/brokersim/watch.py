@@ -20,6 +20,7 @@ from headgate.broker.service import Broker
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.flow.account.account import Cell
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.testing import World
@@ -72,7 +73,12 @@ class WatchedProducers(ConnectionProducers):
     ) -> None:
         entry = self.by_id.get(producer_id)
         if entry is not None:
-            self.world.model.learn_ledger(position.ledger_id, entry[1].log.number)
+            log = entry[1].log
+            self.world.model.learn_ledger(position.ledger_id, log.number)
+            ordinal = log.ordinal_at_or_after(*position)
+            if not log.first <= ordinal < log.end or log.position(ordinal) != position:
+                text = f"a receipt for {position} of {log.first} to {log.end}"
+                self.world.loop.fail(ViolationError(f"{entry[1].name}: {text}"))
         super().send_receipt(producer_id, sequence_id, highest_sequence_id, position)
 
 
@@ -263,16 +269,23 @@ class WatchedWorld(World):
         for topic in broker.engine.topics.values():
             if broker.engine.by_number.get(topic.log.number) is not topic:
                 wrong.append(f"{topic.name}: not the topic of its number")
-            staged = topic.log.staged_end - topic.log.end
-            if topic.publishing.pending_count != staged:
+            unanswered = topic.log.staged_end - topic.publishing.visible
+            if topic.publishing.pending_count != unanswered:
                 wrong.append(
-                    f"{topic.name}: {topic.publishing.pending_count} wait, {staged} are staged"
+                    f"{topic.name}: {topic.publishing.pending_count} wait of {unanswered} entries"
                 )
+            if receipts_wait(topic) and not broker.logs.of(topic).committer._is_resolving:
+                wrong.append(f"{topic.name}: receipts wait that nobody sends")
             if topic.publishing.staged_bytes != topic.log.bytes_before(topic.log.staged_end):
                 wrong.append(
                     f"{topic.name}: {topic.publishing.staged_bytes} bytes were ever staged"
                 )
         return wrong + self._quotas.check() + self._publishing.check()
+
+
+def receipts_wait(topic: Topic) -> bool:
+    """Whether a topic has durable entries without a receipt, behind which it is looked at again."""
+    return topic.publishing.visible < topic.log.end
 
 
 def _left(words: Sequence[int]) -> int:
@@ -297,7 +310,7 @@ def _wrong_in(s: Subscription, broker: Broker, handed: tuple[int, int]) -> list[
         wrong.append(f"{len(unacked)} are unacked, its backlog says {s.backlog_entries}")
     if isinstance(s.dispatcher, SharedDispatcher):
         wrong += _wrong_in_shared(s, s.dispatcher)
-    if not s.dirty and broker._flush_scheduled_ns is None:
+    if not s.dirty and broker._flush_scheduled_ns is None and not receipts_wait(s.topic):
         wrong += _wrong_state(s) + wrong_if_stuck(s, broker, unacked)
     return wrong
 

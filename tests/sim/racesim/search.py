@@ -30,6 +30,7 @@ from headgate.telemetry.records.publisher import TelemetryPublisher
 from headgate.testing import RefusedError, SimConsumer, World
 from headgate.wire.codes import ServerError
 from tests.sim.brokersim.audit import left_over
+from tests.sim.late_receipts import late_receipts
 from tests.sim.racesim.hardships import Hardships, SharedMemory, hard_settings
 from tests.sim.racesim.limits import small_limits
 from tests.sim.racesim.requests import Request, Requests, Subjects
@@ -490,7 +491,8 @@ def check(request: Request, answer: Answer) -> None:
 def search(seed: int, phases: int) -> Played:
     """Play one seed; raises what it finds."""
     slices = small_slices(random.Random(f"slices {seed}")) if seed % 2 else nullcontext()
-    with slices, world_of(seed) as world:
+    late = nullcontext() if seed % 3 else late_receipts(random.Random(f"late {seed}"))
+    with slices, late, world_of(seed) as world:
         found = Search(world, seed)
         world.run(found.play(phases))
         return found.played
