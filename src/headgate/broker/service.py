@@ -569,7 +569,8 @@ class Broker:
         return self.publish_buffer.is_full
 
     def commit_ended(self, log: CommitLog) -> None:
-        """A commit of ``log`` ended: resume paused connections, and run maintenance if it is due.
+        """A commit of ``log`` ended, or more of its receipts are sent: resume paused connections,
+        and run maintenance if it is due.
 
         Publishers may fill segments faster than the periodic sweep prepares them, and a full disk
         needs its reserve for acknowledgements, and the room that other logs can give.

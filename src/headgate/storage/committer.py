@@ -105,7 +105,7 @@ class Committer:
         self._retry_timer: asyncio.TimerHandle | None = None
         self._stopped = False
         self._run_job = run_job
-        self._receipts = ReceiptTurns(engine, on_commit_ended)
+        self._receipts = ReceiptTurns(engine)
         """Those that are not sent yet."""
         self._is_resolving = False
         """Whether there are such."""
@@ -352,12 +352,10 @@ class Committer:
         self._begin_turn()
         try:
             self._resolve_some(steps)
-            if self._is_resolving:
-                return
-            ended, self._ended = self._ended, None
-            self._on_commit_ended()
-            if ended is not None:
-                self._loop.call_soon(ended)  # it sends receipts, too
+            self._on_commit_ended()  # whose SENDs are answered goes on, whoever else waits
+            if not self._is_resolving and self._ended is not None:
+                self._loop.call_soon(self._ended)  # it sends receipts, too
+                self._ended = None
         except Exception as bug:
             raise broken("the receipts of a commit", bug) from bug
 

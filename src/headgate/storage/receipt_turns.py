@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from headgate.base.errors import StorageError
@@ -31,28 +31,14 @@ TOLD_A_STEP: Final = JOB_STEP_UNITS_MAX // WAITER_TOLD
 """Those who waited for a commit that are told between two such turns."""
 
 
-class _Commit:
-    """One whose receipts are not all sent."""
-
-    __slots__ = ("left", "storage_ns")
-
-    def __init__(self, storage_ns: int) -> None:
-        self.left = 0
-        """Topics whose receipts of it are not all sent."""
-        self.storage_ns = storage_ns
-
-
 class ReceiptTurns:
     """The receipts of one log's commits."""
 
-    def __init__(self, engine: Engine, on_sent: Callable[[], None]) -> None:
-        """``on_sent`` is called when the receipts of a commit are sent, and others are not."""
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._on_sent = on_sent
-        self._lines: FairQueue[tuple[Topic, int, _Commit | asyncio.Future[None]]] = FairQueue()
-        """Topics, each with the end of its entries in a commit; among those of a tenant who waits
-        for receipts of that tenant."""
-        self._commits: deque[_Commit] = deque()
+        self._lines: FairQueue[tuple[Topic, int, int | asyncio.Future[None]]] = FairQueue()
+        """Topics, each with the end of its entries in a commit and how long that took; among those
+        of a tenant who waits for receipts of that tenant."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         """Those who waited for commits, and are not told yet."""
 
@@ -61,14 +47,11 @@ class ReceiptTurns:
     ) -> None:
         """A commit ended that took ``storage_ns`` and made entries of ``touched`` durable. Those
         who waited for it do not wait for receipts, which other tenants may have very many of."""
-        commit = _Commit(storage_ns)
         by_number = self._engine.by_number
         for log in touched:
             topic = by_number.get(log.number)
             if topic is not None:
-                commit.left += 1
-                self._lines.add(topic.name.tenant, (topic, log.end, commit))
-        self._commits.append(commit)
+                self._lines.add(topic.name.tenant, (topic, log.end, storage_ns))
         self._waiting.extend(waiting)
 
     def add_waiting(self, topic: Topic, future: asyncio.Future[None]) -> None:
@@ -77,15 +60,10 @@ class ReceiptTurns:
 
     def steps(self) -> Iterator[int]:
         """Send the receipts, until none is left; yields the units of each step."""
-        commits, waiting = self._commits, self._waiting
-        while commits or waiting or self._lines:
-            if waiting:
+        while self._waiting or self._lines:
+            if self._waiting:
                 yield self._tell_some()  # and no more: very many must not hold up receipts
-            if commits and not commits[0].left:
-                commits.popleft()
-                if commits:
-                    self._on_sent()
-            elif self._lines:
+            if self._lines:
                 yield self._send_some()
 
     def _tell_some(self) -> int:
@@ -93,17 +71,15 @@ class ReceiptTurns:
         return sum(telling([self._waiting.popleft() for _ in range(count)], None))
 
     def _send_some(self) -> int:
-        one = topic, end, commit = self._lines.take()
-        if not isinstance(commit, _Commit):
-            return sum(telling([commit], None))
+        one = topic, end, storage_ns = self._lines.take()
+        if not isinstance(storage_ns, int):
+            return sum(telling([storage_ns], None))
         publishing = topic.publishing
         first = publishing.visible
         if topic.is_live and first < end:
-            publishing.entries_durable(commit.storage_ns, min(end - first, ENTRIES_A_STEP))
+            publishing.entries_durable(storage_ns, min(end - first, ENTRIES_A_STEP))
         if topic.is_live and publishing.visible < end:
             self._lines.put_back(topic.name.tenant, one)
-        else:
-            commit.left -= 1
         return TOPIC_DURABLE + (publishing.visible - first) // RECEIPTS_PER_UNIT
 
 

@@ -171,8 +171,7 @@ class PublishWatch:
                         wrong.append(f"{label} waits for a limit, and there is none")
                     elif not self._wakes_in_time():
                         wrong.append(f"{label} waits for a limit, and nobody wakes it")
-                is_waiting = producer.parked_at is ParkedAt.CONNECTION and producer.port.has_room
-                if is_waiting and not broker.committer._is_resolving:
+                if producer.parked_at is ParkedAt.CONNECTION and producer.port.has_room:
                     wrong.append(f"{label} waits for answers, and there is room")
         for port in engine.parked._paused:
             if not port.parked_bytes:

@@ -547,6 +547,34 @@ async def test_the_receipts_of_one_tenant_hold_up_none_of_another(world: World) 
     assert broker.engine.topics[f"{TOPIC}-299"].publishing.pending_count == 0
 
 
+@played(network=LARGE_COMMITS["network"])
+async def test_who_is_answered_goes_on_while_receipts_of_another_tenant_wait(world: World) -> None:
+    """What a connection has beyond its unanswered SENDs waited for the receipts of all, unless
+    another commit ended."""
+    await make_other_namespace(world)
+    clients, another = [await world.connect() for _ in range(20)], await world.connect()
+    crowd = [await client.producer(f"{TOPIC}-{at}") for at, client in enumerate(clients)]
+    other = await another.producer("persistent://other/ns/t")
+    first = await freeze(world, crowd[0])
+    sent = [producer.send_nowait(b"x") for producer in crowd for _ in range(950)]
+    await asyncio.sleep(0.5)
+    world.lanes[0].latency_ns_min = world.lanes[0].latency_ns_max = NS_PER_S // 1_000
+    more: list[asyncio.Future[Any]] = []
+    sent[0].add_done_callback(lambda _: more.extend(other.send_nowait(b"x") for _ in range(1_200)))
+    resolve = Committer._resolve_rest
+
+    def later(committer: Committer, steps: Iterator[int]) -> None:
+        world.loop.call_later(0.02, resolve, committer, steps)  # a long iteration
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Committer, "_resolve_rest", later)
+        world.lanes[0].thaw()
+        await sent[0]
+        await asyncio.gather(*more)
+        assert sum(not each.done() for each in sent) > len(sent) / 2
+        await asyncio.gather(first, *sent)
+
+
 @played(**LARGE_COMMITS)
 async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
     world: World,

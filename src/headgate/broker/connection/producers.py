@@ -198,7 +198,7 @@ class ConnectionProducers:
     def send_receipt(
         self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position
     ) -> None:
-        # Reading, if it was paused, resumes when the whole commit is answered.
+        # Reading, if it was paused, resumes behind this part of the commit's receipts.
         self.pending_count -= 1
         ledger_id, entry_id = position
         self._frames.write(
