@@ -170,6 +170,7 @@ class Trimming:
         await managed.committer.when_answered(topic)  # what has no receipt yet is not trimmed
         self._turns.begin_turn()
         topic.check_loaded()
+        end = min(end, entries.end)  # the rest found no room; others may have its places
         self._truncated[topic] = end
         self.touch(topic)
         return end

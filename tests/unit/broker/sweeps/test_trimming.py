@@ -329,6 +329,24 @@ async def test_a_truncation_begins_when_all_is_answered(world: World) -> None:
     assert await truncating[0] == 0
 
 
+@played(ledger=SMALL_LEDGERS)
+async def test_a_truncation_takes_nothing_that_found_no_room(world: World) -> None:
+    """What is stored in its place is published later."""
+    producer = await (await world.connect()).producer(TOPIC)
+    await producer.send(b"stored")
+    world.lanes[0].freeze()
+    sent = [producer.send_nowait(b"x") for _ in range(5)]
+    await asyncio.sleep(0.1)
+    truncating = world.loop.create_task(world.broker.trimming.begin_truncation(topic_of(world)))
+    await asyncio.sleep(0.1)
+    writes = iter([0])
+    world.disk.plan = lambda operation: next(writes, None) if operation.kind == "write" else None
+    world.lanes[0].thaw()
+    assert await truncating == topic_of(world).log.end == 1
+    await asyncio.gather(*sent)
+    assert topic_of(world).log.end == 6
+
+
 @pytest.mark.parametrize(
     ("minutes", "megabytes", "first"),
     [
