@@ -569,8 +569,7 @@ class Broker:
         return self.publish_buffer.is_full
 
     def commit_ended(self, log: CommitLog) -> None:
-        """A commit of ``log`` ended, or more of its receipts are sent: resume paused connections,
-        and run maintenance if it is due.
+        """A commit ended, or more receipts are sent: resume connections, and maintain what is due.
 
         Publishers may fill segments faster than the periodic sweep prepares them, and a full disk
         needs its reserve for acknowledgements, and the room that other logs can give.
