@@ -52,6 +52,7 @@ class Administrator:
             (6, self._create_subscription),
             (4, self._delete_subscription),
             (8, self._widen),
+            (4, self._truncate),
             (6, self._reset),
             (30, self._limit),
             (20, self._quota),
@@ -196,6 +197,18 @@ class Administrator:
             if kind == "expire to":
                 cursor.may_before = max(cursor.may_before, just_after(position))
             else:
+                cursor.may_uid = story.model.last_uid
+
+    async def _truncate(self) -> None:
+        """All that a topic holds is given up, whatever retention says."""
+        story, facade = self._story, self._facade()
+        name = self._rng.choice(story.topics)
+        story.note(f"admin: truncate {name}")
+        cursors = story.model.cursors_of(name)
+        with story.model.moving(cursors) as move:
+            await story.world.ask(facade.messages.truncate(parse_topic(name)))
+            move.nothing()
+            for cursor in cursors:
                 cursor.may_uid = story.model.last_uid
 
     async def _reset(self) -> None:
