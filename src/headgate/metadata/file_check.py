@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from pathlib import Path
 from typing import Final
 
 from headgate.base.units import GIB, STAT_BLOCK_BYTES
@@ -47,16 +48,15 @@ def file_problem(path: str) -> str:
             return f"metadata file {name} is no file"
         if info.st_size > BYTES_MAX and info.st_blocks * STAT_BLOCK_BYTES < info.st_size:
             return f"metadata file {name} has {info.st_size:,} bytes: {BYTES_MAX:,} at most"
-        if suffix == _JOURNAL and _names_another_file(name):
+        if suffix == _JOURNAL and _names_another_file(name, info.st_size):
             return f"metadata file {name} names another file, which SQLite would remove"
     return ""
 
 
-def _names_another_file(journal: str) -> bool:
-    with open(journal, "rb") as file:
-        size_bytes = file.seek(0, os.SEEK_END)
+def _names_another_file(journal: str, size_bytes: int) -> bool:
+    with Path(journal).open("rb") as file:
         file.seek(max(size_bytes - len(_JOURNAL_MAGIC), 0))
-        return file.read() == _JOURNAL_MAGIC
+        return file.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
 
 
 def schema_problem(connection: sqlite3.Connection) -> str:
