@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from headgate.app.data_directory import METADATA_NAME
 from headgate.app.metadata_copy import read_copy
@@ -27,9 +26,6 @@ from headgate.storage.store_binding import (
 )
 
 Rows = Mapping[tuple[str, str], bytes]
-
-METADATA_SUFFIXES: Final = ("", "-wal", "-shm")
-"""Of the files of the metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +153,10 @@ def _read_rows(path: str) -> Rows:
         raise DamagedMetadataError(problem, "")
     with tempfile.TemporaryDirectory(prefix="headgate-") as folder:
         shutil.copyfile(Path(path, METADATA_NAME), Path(folder, METADATA_NAME))
-        wal = Path(path, f"{METADATA_NAME}-wal")
-        if wal.exists():
-            shutil.copyfile(wal, Path(folder, wal.name))
+        for suffix in ("-wal", "-journal"):  # what SQLite applies to the file
+            beside = Path(path, METADATA_NAME + suffix)
+            if beside.exists():
+                shutil.copyfile(beside, Path(folder, beside.name))
         try:
             store = SqliteStore(str(Path(folder, METADATA_NAME)))
             try:

@@ -5,8 +5,8 @@ binds them to the logs. Topics that a log has and these rows do not know get nam
 
 Each step is durable before the next, in an order in which a crash leaves metadata that a start
 refuses or the rebuilt ones: copies of the old files; the new file under another name; the old
-files go, the main one first, since a write-ahead log beside a file that it does not belong to would
-be applied to it; the new file gets its name. A second repair begins again.
+files go, the main one first, since a write-ahead log or a rollback journal beside a file that it
+does not belong to would be applied to it; the new file gets its name. A second repair begins again.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Final
 
 from headgate.app.data_directory import METADATA_NAME
-from headgate.app.metadata_check import METADATA_SUFFIXES, MetadataCheck, Rows
+from headgate.app.metadata_check import MetadataCheck, Rows
 from headgate.fs import Fs
 from headgate.ledger.format.directory import METADATA_COPY_NAME, read_file, write_file
 from headgate.ledger.tools.findings import Report
+from headgate.metadata.file_check import SUFFIXES
 from headgate.metadata.rebuilt_rows import LogFacts, RebuiltRows, catalog_of, rebuild_rows
 from headgate.metadata.sqlite_store import SqliteStore
 from headgate.metadata.store import Write
@@ -132,7 +133,7 @@ def apply_metadata(fs: Fs, path: str, aside: str, problem: str, repair: Metadata
 
 def _names() -> list[str]:
     """The files of the metadata, the main one first."""
-    return [METADATA_NAME + suffix for suffix in METADATA_SUFFIXES]
+    return [METADATA_NAME + suffix for suffix in SUFFIXES]
 
 
 def _stored_form(rows: Rows) -> bytes:

@@ -36,9 +36,11 @@ ROLE_CHARACTERS_MAX: Final = 1_000
 
 
 def is_role(text: str) -> bool:
-    """Whether a text may be a role: it is not empty, and each character is visible or a space. So a
-    role stays within its line of a log, and can be written into a list of revocations."""
-    return bool(text.strip()) and len(text) <= ROLE_CHARACTERS_MAX and text.isprintable()
+    """Whether a text may be a role: it is not empty, each character is visible or a space, and no
+    space is at an end. So a role stays within its line of a log, and can be written into a list of
+    revocations, whose names have none there."""
+    is_trimmed = bool(text) and text == text.strip()
+    return is_trimmed and len(text) <= ROLE_CHARACTERS_MAX and text.isprintable()
 
 
 class Provider(Protocol):

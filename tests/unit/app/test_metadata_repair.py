@@ -31,6 +31,7 @@ from headgate.storage.store_binding import BindingError
 from tests.unit.app.test_ledger_tools import TOPIC, bodies, copy_metadata, files, fill
 from tests.unit.app.test_metadata_check import DAMAGE
 from tests.unit.app.test_open_stores import SMALL, owned
+from tests.unit.metadata.test_file_check import forge_journal
 
 ALL = [word * 20 for word in (b"one", b"two", b"three", b"four", b"five")]
 LATER = "persistent://public/default/later"
@@ -89,11 +90,26 @@ def test_damaged_metadata_come_back_from_the_copy(how: str, tmp_path: Path) -> N
     assert (again["isSound"], again["metadataRepair"]) == (True, None)
 
 
+def test_a_journal_that_names_another_file_is_damage_and_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    fill(path)
+    copy_metadata(path)
+    victim = tmp_path / "victim"
+    victim.write_text("of somebody")
+    forge_journal(path / METADATA_NAME, victim)
+    assert "names another file" in verify_directory(str(path))["metadataProblem"]
+    assert repair_directory(str(path))["isSound"]
+    assert victim.read_text() == "of somebody"
+    assert not (path / f"{METADATA_NAME}-journal").exists()
+    assert bodies(path) == ALL
+    assert victim.read_text() == "of somebody"
+
+
 def test_a_stray_write_ahead_log_is_put_aside(tmp_path: Path) -> None:
     fill(tmp_path)
     copy_metadata(tmp_path)
     (tmp_path / METADATA_NAME).unlink()
-    for suffix in ("-wal", "-shm"):
+    for suffix in ("-wal", "-shm", "-journal"):
         (tmp_path / f"{METADATA_NAME}{suffix}").write_bytes(b"of yesterday")
     found = repair_directory(str(tmp_path))
     assert found["isSound"]

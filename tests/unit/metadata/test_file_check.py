@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 from contextlib import closing
 from pathlib import Path
 
@@ -54,6 +55,39 @@ def test_a_pipe_or_an_endless_file_is_refused(path: Path, suffix: str) -> None:
     os.mkfifo(place)
     with pytest.raises(DamagedMetadataError, match="is no file"):
         SqliteStore(str(path))
+
+
+def forge_journal(path: Path, victim: Path | None = None) -> None:
+    """A rollback journal without pages, which SQLite rolls back
+    (https://sqlite.org/fileformat.html#the_rollback_journal). With ``victim`` it says that it is a
+    part of the transaction with that journal (``readSuperJournal`` in SQLite's ``pager.c``)."""
+    magic, name = bytes.fromhex("d9d505f920a163d7"), bytes(victim) if victim else b""
+    page_bytes = int.from_bytes(path.read_bytes()[16:18], "big")
+    pages = path.stat().st_size // page_bytes
+    head = magic + struct.pack(">5I", 0, 1, pages, 512, page_bytes)
+    end = struct.pack(">I", 0) + name + struct.pack(">2I", len(name), sum(name)) + magic
+    Path(f"{path}-journal").write_bytes(head.ljust(512, b"\0") + (end if victim else b""))
+
+
+def test_a_journal_has_no_file_elsewhere_removed(path: Path, tmp_path: Path) -> None:
+    """SQLite removes the file that a journal names as that of a transaction of several files."""
+    victim = tmp_path / "victim"
+    victim.write_text("of somebody")
+    forge_journal(path, victim)
+    with pytest.raises(DamagedMetadataError, match="names another file"):
+        SqliteStore(str(path))
+    assert victim.read_text() == "of somebody"
+    Path(f"{path}-journal").unlink()
+    SqliteStore(str(path)).close()
+
+
+def test_a_journal_of_one_file_is_rolled_back(path: Path) -> None:
+    """A first start that was cut off leaves one, if its file has no write-ahead log yet."""
+    forge_journal(path)
+    store = SqliteStore(str(path))
+    assert not any(Path(f"{path}-journal").read_bytes()[:8])
+    assert store.load() == {("a", "1"): b"x"}
+    store.close()
 
 
 def test_a_long_file_that_takes_its_room_is_used(

@@ -17,6 +17,8 @@ def test_visible_texts_are_roles(text: str) -> None:
     [
         "",
         " ",
+        "eve ",
+        " eve",
         "x" * (ROLE_CHARACTERS_MAX + 1),
         "eve\nforged",
         "a\tb",

@@ -22,7 +22,7 @@ from headgate.app.backup.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from headgate.app.backup.plan import expired, unused
+from headgate.app.backup.plan import INCOMING, expired, unused
 from headgate.base.errors import CorruptionError, InputError
 from headgate.fs import FILE_SYSTEM_NAMES, Fs
 from headgate.fs.api import Lock
@@ -34,8 +34,6 @@ GENERATION_MAX: Final = 99_999_999
 """The last generation with a name that is one of a manifest."""
 _OWN_NAMES: Final = frozenset({"lock", f"format{TEMPORARY_SUFFIX}", "files", "generations"})
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
-INCOMING: Final = f"incoming{TEMPORARY_SUFFIX}"
-"""The name of a stored file while it is written."""
 
 
 class BackupFolder:

@@ -16,8 +16,9 @@ from typing import Final
 from headgate.app.backup.manifest import Manifest
 
 SHA256_DIGITS: Final = 64
-_OWN_NAME: Final = re.compile(rf".+\.(?:[0-9a-f]{{{SHA256_DIGITS}}}|tmp)", re.DOTALL)
-"""That of a stored file, or of one that was not finished."""
+INCOMING: Final = "incoming.tmp"
+"""The name of a stored file while it is written."""
+_OWN_NAME: Final = re.compile(rf".+\.[0-9a-f]{{{SHA256_DIGITS}}}|{re.escape(INCOMING)}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

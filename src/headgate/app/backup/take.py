@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from headgate import __version__
 from headgate.app.backup.copying import Pace, copy_file, sha256_of
-from headgate.app.backup.folder import GENERATION_MAX, INCOMING, BackupFolder
+from headgate.app.backup.folder import GENERATION_MAX, BackupFolder
 from headgate.app.backup.manifest import MANIFEST_VERSION, BackupError, Manifest, StoredFile
 from headgate.app.backup.plan import (
+    INCOMING,
     SourceFile,
     path_key,
     segment_key,

@@ -13,8 +13,8 @@ from typing import Final
 
 from headgate.fs.api import Fs
 from headgate.ledger.errors import LogFullError
-from headgate.ledger.format.directory import TEMPORARY_SUFFIX
 from headgate.ledger.format.flush_position import FlushPosition
+from headgate.ledger.format.own_names import is_unfinished
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_name
 from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
 from headgate.ledger.index.checkpoint_sequences import add_sequences
@@ -73,7 +73,7 @@ def seal_segments(
 
     ``names`` are the files of the log's directory, ``segments`` the segments among them.
     """
-    state.leftovers = [name for name in names if name.endswith(TEMPORARY_SUFFIX)]
+    state.leftovers = [name for name in names if is_unfinished(name)]
     for segment in segments:
         info = state.segments[segment]
         if info.sealed:

@@ -83,6 +83,9 @@ class _ReadAroundFile:
     def size(self) -> int:
         return self._inner.size()
 
+    def allocated_bytes(self) -> int:
+        return self._inner.allocated_bytes()
+
     def close(self) -> None:
         self._inner.close()
 

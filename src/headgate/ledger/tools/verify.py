@@ -14,9 +14,7 @@ from headgate.fs.api import Fs
 from headgate.ledger.errors import UnknownFormatError
 from headgate.ledger.format.directory import (
     FORMAT_VERSION,
-    METADATA_COPY_NAME,
     PIECE_BYTES,
-    TEMPORARY_SUFFIX,
     file_size,
     read_file,
 )
@@ -27,6 +25,7 @@ from headgate.ledger.format.flush_position import (
     slots_of,
 )
 from headgate.ledger.format.identity import IDENTITY_NAME, Identity, look_at_log
+from headgate.ledger.format.own_names import is_own, is_unfinished
 from headgate.ledger.format.records import (
     OLD_FILE_SUFFIX,
     RENAMED_SUFFIX,
@@ -45,9 +44,6 @@ from headgate.ledger.tools.segment_check import LogCheck
 from headgate.ledger.tools.unreadable import ReadAroundFs, report_unread
 from headgate.ledger.tools.walk import CUT_BATCH
 
-_OWN_FILES: Final = (
-    "lock", "format", IDENTITY_NAME, FLUSH_POSITION_NAME, METADATA_COPY_NAME,
-)  # fmt: skip
 _FORMAT: Final = re.compile(r"headgate-log (\d+)\n")
 
 
@@ -297,12 +293,11 @@ def _report_checkpoint(
 
 def _check_other_files(names: Sequence[str], report: Report) -> None:
     for name in names:
-        stem = name.removesuffix(RENAMED_SUFFIX)
-        is_known = segment_of_name(stem) is not None or segment_of_checkpoint(name) is not None
-        if name.endswith(TEMPORARY_SUFFIX):
+        is_known = is_own(name) or segment_of_name(name.removesuffix(RENAMED_SUFFIX)) is not None
+        if is_unfinished(name):
             what = "left over from a crash; the next start removes it"
             report.add(name, 0, 0, what, is_damage=False)
-        elif name not in _OWN_FILES and not is_known and not name.endswith(OLD_FILE_SUFFIX):
+        elif not is_known and not name.endswith(OLD_FILE_SUFFIX):
             report.add(name, 0, 0, "not a file of the log", is_damage=False)
 
 

@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from headgate.app.backup.folder import INCOMING, BackupFolder
+from headgate.app.backup.folder import BackupFolder
 from headgate.app.backup.manifest import BackupError, Manifest, StoredFile
-from headgate.app.backup.plan import stored_name
+from headgate.app.backup.plan import INCOMING, stored_name
 from headgate.base.errors import InputError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger.format.directory import write_file

@@ -54,4 +54,4 @@ def test_a_file_of_any_kept_generation_stays() -> None:
 
 def test_what_no_backup_made_stays() -> None:
     """The folder of the files may be a link, in a backup from elsewhere."""
-    assert unused(["thesis.txt", "photo", "a.beef", f"a.{'A' * 64}", f".{SHA_A}x"], {}) == []
+    assert unused(["thesis.txt", "notes.tmp", "a.beef", f"a.{'A' * 64}", f".{SHA_A}x"], {}) == []

@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from headgate.app.backup.rebind import rebind
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.base.clock import SystemClock
 from headgate.fs import OsFs
 from headgate.ledger import look_at_log
 from headgate.metadata.catalog import Catalog
+from headgate.metadata.errors import DamagedMetadataError
 from tests.unit.app.test_ledger_tools import fill
 from tests.unit.app.test_open_stores import SMALL, owned
+from tests.unit.metadata.test_file_check import forge_journal
 
 
 def first_id(path: Path) -> int:
@@ -44,6 +48,17 @@ def test_the_id_changes_in_metadata_and_log(tmp_path: Path) -> None:
     assert (after.starts, after.topic_number) == (before.starts, before.topic_number)
     assert not (tmp_path / "metadata.sqlite3-wal").exists()
     assert first_id(tmp_path) > 1 << 40
+
+
+def test_a_journal_of_the_backup_has_no_file_elsewhere_removed(tmp_path: Path) -> None:
+    """A manifest may have files that no backup makes."""
+    path, victim = tmp_path / "data", tmp_path / "victim"
+    fill(path)
+    victim.write_text("of somebody")
+    forge_journal(path / "metadata.sqlite3", victim)
+    with pytest.raises(DamagedMetadataError, match="names another file"):
+        rebind(str(path))
+    assert victim.read_text() == "of somebody"
 
 
 def test_only_the_first_start_skips_ids(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from headgate.base.ack_set import AckSet
 from headgate.fs import MemFs
+from headgate.ledger.format.records import segment_name
 from tests.unit.ledger.support import (
+    DIRECTORY,
     SMALL,
     append,
     bodies_of,
@@ -55,3 +57,21 @@ def test_a_start_on_a_full_disk_refuses_entries_and_nothing_else() -> None:
         again.finish_job(job)
     append(again, 1, b"b")
     assert bodies_of(again, 1) == [b"a", b"b"]
+
+
+def test_a_start_removes_no_file_of_others() -> None:
+    """The directory may be a link to one with other files."""
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    log.close()
+    own = ("format.tmp", "identity.tmp", "durable_end.tmp", "metadata.copy.tmp",
+           f"{segment_name(9)}.tmp", f"{9:016x}.checkpoint.tmp")  # fmt: skip
+    for name in (*own, "thesis.tmp", "notes.txt"):
+        fs.create(f"{DIRECTORY}/{name}")
+    fs.sync_directory(DIRECTORY)
+    again = open_log(fs)
+    names = fs.list_directory(DIRECTORY)
+    assert {"thesis.tmp", "notes.txt"} <= set(names)
+    assert not set(own) & set(names)
+    again.close()

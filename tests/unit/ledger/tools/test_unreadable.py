@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headgate.base.errors import StorageError
-from headgate.fs import MemFs
+from headgate.fs import MemFs, OsFs
+from headgate.ledger.format.directory import READ_BYTES_MAX, read_file
 from headgate.ledger.format.records import segment_of_name
 from headgate.ledger.tools import unreadable
 from headgate.ledger.tools.findings import Cost, Finding, Report
@@ -111,3 +113,11 @@ def test_bytes_are_noted_once_and_in_order() -> None:
     report = Report(findings=[Finding("a", 0, 10, "sound")])
     report_unread(report, DIRECTORY, around.unread, ())
     assert [(f.offset, f.size_bytes) for f in report.findings] == [(0, 10), (BLOCK, 2 * BLOCK)]
+
+
+def test_a_file_of_holes_is_refused_as_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "0000000000000001.log"
+    with path.open("wb") as file:
+        file.truncate(READ_BYTES_MAX + 1)
+    with pytest.raises(OSError, match="are the most"):
+        read_file(ReadAroundFs(OsFs()).as_fs(), str(path))
