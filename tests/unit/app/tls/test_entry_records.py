@@ -66,7 +66,7 @@ class Sipping(asyncio.BufferedProtocol):
         assert isinstance(transport, TlsTransport)
         self._transport = transport
 
-    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002 - asyncio's signature
+    def get_buffer(self, sizehint: int) -> bytearray:
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
