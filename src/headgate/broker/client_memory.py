@@ -372,9 +372,11 @@ class ClientMemory:
         is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
         share = 1 if is_small else WARN_SHARE
         is_other = not self._makes_room(identity)
+        # What the process leaves may fall faster than connections of the largest can be closed.
+        bytes_max = self.bytes_max_set if is_other and is_small else self.bytes_max
         if is_other:
             share = OTHERS_SHARE
-        if held + takes > share * self.bytes_max:
+        if held + takes > share * bytes_max:
             self._others_refused |= is_other
             raise NotAllowedError(
                 f"Clients hold {held:,} of {self.bytes_max:,} bytes (headgateClientMemoryMB): "
