@@ -141,7 +141,7 @@ def test_large_newcomers_are_refused_near_the_limit() -> None:
 
 
 def test_small_newcomers_of_roles_that_hold_little_are_taken_while_the_largest_are_closed() -> None:
-    scene = Scene(40, 40, 40)
+    scene = Scene(60, 60, 60)
     scene.measure(700, 0)
     scene.measure(900, 1)  # 53 MiB of the 160 are left
     little, largest = Peer("/other:1", "other"), scene.peers[0]
