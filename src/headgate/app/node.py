@@ -282,8 +282,10 @@ def cached_bytes(broker: Broker) -> int:
 
 
 def bounded_bytes(broker: Broker) -> int:
-    """Memory that has bounds of its own: of caches, and of clients as far as they are charged."""
-    return cached_bytes(broker) + sum(broker.client_memory.by_kind().values())
+    """Memory that has bounds of its own: of caches, of clients as far as they are charged, and of
+    what tenants keep when their clients have left."""
+    kept_bytes = broker.engine.memory_part.kept_bytes + broker.catalog.bounded_bytes
+    return cached_bytes(broker) + sum(broker.client_memory.by_kind().values()) + kept_bytes
 
 
 async def _open_broker(

@@ -74,7 +74,8 @@ class MemoryOfObjects:
     """Implements :class:`headgate.app.garbage_collection.Memory`."""
 
     def __init__(self, system: ProcSelfMemory, bounded_bytes: Callable[[], int]) -> None:
-        """``bounded_bytes`` are what caches take, and what clients are charged with."""
+        """``bounded_bytes`` are what caches take, what clients are charged with, and what tenants
+        keep."""
         self._system = system
         self._bounded_bytes = bounded_bytes
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from headgate.base.identity import Identity
 from headgate.base.largest import Largest
-from headgate.base.owner_shares import OwnerShares
+from headgate.base.owner_shares import SMALL_BOUNDS, OwnerShares
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.base.work_units import (
     CONNECTION_ENDED,
@@ -372,9 +372,13 @@ class ClientMemory:
         is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
         share = 1 if is_small else WARN_SHARE
         is_other = not self._makes_room(identity)
+        bytes_max = self.bytes_max
         if is_other:
             share = OTHERS_SHARE
-        if held + takes > share * self.bytes_max:
+            if is_small and self._room.is_short:
+                # The bound in force falls faster than connections of the largest can be closed.
+                share, bytes_max = SMALL_BOUNDS, self.bytes_max_set
+        if held + takes > share * bytes_max:
             self._others_refused |= is_other
             raise NotAllowedError(
                 f"Clients hold {held:,} of {self.bytes_max:,} bytes (headgateClientMemoryMB): "

@@ -64,6 +64,11 @@ class SequenceTotals:
         for total in totals:
             total.part = max(part, SEQUENCES_PART_MIN) if total.held_bytes >= least else 1.0
 
+    @property
+    def all_bytes(self) -> int:
+        """What the tables of all tenants take."""
+        return sum(total.held_bytes for total in list(self._by_tenant.values()))
+
     def held_bytes(self, tenant: str) -> int:
         """What all tables of a tenant take."""
         total = self._by_tenant.get(tenant)

@@ -14,11 +14,19 @@ from collections.abc import Mapping, Sized
 from typing import Final, Protocol
 
 from headgate.base.owner_shares import level_of
+from headgate.base.stored_total import RUN_BYTES
+from headgate.base.units import KIB
 from headgate.engine.ack_budget import AckBudget
 from headgate.engine.deduplication import SequenceTotals
 from headgate.engine.delay_schedule import DelaySchedule
+from headgate.engine.property_budget import PropertyBudget
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.tenant_storage import TenantStorage
+
+TOPIC_BYTES: Final = 5 * KIB
+SUBSCRIPTION_BYTES: Final = 15 * KIB
+"""What a loaded topic takes, and a durable subscription with its history while messages come and
+go."""
 
 CREATING_PART: Final = 1 / 2
 """At this part of the bounds tenants with the most get no more topics and subscriptions."""
@@ -42,6 +50,10 @@ class BoundedEngine(Protocol):
     @property
     def ack_blocks(self) -> AckBudget:
         """What is acknowledged out of order."""
+
+    @property
+    def properties(self) -> PropertyBudget:
+        """What the properties of subscriptions take."""
 
     @property
     def durable_by_tenant(self) -> Mapping[str, int]:
@@ -73,6 +85,24 @@ class MemoryPart:
         is_short = part <= CREATING_PART
         self._largest = self._found_largest() if is_short else frozenset()
         engine.tenant_storage.spare_memory(is_short=is_short, limit_bytes=limit_bytes)
+
+    @property
+    def kept_bytes(self) -> int:
+        """What all tenants together leave in memory, about, without their metadata."""
+        engine = self._engine
+        topics = sum(map(len, engine.by_namespace.values()))
+        runs = sum(stored.runs for stored in engine.tenant_storage.tenants())
+        return (
+            engine.partials.held_bytes
+            + engine.ack_blocks.held_bytes
+            + engine.remembered.held_bytes
+            + engine.delays.held_bytes
+            + engine.sequence_totals.all_bytes
+            + engine.properties.by_tenant.total()
+            + TOPIC_BYTES * topics
+            + SUBSCRIPTION_BYTES * sum(engine.durable_by_tenant.values())
+            + RUN_BYTES * runs
+        )
 
     def _found_largest(self) -> frozenset[str]:
         counts = Counter(self._engine.durable_by_tenant)

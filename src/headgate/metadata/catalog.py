@@ -140,6 +140,11 @@ class Catalog(OwnRows):
         """What the memory of the process leaves to tenants."""
         return self._state.memory_room
 
+    @property
+    def bounded_bytes(self) -> int:
+        """What schemas take, and those parts of other rows that have a bound for each tenant."""
+        return self.schema_bytes + self._state.bounded_bytes
+
     def are_partitions_settled(self, base: TopicName) -> bool:
         """Whether no partition of a topic is being created or deleted, and each has all
         subscriptions of the others."""

@@ -107,6 +107,11 @@ class RowState:
         """What the memory of the process leaves to tenants."""
 
     @property
+    def bounded_bytes(self) -> int:
+        """What those parts of the rows take that have a bound for each tenant."""
+        return sum(totals.all_bytes for totals in self._totals)
+
+    @property
     def revision(self) -> int:
         """A number that grows with every durable change."""
         row = self._rows[Kind.COUNTER].get(REVISION)

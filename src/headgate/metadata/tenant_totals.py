@@ -68,6 +68,11 @@ class TenantTotals(ABC):
         """What a tenant has, with all changes in flight."""
         return self._by_tenant[tenant] + self._in_flight[tenant]
 
+    @property
+    def all_bytes(self) -> int:
+        """What all tenants have, without changes in flight."""
+        return sum(self._by_tenant.values())
+
     def stored(self, kind: Kind, key: str, row: Row) -> None:
         """A row is there at the start."""
         size_bytes = self.bytes_of(key, row)

@@ -26,6 +26,7 @@ from headgate.base.errors import InvariantError
 from headgate.base.units import MIB
 from headgate.broker.held_memory import CONNECTION_BYTES, OBJECT_BYTES
 from headgate.broker.info import BrokerInfo
+from headgate.engine.memory_part import SUBSCRIPTION_BYTES, TOPIC_BYTES
 from headgate.fs import MemFs
 from headgate.ledger import LedgerSettings
 from headgate.policy.settings import SETTINGS, Settings
@@ -61,6 +62,24 @@ def test_what_clients_are_charged_with_is_no_growth_that_calls_for_a_collection(
         await asyncio.sleep(5)
         grown_bytes = bounded_bytes(world.broker) - before_bytes
         assert grown_bytes >= CONNECTION_BYTES + 100 * OBJECT_BYTES
+
+    with World() as world:
+        world.run(story(world))
+
+
+def test_what_tenants_keep_is_no_growth_that_calls_for_a_collection() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        client = await world.connect()
+        before_bytes = bounded_bytes(world.broker)
+        for number in range(20):
+            topic = f"persistent://public/default/t{number}"
+            consumer = await client.subscribe(topic, "s")
+            await consumer.close()
+        client.close()
+        await asyncio.sleep(5)
+        grown_bytes = bounded_bytes(world.broker) - before_bytes
+        assert grown_bytes >= 20 * (TOPIC_BYTES + SUBSCRIPTION_BYTES)
 
     with World() as world:
         world.run(story(world))

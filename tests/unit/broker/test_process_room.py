@@ -140,6 +140,17 @@ def test_large_newcomers_are_refused_near_the_limit() -> None:
         scene.memory.admit(NOBODY, MIB, 0)
 
 
+def test_small_newcomers_of_roles_that_hold_little_are_taken_while_the_largest_are_closed() -> None:
+    scene = Scene(60, 60, 60)
+    scene.measure(700, 0)
+    scene.measure(900, 1)  # 53 MiB of the 160 are left
+    little, largest = Peer("/other:1", "other"), scene.peers[0]
+    assert scene.memory.admit(little.identity, 100, 0) > 0
+    for identity, size_bytes in ((largest.identity, 100), (little.identity, 2 * KIB)):
+        with pytest.raises(NotAllowedError):
+            scene.memory.admit(identity, size_bytes, 0)
+
+
 def test_requests_have_the_same_part_of_their_bound() -> None:
     class Connection:
         reason = ""

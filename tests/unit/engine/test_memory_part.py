@@ -14,7 +14,12 @@ from headgate.engine.ack_budget import NoAckRoomError
 from headgate.engine.block_budget import BlockBudget
 from headgate.engine.delayed_index import INDEXED_BYTES
 from headgate.engine.errors import ProducersRefusedError
-from headgate.engine.memory_part import CREATING_PART, KEPT_MIN
+from headgate.engine.memory_part import (
+    CREATING_PART,
+    KEPT_MIN,
+    SUBSCRIPTION_BYTES,
+    TOPIC_BYTES,
+)
 from headgate.engine.remembered_budget import RememberedBudget
 from headgate.engine.tenant_storage import RUNS_MIN
 from headgate.engine.types import SubscriptionType
@@ -198,3 +203,15 @@ def test_the_runs_of_several_tenants_count_together() -> None:
         log.stored_total.runs = runs
     rig.engine.memory_part.use(PART_MIN, 4 * GIB)
     assert [log.stored_total.is_held for log in logs] == [True, True, False]
+
+
+def test_what_all_tenants_keep_is_known() -> None:
+    rig = Rig()
+    engine = rig.engine
+    before = engine.memory_part.kept_bytes
+    rig.subscribe("s")
+    assert engine.memory_part.kept_bytes == before + SUBSCRIPTION_BYTES >= TOPIC_BYTES
+    engine.ack_blocks = BlockBudget(32 * BLOCK_MEMORY_BYTES)
+    engine.delays.count(1_000, "acme")
+    grown = engine.memory_part.kept_bytes - before
+    assert grown == SUBSCRIPTION_BYTES + 1_000 * INDEXED_BYTES

@@ -55,6 +55,7 @@ def test_beyond_it_no_more_are_taken(broker: Broker) -> None:
 
 def test_what_is_deleted_is_given_back_and_a_restart_finds_the_rest(broker: Broker) -> None:
     fill(broker)
+    assert broker.catalog.bounded_bytes == 3 * SIZE
     broker.do(broker.catalog.plan_topic_properties(T, removed=["k"]))
     assert of_tenant(broker) == 2 * SIZE
     broker.do(broker.catalog.plan_delete_topic(T))

@@ -227,6 +227,10 @@ class Writes(Protocol):
         """Whether TLS itself has more to send than a client may leave, while the socket's transport
         takes nothing."""
 
+    def has_much_unread(self) -> bool:
+        """Whether TLS has as much that its protocol has not taken as makes it stop the socket: it
+        has the socket read again when little is left."""
+
     def forget_connection(self) -> None:
         """The connection has ended."""
 
@@ -234,6 +238,8 @@ class Writes(Protocol):
 class _NoWrites:
     def has_many_answers(self) -> bool:
         return False
+
+    has_much_unread = has_many_answers
 
     def go_on(self) -> None:
         """Nothing waits."""
@@ -481,9 +487,12 @@ class RecordReads(asyncio.BufferedProtocol):
             self._step = later[0]
 
     def _check_answers(self) -> None:
-        """End a connection whose client has TLS answer, as KEY_UPDATE does, and reads nothing."""
+        """End a connection whose client has TLS answer, as KEY_UPDATE does, and reads nothing. One
+        whose protocol has paused amid what TLS got is not read."""
         if self.is_full and self.writes.has_many_answers():
             self._plain.abort()
+        elif self.writes.has_much_unread():
+            self._plain.pause_reading()
 
     def _go_on(self) -> None:
         """Read the socket again, or end as its client did."""
@@ -491,7 +500,7 @@ class RecordReads(asyncio.BufferedProtocol):
             self._has_ended = False
             if not self._end():
                 self._plain.close()
-        elif not (self._is_held or self._plain.is_closing()):
+        elif not (self._is_held or self._plain.is_closing() or self.writes.has_much_unread()):
             self._plain.resume_reading()
 
     def _end(self) -> bool | None:

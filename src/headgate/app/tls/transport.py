@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from headgate.app.tls.record_reading import RecordReads
 from headgate.base.units import KIB
-from headgate.broker.connection.ended_connection import ENDED_TRANSPORT
+from headgate.broker.connection.ended_connection import ENDED_TRANSPORT, no_bytes
 from headgate.broker.connection.frame_writer import PART_BYTES
 
 UNSENT_BYTES_MAX: Final = 64 * KIB
@@ -25,7 +25,9 @@ a buffer as large as the most that was in it, as long as the connection lives: a
 took 6 MB of each connection that had got one."""
 
 UNREAD_BYTES_MAX: Final = 64 * KIB
-"""Received bytes that wait to be decrypted, beyond one read."""
+"""Received bytes that wait to be decrypted, beyond one read. TLS keeps what its protocol does not
+take, without a bound, and decrypts no more than the protocol has room for before it is asked again:
+one that pauses and resumes all the time would take little, and get another read each time."""
 
 
 class TlsTransport(asyncio.Transport):
@@ -39,8 +41,8 @@ class TlsTransport(asyncio.Transport):
     """
 
     __slots__ = (
-        "_held", "_held_bytes", "_inner", "_is_stopped", "_plain", "_reads", "get_extra_info",
-        "is_closing",
+        "_held", "_held_bytes", "_inner", "_is_stopped", "_plain", "_reads", "_unread_bytes",
+        "get_extra_info", "is_closing",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +63,7 @@ class TlsTransport(asyncio.Transport):
         limit: Any = getattr(inner, "set_read_buffer_limits", None)
         if limit is not None:
             limit(high=UNREAD_BYTES_MAX)
+        self._unread_bytes: Callable[[], int] = getattr(inner, "get_read_buffer_size", no_bytes)
         # Attributes in place of methods: each call passes no second function.
         self.is_closing = inner.is_closing  # type: ignore[method-assign]
         self.get_extra_info = inner.get_extra_info  # type: ignore[method-assign]
@@ -109,7 +112,7 @@ class TlsTransport(asyncio.Transport):
         """Write all that waits, and drop what comes behind it: the loop's transport would log a
         line for each piece, for as long as the peer does not read."""
         self._write_rest()
-        self._inner = ENDED_TRANSPORT
+        self._inner, self._unread_bytes = ENDED_TRANSPORT, no_bytes
         self.is_closing = ENDED_TRANSPORT.is_closing  # type: ignore[method-assign]
 
     def _write_rest(self) -> None:
@@ -126,12 +129,17 @@ class TlsTransport(asyncio.Transport):
         before a close."""
         return not self.is_closing() and self._inner.get_write_buffer_size() > UNSENT_BYTES_MAX
 
+    def has_much_unread(self) -> bool:
+        """Whether TLS has as many bytes to decrypt as make it stop the socket."""
+        return not self.is_closing() and self._unread_bytes() >= UNREAD_BYTES_MAX
+
     def forget_connection(self) -> None:
         """The connection has ended. A request that goes on to be served refers to this, and would
         keep what its client has not read, and the buffers of TLS."""
         self._held.clear()
         self._held_bytes = 0
         self._inner = self._plain = ENDED_TRANSPORT
+        self._unread_bytes = no_bytes
         self.is_closing = ENDED_TRANSPORT.is_closing  # type: ignore[method-assign]
         self.get_extra_info = ENDED_TRANSPORT.get_extra_info  # type: ignore[method-assign]
 
