@@ -1,4 +1,5 @@
-"""What it costs to find out who a client is: tokens by algorithm, passwords, whole connections."""
+"""What it costs to find out who a client is: tokens by algorithm, passwords, whole connections; and
+what authorization adds to a publish."""
 
 from __future__ import annotations
 
@@ -6,13 +7,17 @@ import argparse
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import bcrypt
 
 from bench.report import Table, median, number
+from headgate.base.identity import Identity
+from headgate.base.names import parse_topic
 from headgate.broker.authentication import Authentication, ClientCredentials
 from headgate.broker.basic_provider import BasicProvider
+from headgate.broker.connection.connection import Connection
+from headgate.metadata.grants import Action
 from headgate.policy.settings import Settings
 from headgate.security.failed_attempts import FailedAttempts
 from headgate.security.password_cache import PasswordCache
@@ -36,8 +41,14 @@ PAIR_US_MAX = 300
 KNOWN_US_MAX = 20
 """Of a password that was right within the last minute."""
 
+AUTHORIZATION_US_MAX = 2
+"""More of a publish."""
+
 EXPIRES_S = 4_000_000_000
 CONNECTIONS = 500
+PUBLISHED = 4_000
+ROLE = "role"
+TOPIC = "persistent://public/default/bench"
 BCRYPT_ROUNDS = 10
 """What ``htpasswd -B`` writes by default is 5; this is the cost that OWASP asks for at least."""
 
@@ -92,6 +103,29 @@ async def known_password_us(count: int, rounds: int) -> float:
     return cpu_us(lambda: authentication.session(client), count, rounds)
 
 
+class RoleWorld(World):
+    """A broker all of whose clients have one role."""
+
+    def accept(self) -> Connection:
+        connection = super().accept()
+        connection.identity = Identity(ROLE)
+        return connection
+
+
+def without_collections(story: Callable[[World], Awaitable[float]], world: World) -> float:
+    """Play a story without collections of garbage, whose pauses come by chance."""
+
+    async def whole() -> float:
+        return await story(world)
+
+    gc.collect()
+    gc.disable()
+    try:
+        return world.run(whole())
+    finally:
+        gc.enable()
+
+
 def connect_us(algorithm: str) -> float:
     """A connection from its opening to CONNECTED, both sides, in simulated time; without
     authentication if there is no algorithm."""
@@ -104,19 +138,43 @@ def connect_us(algorithm: str) -> float:
         options = {"auth_method": "token", "auth_data": token}
     with World(settings=settings, providers=providers, network=NetworkProfile(0, 0)) as world:
 
-        async def whole() -> float:
+        async def whole(world: World) -> float:
             await world.start()
-            gc.collect()
             began_ns = time.process_time_ns()
             for _ in range(CONNECTIONS):
                 await world.connect(**options)
             return (time.process_time_ns() - began_ns) / 1_000 / CONNECTIONS
 
-        gc.disable()  # its pauses fall on connections by chance
-        try:
-            return world.run(whole())
-        finally:
-            gc.enable()
+        return without_collections(whole, world)
+
+
+async def publish_us(world: World) -> float:
+    """An entry from SEND to its receipt, both sides, by a role with a grant on the namespace."""
+    broker = await world.start()
+    actions = frozenset[Action](("produce",))
+    change = broker.catalog.plan_namespace_grant(parse_topic(TOPIC).namespace, ROLE, actions)
+    await broker.commit(change)
+    producer = await (await world.connect()).producer(TOPIC)
+    await producer.send(b"first")
+    began_ns = time.process_time_ns()
+    for _ in range(PUBLISHED // 100):
+        await asyncio.gather(*[producer.send_nowait(b"x") for _ in range(100)])
+    return (time.process_time_ns() - began_ns) / 1_000 / PUBLISHED
+
+
+def authorization_us(rounds: int) -> float:
+    """What authorization adds to a publish, the median of rounds in turns ABBA."""
+    added = []
+    for _ in range(rounds):
+        each_us = []
+        for is_enabled in (False, True, True, False):
+            settings = {"authorizationEnabled": "true", "superUserRoles": "super"}
+            with RoleWorld(
+                settings=settings if is_enabled else {}, network=NetworkProfile(0, 0)
+            ) as world:
+                each_us.append(without_collections(publish_us, world))
+        added.append((each_us[1] + each_us[2] - each_us[0] - each_us[3]) / 2)
+    return median(added)
 
 
 def measure(count: int, rounds: int) -> Table:
@@ -135,6 +193,8 @@ def measure(count: int, rounds: int) -> Table:
         each_us = median([connect_us(algorithm) for _ in range(rounds)])
         what = f"with a token of {algorithm}" if algorithm else "without authentication"
         table.add(f"a simulated connection, both sides, {what}", f"{number(each_us)} us")
+    added_us = authorization_us(rounds)
+    table.check("a publish, with authorization", added_us, "us more", AUTHORIZATION_US_MAX)
     return table
 
 
