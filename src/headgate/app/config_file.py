@@ -57,8 +57,8 @@ def read_config(path: str) -> list[Assignment]:
     """The assignments of a file.
 
     Raises:
-        InputError: it cannot be read, is not text or too large, holds a bad escape, or holds a
-            secret that others than its owner may read.
+        InputError: it cannot be read, is not text or too large, holds a bad escape, holds a secret
+            that others than its owner may read, or says who is trusted and everybody may write it.
     """
     try:
         with open(path, "rb") as file:
@@ -78,7 +78,17 @@ def read_config(path: str) -> list[Assignment]:
             f"written by others (mode {stat.S_IMODE(mode):04o}): chmod 600 {path}, or name a file "
             "with the secret (file:///path)"
         )
+    if mode & stat.S_IWOTH and any(_authenticates(each) for each in found):
+        raise InputError(
+            f"settings file {path} asks for authentication, and may be written by everybody on "
+            f"this machine, who could so become any role (mode {stat.S_IMODE(mode):04o}): "
+            f"chmod 644 {path}"
+        )
     return found
+
+
+def _authenticates(assignment: Assignment) -> bool:
+    return assignment.key == "authenticationEnabled" and assignment.value.lower() == "true"
 
 
 def _is_secret(assignment: Assignment) -> bool:

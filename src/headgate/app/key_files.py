@@ -23,10 +23,12 @@ FILE_BYTES_MAX: Final = 1 << 20
 def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
     """The bytes of a key. ``what`` names the setting or option in errors.
 
-    A file with a secret must be readable by its owner alone.
+    A file with a secret must be readable by its owner alone. One with a public key decides who is
+    trusted, so not everybody may write it.
 
     Raises:
-        InvalidKeyError: there is no such file, it may be read by others, or the text is no key.
+        InvalidKeyError: there is no such file, others have rights that they must not have, or the
+            text is no key.
     """
     if source.startswith("data:"):
         return key_of_data_url(source, what)
@@ -72,8 +74,8 @@ def read_file(path: str, what: str, *, is_secret: bool = False) -> bytes:
     """The bytes of a file that a setting names; ``what`` is that setting.
 
     Raises:
-        InvalidKeyError: it cannot be read, is empty or too long, or is a secret that others than
-            its owner may read.
+        InvalidKeyError: it cannot be read, is empty or too long, everybody may write it, or it is
+            a secret that others than its owner may read.
     """
     return _of_file(path, what, is_secret=is_secret)
 
@@ -119,6 +121,11 @@ def _of_file(path: str, what: str, *, is_secret: bool) -> bytes:
                 raise InvalidKeyError(
                     f"{what}: {path} may be read or written by others "
                     f"(mode {stat.S_IMODE(mode):04o}): chmod 600 {path}"
+                )
+            if mode & stat.S_IWOTH:
+                raise InvalidKeyError(
+                    f"{what}: {path} may be written by everybody on this machine, who could so "
+                    f"become any role (mode {stat.S_IMODE(mode):04o}): chmod 644 {path}"
                 )
             found = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:

@@ -34,16 +34,24 @@ class RevocationFile:
         looks run on ``lane``.
 
         Raises:
-            InputError: it cannot be read, or has an error.
+            InputError: it cannot be read, has an error, or everybody may write it.
         """
         self._path = path
         self._what = f"headgateRevocationFile={path}"
         self._lane = lane
         self._use = use
+        self._mode = 0
+        """The rights of the file when it was looked at last."""
         self._seen = self._look()
         self._done: _State | None = None
         """The state whose content was read last, with or without an error."""
         self._error: InputError | None = None
+        # At the start alone: later an error would keep new revocations from coming into force.
+        if self._mode & stat.S_IWOTH:
+            raise InputError(
+                f"{self._what} may be written by everybody on this machine, who could so admit "
+                f"those who are revoked: chmod 644 {path}"
+            )
         # Also if it changes meanwhile: the broker never starts without its entries.
         self._take(self._read())
         self._done = self._seen
@@ -83,6 +91,7 @@ class RevocationFile:
             raise self._unreadable(error) from error
         if not stat.S_ISREG(info.st_mode):
             raise InputError(f"{self._what} is no file")
+        self._mode = info.st_mode
         return info.st_ino, info.st_size, info.st_mtime_ns
 
     def _read(self) -> Revocations:

@@ -151,7 +151,8 @@ def refusal_of(scope: Scope, names: HostNames) -> Refusal | None:
     path = scope["path"].rstrip("/")
     if scope["method"] in _SAFE and not _acts(path, scope.get("query_string", b"")):
         return None
-    return _from_foreign_page(headers, host, names) or _not_json(headers)
+    is_encrypted = scope.get("scheme") == "https"
+    return _from_foreign_page(headers, host, names, is_encrypted) or _not_json(headers)
 
 
 def _acts(path: str, query: bytes) -> bool:
@@ -160,16 +161,19 @@ def _acts(path: str, query: bytes) -> bool:
 
 
 def _from_foreign_page(
-    headers: dict[bytes, list[bytes]], host: str, names: HostNames
+    headers: dict[bytes, list[bytes]], host: str, names: HostNames, is_encrypted: bool
 ) -> Refusal | None:
     # A proxy may add a second header to that of the browser: each counts.
     for origin in headers.get(b"origin", ()):
         text = origin.decode("latin-1")
         try:
             where = urlsplit(text)
-            is_own = where.netloc != "" and (
-                where.netloc.lower() == host.lower() or names.is_configured(where.hostname or "")
+            # Whoever is in the network can write a page without TLS. At a port without TLS a proxy
+            # may have taken it off.
+            is_here = where.netloc.lower() == host.lower() and (
+                where.scheme == "https" or not is_encrypted
             )
+            is_own = where.netloc != "" and (is_here or names.is_configured(where.hostname or ""))
         except ValueError:
             is_own = False
         if not is_own:

@@ -23,6 +23,9 @@ browser guesses its type, shows it as a page that loads or runs something, or ke
 one user."""
 
 
+_WITH_PORT: Final = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]*)?")
+
+
 class HostNames:
     """The host names of a web port."""
 
@@ -51,12 +54,10 @@ class HostNames:
 
 
 def host_without_port(host: str) -> str:
-    """The host of a ``Host`` header; of an IPv6 address with its brackets. What follows these and
-    is no port stays with them, and makes it the name of nothing."""
-    if host.startswith("["):
-        address, _, rest = host.partition("]")
-        return f"{address}]" if not rest or rest.startswith(":") else host
-    return host.partition(":")[0]
+    """The host of a ``Host`` header; of an IPv6 address with its brackets. What follows it and is
+    no port stays with it, and makes it the name of nothing."""
+    found = _WITH_PORT.fullmatch(host)
+    return found[1] if found else host
 
 
 def names_user(url: str) -> bool:

@@ -68,6 +68,22 @@ def test_a_file_with_a_secret_that_others_may_read_is_refused(
     assert value not in str(caught.value)
 
 
+@pytest.mark.parametrize(("line", "is_trusted"), [("True", True), ("false", False), ("", False)])
+def test_a_file_that_says_who_is_trusted_is_not_for_everybody_to_write(
+    tmp_path: Path, line: str, is_trusted: bool
+) -> None:
+    path = tmp_path / "broker.conf"
+    path.write_text(f"authenticationEnabled={line}\nsuperUserRoles=admin\n")
+    path.chmod(0o664)  # as a umask of 002 leaves it
+    assert len(read_config(str(path))) == 2
+    path.chmod(0o666)
+    if not is_trusted:
+        assert len(read_config(str(path))) == 2
+        return
+    with pytest.raises(InputError, match=r"may be written by everybody .* 0666\): chmod 644"):
+        read_config(str(path))
+
+
 def test_defaults_hold_where_nothing_is_said() -> None:
     loaded = load_settings()
     assert loaded.settings == Settings()

@@ -43,6 +43,19 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> 
     assert read_key(str(path), "tokenPublicKey", is_secret=False) == KEY
 
 
+@pytest.mark.parametrize("mode", [0o646, 0o666, 0o602])
+def test_a_public_key_or_authority_that_everybody_may_write_is_refused(
+    tmp_path: Path, mode: int
+) -> None:
+    path = stored(tmp_path / "key", mode)
+    said = rf"x: \S+ may be written by everybody .* {mode:04o}\): chmod 644"
+    for read in (read_key, read_file):
+        with pytest.raises(InvalidKeyError, match=said):
+            read(str(path), "x", is_secret=False)
+    path.chmod(0o664)  # as a umask of 002 leaves it
+    assert read_key(str(path), "x", is_secret=False) == KEY
+
+
 @pytest.mark.parametrize(
     ("source", "why"),
     [

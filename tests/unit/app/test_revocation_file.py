@@ -149,3 +149,17 @@ def test_a_start_without_the_file_is_refused(scene: Scene, tmp_path: Path) -> No
     scene.path = tmp_path
     with pytest.raises(InputError, match="is no file"):
         scene.open()
+
+
+def test_a_start_refuses_a_file_that_everybody_may_write(scene: Scene) -> None:
+    scene.write("role a\n")
+    scene.path.chmod(0o666)
+    with pytest.raises(InputError, match=r"may be written by everybody .* chmod 644"):
+        scene.open()
+    scene.path.chmod(0o664)
+    file = scene.open()
+    scene.write("role b\n")
+    scene.path.chmod(0o666)  # what is revoked meanwhile is revoked
+    scene.check(file)
+    scene.check(file)
+    assert scene.roles == ["b"]

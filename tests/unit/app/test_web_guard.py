@@ -55,7 +55,8 @@ def test_own_names_and_addresses(host: str) -> None:
     [
         "evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example",
         "broker.internal.evil", "xbroker.internal", "svc.local", "xsvc.local", "", ":8080",
-        "0x7f000001", "127.1", "pulsar.example@evil", "localhost@evil.example", "\xff",
+        "0x7f000001", "127.1", "localhost:1@evil.example", "pulsar.example@evil",
+        "localhost@evil.example", "\xff",
     ],
 )  # fmt: skip
 def test_other_names(host: str) -> None:
@@ -123,6 +124,24 @@ def test_foreign_pages_change_nothing(headers: dict[str, str], expected: int) ->
         assert status(method, **headers) == expected
     assert status("GET", **headers) == 0
     assert status("GET", "/admin/v2/brokers/backlog-quota-check/", **headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "origin", "expected"),
+    [
+        ("https", "localhost", "https://localhost", 0),
+        ("https", "localhost", "http://localhost", 403),  # of another port, which has no TLS
+        ("https", "localhost:8443", "http://localhost:8443", 403),
+        ("http", "localhost", "https://localhost", 0),  # through a proxy that takes TLS off
+        ("https", "pulsar.example", "http://pulsar.example", 0),  # as the setting says
+    ],
+)
+def test_a_page_without_tls_changes_nothing_over_tls(
+    scheme: str, host: str, origin: str, expected: int
+) -> None:
+    scope = scope_of("POST", host=host, origin=origin) | {"scheme": scheme}
+    refusal = refusal_of(scope, NAMES)
+    assert (refusal[0] if refusal else 0) == expected
 
 
 @pytest.mark.parametrize(

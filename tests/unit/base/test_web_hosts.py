@@ -32,9 +32,15 @@ def test_others_do_not(host: str) -> None:
 def test_a_port_is_no_part_of_a_name() -> None:
     assert host_without_port("node-1:8081") == "node-1"
     assert host_without_port("[::1]:8081") == "[::1]"
-    odd = host_without_port("[::1]evil.example:80")
-    assert odd == "[::1]evil.example:80"
-    assert not NAMES.has(odd)
+    assert host_without_port("node-1:") == "node-1"
+    assert host_without_port("node-1") == "node-1"
+    assert host_without_port(":8081") == ""
+    for odd in (
+        "[::1]evil.example:80", "[::1]:80@evil.example", "node-1:80@evil.example",
+        "node-1:80:90", "node-1:\N{ARABIC-INDIC DIGIT ONE}",
+    ):  # fmt: skip
+        assert host_without_port(odd) == odd
+        assert not NAMES.has(odd)
     assert plain_host(" [::1] ") == "::1"
 
 

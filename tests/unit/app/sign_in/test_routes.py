@@ -51,8 +51,9 @@ class Answer:
 class Browser:
     """Keeps its cookie."""
 
-    def __init__(self, app: Any, address: str = "192.0.2.1") -> None:
+    def __init__(self, app: Any, address: str = "192.0.2.1", scheme: str = "https") -> None:
         self.app = app
+        self.scheme = scheme
         self.address = address
         self.cookie = ""
         self.set_cookie = ""
@@ -70,7 +71,7 @@ class Browser:
             "type": "http", "method": method, "path": path, "query_string": query.encode(),
             "headers": [(name.replace("_", "-").encode(), text.encode())
                         for name, text in given.items()],
-            "client": (self.address, 1), "scheme": "https",
+            "client": (self.address, 1), "scheme": self.scheme,
         }  # fmt: skip
         sent: list[Message] = []
 
@@ -418,7 +419,7 @@ async def test_a_page_that_was_opened_elsewhere_says_where_to_open_it(scene: Sce
 async def test_without_tls_the_cookie_has_another_name(scene: Scene) -> None:
     """A browser takes __Host- over TLS only."""
     plain = replace(CLIENT, redirect_url="http://broker.example/headgate/sign-in/callback")
-    browser = Site(scene, client=plain).browser()
+    browser = Browser(Site(scene, client=plain).app, scheme="http")
     found = await browser.start(origin="http://broker.example")
     assert found.status == 200
     assert browser.set_cookie.startswith("headgate-sign-in=")
