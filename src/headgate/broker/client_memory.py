@@ -375,8 +375,9 @@ class ClientMemory:
         bytes_max = self.bytes_max
         if is_other:
             share = OTHERS_SHARE
-            if is_small and self._room.is_short:
-                # The bound in force falls faster than connections of the largest can be closed.
+            if is_small and self._room.is_short and not self._room.is_least:
+                # The bound in force falls faster than connections of the largest can be closed. But
+                # thousands of small ones come as fast as that, and the process must have room.
                 share, bytes_max = SMALL_BOUNDS, self.bytes_max_set
         if held + takes > share * bytes_max:
             self._others_refused |= is_other

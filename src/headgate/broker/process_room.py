@@ -61,6 +61,11 @@ class ProcessRoom:
         """Whether clients have less than all of their bounds."""
         return self.part < 1
 
+    @property
+    def is_least(self) -> bool:
+        """Whether clients have the least part of their bounds: the process nearly has its limit."""
+        return self.part <= PART_MIN
+
     def of(self, bytes_max: int, fixed_bytes: int = 0) -> int:
         """The bound in force of one of ``bytes_max``, of which ``fixed_bytes`` stay, because those
         who hold them cannot hold less."""

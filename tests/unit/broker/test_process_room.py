@@ -151,6 +151,16 @@ def test_small_newcomers_of_roles_that_hold_little_are_taken_while_the_largest_a
             scene.memory.admit(identity, size_bytes, 0)
 
 
+def test_near_the_end_of_the_room_small_newcomers_have_no_more_than_others() -> None:
+    """Thousands of them on many connections took 40 MB beyond, in the seconds until the first were
+    closed."""
+    scene = Scene(60, 60, 60)
+    scene.measure(700, 0)
+    scene.measure(950, 1)
+    with pytest.raises(NotAllowedError):
+        scene.memory.admit(Peer("/other:1", "other").identity, 100, 0)
+
+
 def test_requests_have_the_same_part_of_their_bound() -> None:
     class Connection:
         reason = ""

@@ -55,6 +55,9 @@ BUSY_READ_BYTES: Final = 16 * KIB
 of a crowd, nor does one whose handshake is not done. Others take :data:`READ_BYTES`: they get one
 read in an iteration, and few bytes would make them slow."""
 
+LEAST_READ_BYTES: Final = KIB
+"""What one takes at least that is read while :data:`READ_BYTES` or more wait to be handed over."""
+
 AMPLE_READS_MAX: Final = 8
 """While so many connections of a wide network wait they are a crowd."""
 
@@ -301,7 +304,9 @@ class RecordReads(asyncio.BufferedProtocol):
         room = cast(memoryview, self._tls.get_buffer(sizehint))
         turns = self._turns
         is_ample = self.handshake_of is None and (turns.has_time or turns.has_room(self.network))
-        self._room = room[: READ_BYTES if is_ample else BUSY_READ_BYTES]
+        # TLS may have the socket read while much is kept for it.
+        left_bytes = max(READ_BYTES - len(self._kept), LEAST_READ_BYTES)
+        self._room = room[: min(READ_BYTES if is_ample else BUSY_READ_BYTES, left_bytes)]
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:

@@ -12,6 +12,7 @@ from headgate.app.tls.record_reading import (
     BUSY_READ_BYTES,
     HANDSHAKE_BYTES_MAX,
     HANDSHAKES_TURN_S,
+    LEAST_READ_BYTES,
     NETWORKS_MAX,
     PIECE_RECORDS,
     READ_BYTES,
@@ -128,6 +129,25 @@ def test_a_read_is_no_larger_than_what_a_connection_may_keep() -> None:
         one = One(turns)
         one.tls.room = bytearray(256 * 1024)
         assert len(one.reads.get_buffer(-1)) == READ_BYTES
+
+    play(story, 0.0)
+
+
+def test_who_is_read_while_much_waits_gives_little_more() -> None:
+    """TLS has the socket read when its protocol has taken most of what TLS got, although more is
+    kept for TLS: who pauses and resumes at the right moments would add to that each time."""
+
+    async def story(turns: RecordTurns) -> None:
+        one = One(turns)
+        one.tls.room = bytearray(256 * 1024)
+        one.reads.pause_reading()
+        one.read(record(60_000))
+        kept = len(record(60_000))
+        for _ in range(100):
+            room = len(one.reads.get_buffer(-1))
+            assert 0 < room <= max(READ_BYTES - kept, LEAST_READ_BYTES)
+            one.reads.buffer_updated(room)
+            kept += room
 
     play(story, 0.0)
 
