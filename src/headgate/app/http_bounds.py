@@ -310,8 +310,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.memory.hold(self, held_bytes, self._address)
 
     def _long_head_bytes(self) -> int:
-        """What the present head takes beyond ``REQUEST_BYTES``."""
-        return max(0, self._parsed_bytes - REQUEST_BYTES)
+        """What the present head takes beyond ``REQUEST_BYTES``. The parser keeps a header until it
+        is whole."""
+        return max(0, max(self._parsed_bytes, self._head_bytes) - REQUEST_BYTES)
 
     def end_for_memory(self, reason: str) -> None:
         """All connections hold too much, and this one most."""

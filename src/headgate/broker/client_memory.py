@@ -119,6 +119,8 @@ class Holder(Worker, Protocol):
     address: str
     identity: Identity
     is_open: bool
+    memory_units: int
+    """How much an idle connection takes, in :data:`CONNECTION_BYTES`."""
 
     @property
     def objects_count(self) -> int:
@@ -199,7 +201,7 @@ class _Measurement:
 
     def add_closing(self, holder: Holder) -> None:
         """Measure a connection that ends once its peer has read the last frames."""
-        self._sums[0] += CONNECTION_BYTES
+        self._sums[0] += CONNECTION_BYTES * holder.memory_units
         unsent_bytes = holder.unsent_bytes()
         self._sums[HeldMemory._fields.index("unsent")] += unsent_bytes
         self.unsent_of_closing += unsent_bytes

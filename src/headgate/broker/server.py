@@ -6,9 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
 
-from headgate.base.units import KIB
 from headgate.broker.authorization import check_command, check_demands, demands_of
 from headgate.broker.commands.acknowledging import Acknowledgements
 from headgate.broker.commands.auditing import CommandAudit
@@ -27,11 +25,6 @@ from headgate.broker.service import Broker
 from headgate.broker.topic_epochs import TopicEpochs
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand
-
-KERNEL_UNSENT_BYTES: Final = 128 * KIB
-"""Bytes that the kernel takes for a connection before it has sent them; its sockets inherit this.
-The rest stays with the broker, which knows whose it is. Without this bound the kernel takes 4 MiB
-for each peer that does not read."""
 
 
 def command_handlers(broker: Broker) -> CommandHandlers:
@@ -128,7 +121,6 @@ async def serve_binary(
     may wait to be accepted. ``make`` makes the protocol of each, a :class:`Connection` if it is
     left out. ``handles`` as in :func:`handles_of`."""
     make = make or connection_factory(broker)
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_UNSENT_BYTES)
     # asyncio listens once more, with a backlog of 100 unless it is told another.
     servers = [
         await broker.loop.create_server(make, sock=handle, backlog=backlog)

@@ -21,6 +21,7 @@ from headgate.app.http_bounds import (
     HEAD_BYTES_MAX,
     HEAD_TIMEOUT_S,
     HEADERS_MAX,
+    PIECE_BYTES,
     READ_BYTES_PER_S_MIN,
     UNREAD_BODY_BYTES_MAX,
     WRITE_TIMEOUT_S,
@@ -304,6 +305,8 @@ def test_long_heads_count_in_what_all_connections_hold() -> None:
         assert 20_000 < memory.held_bytes < 21_000
         await asyncio.sleep(0.1)
         assert memory.held_bytes == 0
+        protocol.data_received(b"GET / HTTP/1.1\r\nX: " + b"y" * 20_000)
+        assert 20_000 - REQUEST_BYTES - PIECE_BYTES <= memory.held_bytes < 20_000
 
     play(story, memory=memory)
 

@@ -25,6 +25,7 @@ class Peer:
     """A connection that notes what is done to it."""
 
     objects_count = 0
+    memory_units = 1
 
     def __init__(self, address: str, role: str = "") -> None:
         self.address = address

@@ -26,6 +26,7 @@ from headgate.broker.held_memory import (
     CONNECTION_BYTES,
     PENDING_ENTRY_BYTES,
     READER_BYTES,
+    TLS_UNITS,
     HeldMemory,
 )
 from headgate.engine.errors import NotAllowedError
@@ -267,6 +268,14 @@ def test_connections_that_are_closing_count_and_end_first() -> None:
     rig.measure(20, 25, 30, at_s=1)
     assert rig.closing[0].done == ["abort"]
     assert [peer.is_open for peer in rig.peers] == [True] * 3
+
+
+def test_connections_over_tls_that_are_closing_count_as_open_ones() -> None:
+    """They counted as plain ones, and strangers can have thousands of them close at any time."""
+    memory, closing = ClientMemory(MAX, Clock()), [Peer("/d:1")]
+    closing[0].memory_units = TLS_UNITS
+    list(memory.measure([], closing))
+    assert memory.held.connections == TLS_UNITS * CONNECTION_BYTES
 
 
 def test_connections_alone_take_three_quarters() -> None:
