@@ -21,15 +21,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_old import PlainAnswer
-from headgate.app.http_refusal import refusal_answer
+from headgate.app.http_refusal import refusal_answer, refusing
 from headgate.app.http_turns import HttpTurns, KeptBytes, starts_of
 from headgate.app.served_requests import ServedRequests
-from headgate.base.web_hosts import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of, peer_network_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
 from headgate.wire.frame import TLS_RECORD
@@ -70,7 +68,7 @@ BODY_TIMEOUT_S = 30.0
 
 WRITE_TIMEOUT_S = 30.0
 """Time that a client may take to read a response, beyond the time at :data:`READ_BYTES_PER_S_MIN`.
-A client that never reads would otherwise keep the response in memory."""
+One that reads nothing for so long is disconnected: it would keep the response in memory."""
 
 READ_BYTES_PER_S_MIN = 16 * 1024
 """A client that reads a long response more slowly is disconnected, however regularly it reads."""
@@ -248,9 +246,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """The client has read what was written."""
         if self._unread_bytes:
-            waited_s = self.loop.time() - self._paused_s
-            credit_s = self._unread_bytes / READ_BYTES_PER_S_MIN
-            self._patience_s = min(self._patience_s - waited_s + credit_s, WRITE_TIMEOUT_S)
+            self._count_read(self._unread_bytes)
         self._stop_write_timer()
         self._hold()
         super().resume_writing()
@@ -285,10 +281,29 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._write_timer.cancel()
             self._write_timer = None
 
+    def _count_read(self, read_bytes: int) -> None:
+        """The client has read so much since the write timer began."""
+        waited_s = self.loop.time() - self._paused_s
+        credit_s = read_bytes / READ_BYTES_PER_S_MIN
+        self._patience_s = min(self._patience_s - waited_s + credit_s, WRITE_TIMEOUT_S)
+
     def _write_timed_out(self) -> None:
+        """The transport tells only of an end that is near: a client may have read megabytes."""
         self._write_timer = None
-        if self.transport.get_write_buffer_size():
+        left_bytes = self.transport.get_write_buffer_size()
+        read_bytes = self._unread_bytes - left_bytes
+        if not left_bytes:
+            self._unread_bytes = 0
+        elif read_bytes <= 0:
             self._abort()
+            return
+        else:
+            self._count_read(read_bytes)
+            if self._patience_s <= 0:
+                self._abort()
+                return
+            self._begin_write_timer()
+        self._hold()
 
     def _abort(self) -> None:
         """End the connection at once: closing would wait for the client. What the application still
@@ -453,6 +468,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_bytes = self._headers_count = self._parsed_bytes = self._content_left = 0
         self._in_head = self._just_begun = True
         self._in_body = False
+        if self._unread_bytes and not self.transport.get_write_buffer_size():
+            self._stop_write_timer()  # it was for the answer before, which is read
         if self._timer is None:
             self._wait(HEAD_TIMEOUT_S)
 
@@ -496,7 +513,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             refusal = "The connection ends"  # it was told: what it asked must not be done
         served = self.app
         if refusal:
-            self.app = _refusing(refusal)
+            self.app = refusing(refusal)
         try:
             self._begin_cycle()
         finally:
@@ -580,19 +597,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self._refuse(408, f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s")
-
-
-def _refusing(reason: str) -> ASGI3Application:
-    """An application that refuses a request because there are too many."""
-
-    async def refuse(_scope: Any, _receive: Any, send: Any) -> None:
-        body = msgspec.json.encode({"reason": reason})
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *OWN_HEADERS,
-        ]
-        await send({"type": "http.response.start", "status": 503, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    return refuse
