@@ -26,6 +26,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_old import PlainAnswer
 from headgate.app.http_refusal import refusal_answer, refusing
+from headgate.app.http_transport import HttpTransport, ignored
 from headgate.app.http_turns import HttpTurns, KeptBytes, starts_of
 from headgate.app.served_requests import ServedRequests
 from headgate.broker.connection.address_counts import address_of, peer_network_of
@@ -33,8 +34,6 @@ from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
 from headgate.wire.frame import TLS_RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from uvicorn._types import ASGI3Application
 
 HEAD_BYTES_MAX = 64 * 1024
@@ -80,56 +79,6 @@ _OFFER = frozenset({b"upgrade", b"http2-settings"})
 """Headers that offer another protocol, and their names in ``Connection``."""
 
 
-def _ignored() -> None:
-    pass
-
-
-class _Transport:
-    """A transport that drops what is written after its end, as asyncio's do.
-
-    uvloop's raises. With requests behind the one that is answered, uvicorn does not know that its
-    client is gone, and would log a traceback for each such connection.
-
-    It reads nothing while uvicorn pauses it, nor while there are bytes to parse.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._is_paused = self._has_kept = self._is_stopped = False
-        self.on_resume: Callable[[], None] = _ignored
-
-    def pause_reading(self) -> None:
-        self._is_paused = True
-        self._set_reading()
-
-    def resume_reading(self) -> None:
-        self._is_paused = False
-        self._set_reading()
-        self.on_resume()
-
-    def keep(self, has_kept: bool) -> None:
-        """Whether there are bytes to parse."""
-        self._has_kept = has_kept
-        self._set_reading()
-
-    def _set_reading(self) -> None:
-        is_stopped = self._is_paused or self._has_kept
-        if is_stopped == self._is_stopped or self._transport.is_closing():
-            return
-        self._is_stopped = is_stopped
-        if is_stopped:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
-
-    def write(self, data: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
 class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection to the web port."""
 
@@ -165,7 +114,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     turns: HttpTurns | None = None
     """Shared by all connections of a loop; a subclass has it."""
     _turns: HttpTurns
-    _reading: _Transport
+    _reading: HttpTransport
     _kept: KeptBytes
     """Bytes to parse."""
     _served: ServedRequests
@@ -182,7 +131,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._reading, self._kept = _Transport(transport), KeptBytes()
+        self._reading, self._kept = HttpTransport(transport), KeptBytes()
         self._served = ServedRequests()
         self._turns = self.turns or HttpTurns(self.loop, time.perf_counter)
         super().connection_made(cast(asyncio.Transport, self._reading))
@@ -231,7 +180,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Let a reference count free this connection and its requests: the collector no longer
         visits what lived for a tenth of a second. A request that is still served ends by itself."""
         self._unset_keepalive_if_required()
-        self._reading.on_resume = _ignored
+        self._reading.on_resume = ignored
         self.pipeline.clear()
         self.cycle = self.scope = None  # type: ignore[assignment]
 
@@ -240,6 +189,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client reads more slowly than the broker writes."""
         super().pause_writing()
+        self._reading.is_unread = True
         self._begin_write_timer()
         self._hold()
 
@@ -250,6 +200,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._stop_write_timer()
         self._hold()
         super().resume_writing()
+        self._reading.end_if_read()
 
     def on_response_complete(self) -> None:
         """The last part of a response is written, though perhaps not read."""
