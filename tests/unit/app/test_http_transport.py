@@ -1,4 +1,4 @@
-"""Answers of HTTP over TLS behind which the connection ends, to clients that take their time."""
+"""The end of a connection to a web port over TLS, with an answer that is not read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from headgate.app.http_bounds import BoundedHttpProtocol
+from headgate.app.http_bounds import WRITE_TIMEOUT_S, BoundedHttpProtocol
 from headgate.app.tls import entry
 from tests.trial_certificates import Trial
+from tests.unit.app.test_http_bounds import Wire, play
 from tests.unit.app.tls.test_entry import LOOPS, Whole
 
 ANSWER_BYTES = 3_000_000
@@ -63,3 +64,25 @@ def test_who_asks_for_an_end_has_time_to_read_a_large_answer_first(
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(story())
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_who_asks_for_an_end_and_does_not_read_is_cut_off(reads: bool) -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.is_encrypted = True
+        wire.unread_bytes = ANSWER_BYTES
+        protocol.pause_writing()
+        protocol.transport.close()
+        assert protocol.transport.is_closing()
+        assert not wire.closed
+        assert not wire.is_read
+        if reads:
+            wire.unread_bytes = 1_000
+            protocol.resume_writing()
+            assert not wire.aborted
+        else:
+            await asyncio.sleep(WRITE_TIMEOUT_S + 1)
+            assert wire.aborted
+        assert wire.closed
+
+    play(story)
