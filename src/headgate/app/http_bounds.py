@@ -21,22 +21,19 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_connections import HttpConnections
 from headgate.app.http_old import PlainAnswer
-from headgate.app.http_refusal import refusal_answer
+from headgate.app.http_refusal import refusal_answer, refusing
+from headgate.app.http_transport import HttpTransport, ignored
 from headgate.app.http_turns import HttpTurns, KeptBytes, starts_of
 from headgate.app.served_requests import ServedRequests
-from headgate.base.web_hosts import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of, peer_network_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
 from headgate.wire.frame import TLS_RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from uvicorn._types import ASGI3Application
 
 HEAD_BYTES_MAX = 64 * 1024
@@ -70,7 +67,7 @@ BODY_TIMEOUT_S = 30.0
 
 WRITE_TIMEOUT_S = 30.0
 """Time that a client may take to read a response, beyond the time at :data:`READ_BYTES_PER_S_MIN`.
-A client that never reads would otherwise keep the response in memory."""
+One that reads nothing for so long is disconnected: it would keep the response in memory."""
 
 READ_BYTES_PER_S_MIN = 16 * 1024
 """A client that reads a long response more slowly is disconnected, however regularly it reads."""
@@ -80,56 +77,6 @@ LENGTH_DIGITS_MAX = 20
 
 _OFFER = frozenset({b"upgrade", b"http2-settings"})
 """Headers that offer another protocol, and their names in ``Connection``."""
-
-
-def _ignored() -> None:
-    pass
-
-
-class _Transport:
-    """A transport that drops what is written after its end, as asyncio's do.
-
-    uvloop's raises. With requests behind the one that is answered, uvicorn does not know that its
-    client is gone, and would log a traceback for each such connection.
-
-    It reads nothing while uvicorn pauses it, nor while there are bytes to parse.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._is_paused = self._has_kept = self._is_stopped = False
-        self.on_resume: Callable[[], None] = _ignored
-
-    def pause_reading(self) -> None:
-        self._is_paused = True
-        self._set_reading()
-
-    def resume_reading(self) -> None:
-        self._is_paused = False
-        self._set_reading()
-        self.on_resume()
-
-    def keep(self, has_kept: bool) -> None:
-        """Whether there are bytes to parse."""
-        self._has_kept = has_kept
-        self._set_reading()
-
-    def _set_reading(self) -> None:
-        is_stopped = self._is_paused or self._has_kept
-        if is_stopped == self._is_stopped or self._transport.is_closing():
-            return
-        self._is_stopped = is_stopped
-        if is_stopped:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
-
-    def write(self, data: bytes) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -167,7 +114,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     turns: HttpTurns | None = None
     """Shared by all connections of a loop; a subclass has it."""
     _turns: HttpTurns
-    _reading: _Transport
+    _reading: HttpTransport
     _kept: KeptBytes
     """Bytes to parse."""
     _served: ServedRequests
@@ -184,7 +131,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._reading, self._kept = _Transport(transport), KeptBytes()
+        self._reading, self._kept = HttpTransport(transport), KeptBytes()
         self._served = ServedRequests()
         self._turns = self.turns or HttpTurns(self.loop, time.perf_counter)
         super().connection_made(cast(asyncio.Transport, self._reading))
@@ -233,7 +180,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Let a reference count free this connection and its requests: the collector no longer
         visits what lived for a tenth of a second. A request that is still served ends by itself."""
         self._unset_keepalive_if_required()
-        self._reading.on_resume = _ignored
+        self._reading.on_resume = ignored
         self.pipeline.clear()
         self.cycle = self.scope = None  # type: ignore[assignment]
 
@@ -242,18 +189,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client reads more slowly than the broker writes."""
         super().pause_writing()
+        self._reading.is_unread = True
         self._begin_write_timer()
         self._hold()
 
     def resume_writing(self) -> None:
         """The client has read what was written."""
         if self._unread_bytes:
-            waited_s = self.loop.time() - self._paused_s
-            credit_s = self._unread_bytes / READ_BYTES_PER_S_MIN
-            self._patience_s = min(self._patience_s - waited_s + credit_s, WRITE_TIMEOUT_S)
+            self._count_read(self._unread_bytes)
         self._stop_write_timer()
         self._hold()
         super().resume_writing()
+        self._reading.end_if_read()
 
     def on_response_complete(self) -> None:
         """The last part of a response is written, though perhaps not read."""
@@ -285,10 +232,29 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._write_timer.cancel()
             self._write_timer = None
 
+    def _count_read(self, read_bytes: int) -> None:
+        """The client has read so much since the write timer began."""
+        waited_s = self.loop.time() - self._paused_s
+        credit_s = read_bytes / READ_BYTES_PER_S_MIN
+        self._patience_s = min(self._patience_s - waited_s + credit_s, WRITE_TIMEOUT_S)
+
     def _write_timed_out(self) -> None:
+        """The transport tells only of an end that is near: a client may have read megabytes."""
         self._write_timer = None
-        if self.transport.get_write_buffer_size():
+        left_bytes = self.transport.get_write_buffer_size()
+        read_bytes = self._unread_bytes - left_bytes
+        if not left_bytes:
+            self._unread_bytes = 0
+        elif read_bytes <= 0:
             self._abort()
+            return
+        else:
+            self._count_read(read_bytes)
+            if self._patience_s <= 0:
+                self._abort()
+                return
+            self._begin_write_timer()
+        self._hold()
 
     def _abort(self) -> None:
         """End the connection at once: closing would wait for the client. What the application still
@@ -453,6 +419,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_bytes = self._headers_count = self._parsed_bytes = self._content_left = 0
         self._in_head = self._just_begun = True
         self._in_body = False
+        if self._unread_bytes and not self.transport.get_write_buffer_size():
+            self._stop_write_timer()  # it was for the answer before, which is read
         if self._timer is None:
             self._wait(HEAD_TIMEOUT_S)
 
@@ -496,7 +464,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             refusal = "The connection ends"  # it was told: what it asked must not be done
         served = self.app
         if refusal:
-            self.app = _refusing(refusal)
+            self.app = refusing(refusal)
         try:
             self._begin_cycle()
         finally:
@@ -580,19 +548,3 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self._refuse(408, f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s")
-
-
-def _refusing(reason: str) -> ASGI3Application:
-    """An application that refuses a request because there are too many."""
-
-    async def refuse(_scope: Any, _receive: Any, send: Any) -> None:
-        body = msgspec.json.encode({"reason": reason})
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            *OWN_HEADERS,
-        ]
-        await send({"type": "http.response.start", "status": 503, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-
-    return refuse

@@ -1,0 +1,88 @@
+"""The end of a connection to a web port over TLS, with an answer that is not read."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from headgate.app.http_bounds import WRITE_TIMEOUT_S, BoundedHttpProtocol
+from headgate.app.tls import entry
+from tests.trial_certificates import Trial
+from tests.unit.app.test_http_bounds import Wire, play
+from tests.unit.app.tls.test_entry import LOOPS, Whole
+
+ANSWER_BYTES = 3_000_000
+CLOSE_S = 0.3
+"""In which a client is to end TLS; for the rest of an answer it has more."""
+
+
+async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": bytes(ANSWER_BYTES)})
+
+
+async def read_late(dialed: Any, context: ssl.SSLContext) -> int:
+    """How many bytes of the answer come if most of it is read late."""
+    reader, writer = await asyncio.open_connection(
+        sock=dialed, ssl=context, server_hostname="localhost", limit=1_024
+    )
+    writer.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    await asyncio.sleep(4 * CLOSE_S)
+    chunks = await reader.read(-1)
+    writer.close()
+    return chunks.count(0)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS, ids=["asyncio", "uvloop"])
+def test_who_asks_for_an_end_has_time_to_read_a_large_answer_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: Any
+) -> None:
+    """The time to end TLS ran from the last write on: who read 5 MB at less than 1 MB/s, and said
+    that the connection ends, as many libraries do, got a part."""
+    monkeypatch.setattr(entry, "CLOSE_TIMEOUT_S", CLOSE_S)
+    trial = Trial(tmp_path)
+
+    async def story() -> None:
+        whole = Whole(trial)
+        config = Config(answer, lifespan="off", log_config=None)
+        config.load()
+        state = ServerState()
+        whole.make = lambda: BoundedHttpProtocol(config, state, {})
+        async with asyncio.timeout(20):
+            found = await read_late(await whole.dial(), trial.context("admin"))
+            assert found == ANSWER_BYTES
+            while state.connections:
+                await asyncio.sleep(0.01)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(story())
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_who_asks_for_an_end_and_does_not_read_is_cut_off(reads: bool) -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.is_encrypted = True
+        wire.unread_bytes = ANSWER_BYTES
+        protocol.pause_writing()
+        protocol.transport.close()
+        assert protocol.transport.is_closing()
+        assert not wire.closed
+        assert not wire.is_read
+        if reads:
+            wire.unread_bytes = 1_000
+            protocol.resume_writing()
+            assert not wire.aborted
+        else:
+            await asyncio.sleep(WRITE_TIMEOUT_S + 1)
+            assert wire.aborted
+        assert wire.closed
+
+    play(story)
