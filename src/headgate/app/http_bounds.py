@@ -198,9 +198,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._unread_bytes:
             self._count_read(self._unread_bytes)
         self._stop_write_timer()
+        self._reading.end_if_read()
+        if not self._requests or self.transport.is_closing():
+            self._time_the_rest()
         self._hold()
         super().resume_writing()
-        self._reading.end_if_read()
 
     def on_response_complete(self) -> None:
         """The last part of a response is written, though perhaps not read."""
@@ -214,9 +216,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_response_complete()
         self._go_on()
         if self._write_timer is None:
-            self._patience_s = WRITE_TIMEOUT_S
-            if self.transport.get_write_buffer_size():
-                self._begin_write_timer()
+            self._time_the_rest()
+
+    def _time_the_rest(self) -> None:
+        """Nothing more is written, and nobody tells when the rest is read. An end would wait for
+        it, also for what ends TLS."""
+        self._patience_s = WRITE_TIMEOUT_S
+        if self.transport.get_write_buffer_size() or self.transport.is_closing():
+            self._begin_write_timer()
 
     def _begin_write_timer(self) -> None:
         self._stop_write_timer()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from headgate.app import http_bounds
 from headgate.app.http_bounds import WRITE_TIMEOUT_S, BoundedHttpProtocol
 from headgate.app.tls import entry
 from tests.trial_certificates import Trial
@@ -86,3 +88,65 @@ def test_who_asks_for_an_end_and_does_not_read_is_cut_off(reads: bool) -> None:
         assert wire.closed
 
     play(story)
+
+
+@pytest.mark.parametrize("is_encrypted", [True, False])
+@pytest.mark.parametrize("ends", [True, False])
+def test_who_leaves_the_rest_of_an_answer_unread_is_cut_off(is_encrypted: bool, ends: bool) -> None:
+    """Room to write on ended the only timer. A client that had sent no more and took the last bytes
+    never kept its place for ever: the end of TLS waits for them then, without a time of its own."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.is_encrypted = is_encrypted
+        wire.unread_bytes = ANSWER_BYTES
+        protocol.pause_writing()
+        if ends:
+            protocol.transport.close()
+        wire.unread_bytes = 1_000
+        protocol.resume_writing()
+        await asyncio.sleep(WRITE_TIMEOUT_S - 1)
+        assert not wire.aborted
+        await asyncio.sleep(2)
+        assert wire.aborted
+
+    play(story)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS, ids=["asyncio", "uvloop"])
+def test_who_sends_no_more_and_does_not_read_the_end_keeps_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_loop: Any
+) -> None:
+    monkeypatch.setattr(entry, "CLOSE_TIMEOUT_S", CLOSE_S)
+    monkeypatch.setattr(http_bounds, "WRITE_TIMEOUT_S", 1.0)
+    trial = Trial(tmp_path)
+
+    async def story() -> None:
+        whole = Whole(trial)
+        config = Config(answer, lifespan="off", log_config=None)
+        config.load()
+        state = ServerState()
+        whole.make = lambda: BoundedHttpProtocol(config, state, {})
+        loop = asyncio.get_running_loop()
+        with await whole.dial() as dialed:
+            received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+            client = trial.context("admin").wrap_bio(received, sent, server_hostname="localhost")
+            is_shaken = False
+            while not is_shaken:
+                try:
+                    client.do_handshake()
+                    client.write(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+                    is_shaken = True
+                except ssl.SSLWantReadError:
+                    pass
+                await loop.sock_sendall(dialed, sent.read())
+                if not is_shaken:
+                    received.write(await loop.sock_recv(dialed, 65_536))
+            await asyncio.sleep(CLOSE_S)
+            dialed.shutdown(socket.SHUT_WR)
+            left_bytes = ANSWER_BYTES - 200_000
+            while left_bytes > 0:
+                left_bytes -= len(await loop.sock_recv(dialed, 65_536))
+            await whole.until(lambda: not state.connections)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(story())
