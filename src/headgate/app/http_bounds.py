@@ -250,9 +250,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._write_timer = None
         left_bytes = self.transport.get_write_buffer_size()
         read_bytes = self._unread_bytes - left_bytes
-        if not left_bytes:
+        if not left_bytes and not self.transport.is_closing():
             self._unread_bytes = 0
-        elif read_bytes <= 0:
+        elif read_bytes <= 0:  # it read nothing, or the end waits for something else
             self._abort()
             return
         else:
