@@ -30,6 +30,13 @@ async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": bytes(ANSWER_BYTES)})
 
 
+def serve_answer(whole: Whole, state: ServerState) -> None:
+    """Have the web port answer each request so; ``state`` has the connections."""
+    config = Config(answer, lifespan="off", log_config=None)
+    config.load()
+    whole.make = lambda: BoundedHttpProtocol(config, state, {})
+
+
 async def read_late(dialed: Any, context: ssl.SSLContext) -> int:
     """How many bytes of the answer come if most of it is read late."""
     reader, writer = await asyncio.open_connection(
@@ -53,11 +60,8 @@ def test_who_asks_for_an_end_has_time_to_read_a_large_answer_first(
     trial = Trial(tmp_path)
 
     async def story() -> None:
-        whole = Whole(trial)
-        config = Config(answer, lifespan="off", log_config=None)
-        config.load()
-        state = ServerState()
-        whole.make = lambda: BoundedHttpProtocol(config, state, {})
+        whole, state = Whole(trial), ServerState()
+        serve_answer(whole, state)
         async with asyncio.timeout(20):
             found = await read_late(await whole.dial(), trial.context("admin"))
             assert found == ANSWER_BYTES
@@ -127,11 +131,8 @@ def test_who_sends_no_more_and_does_not_read_the_end_keeps_no_place(
     trial = Trial(tmp_path)
 
     async def story() -> None:
-        whole = Whole(trial)
-        config = Config(answer, lifespan="off", log_config=None)
-        config.load()
-        state = ServerState()
-        whole.make = lambda: BoundedHttpProtocol(config, state, {})
+        whole, state = Whole(trial), ServerState()
+        serve_answer(whole, state)
         loop = asyncio.get_running_loop()
         with await whole.dial() as dialed:
             received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
