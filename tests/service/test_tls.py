@@ -376,6 +376,25 @@ def test_https_connections_are_kept_for_the_next_request(
     connection.close()
 
 
+def test_a_connection_that_is_kept_for_later_does_not_hold_up_the_end(
+    tmp_path: Path, trial: Trial
+) -> None:
+    """Its client does not answer the end of TLS. Each such end logged an error about 0 tasks."""
+    broker = BrokerProcess(tmp_path, words_of(trial.settings)).start()
+    where = urlsplit(broker.admin_url_tls)
+    connection = http.client.HTTPSConnection(
+        where.hostname or "", where.port, timeout=10, context=trial.context()
+    )
+    try:
+        connection.request("GET", "/admin/v2/brokers/ready")
+        assert connection.getresponse().read() == b"ok"
+        assert broker.terminate() == 0
+        assert "ERROR" not in broker.log()
+    finally:
+        connection.close()
+        broker.close()
+
+
 def test_an_old_data_directory_is_tightened(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path).start()
     assert modes(broker.data_path) == {0o700, 0o600}

@@ -263,6 +263,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._begin_write_timer()
         self._hold()
 
+    def end_if_idle(self) -> None:
+        """End the connection at once if its client waits for nothing."""
+        if not self._requests and not self.transport.get_write_buffer_size():
+            self._abort()
+
     def _abort(self) -> None:
         """End the connection at once: closing would wait for the client. What the application still
         writes is dropped and does not fail."""

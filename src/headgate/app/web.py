@@ -35,6 +35,10 @@ _PATH_SHOWN_MAX = 200
 GRACEFUL_CLOSE_S = 2
 """How long requests in progress may take to finish when the broker closes."""
 
+IDLE_CLOSE_S = 1.5
+"""How long clients that asked nothing may take to end TLS then. Those that keep a connection for
+later do not look whether the broker ends it."""
+
 
 class WebApp:
     """Routes a request by its path: to that path's application, or else to the main one."""
@@ -189,4 +193,7 @@ class WebServer:
         self._server.should_exit = True
         if self._entrance is not None:
             self._entrance.close()
+        await asyncio.wait({self._task}, timeout=IDLE_CLOSE_S)
+        for connection in list(self._server.server_state.connections):
+            cast(BoundedHttpProtocol, connection).end_if_idle()
         await self._task
