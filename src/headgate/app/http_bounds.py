@@ -383,7 +383,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _receive(self, data: bytes) -> None:
         self._just_begun = False
         self._empty_bytes += len(data)
-        super().data_received(data)
+        self._parse(data)
         if self.transport.is_closing():
             return
         if self._in_head:
@@ -397,6 +397,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._hold()
         elif self._in_body and self._empty_bytes > UNREAD_BODY_BYTES_MAX:
             self._refuse_trailers()
+
+    def _parse(self, data: bytes) -> None:
+        """Only a request ends the time of a kept connection, which uvicorn ends with any byte:
+        blank lines, and the rest of a body that was answered before, are followed by no answer,
+        behind which it would begin again."""
+        idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+        super().data_received(data)
+        if idle is not None:
+            if self._in_head or self._requests:
+                idle.cancel()
+            else:
+                self.timeout_keep_alive_task = idle
 
     def _refuse_headers(self) -> None:
         if self._requests:
