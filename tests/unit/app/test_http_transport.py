@@ -140,6 +140,26 @@ def test_who_sends_its_fin_while_tls_has_bytes_of_its_own_keeps_no_place(sent: b
     play(story)
 
 
+def test_an_answer_that_fails_and_is_not_read_has_a_time() -> None:
+    """Uvicorn ends the connection then, and does not say that the answer is over."""
+
+    async def fail(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"part", "more_body": True})
+        raise OSError
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.unread_bytes = 1_000
+        protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(WRITE_TIMEOUT_S - 1)
+        assert wire.closed
+        assert not wire.aborted
+        await asyncio.sleep(2)
+        assert wire.aborted
+
+    play(story, fail)
+
+
 @pytest.mark.parametrize("sends_notice", [False, True])
 def test_an_end_that_waits_for_its_own_notice_has_a_time(sends_notice: bool) -> None:
     """The kernel may be full of an answer of which nothing waits above it: then the notice that
