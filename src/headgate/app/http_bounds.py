@@ -135,7 +135,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._served = ServedRequests()
         self._turns = self.turns or HttpTurns(self.loop, time.perf_counter)
         super().connection_made(cast(asyncio.Transport, self._reading))
-        self._reading.on_resume = self._go_on
+        self._reading.on_resume, self._reading.on_close = self._go_on, self._time_the_end
         if not self.admit(transport):
             transport.abort()
             return
@@ -164,6 +164,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._stop_write_timer()
         self._turns.leave(self, self._network)
         self._kept.clear()
+        self._reading.on_close = ignored  # uvicorn asks for an end now
         if self._is_counted and self.others is not None:
             self._is_counted = False
             self.others.left(self._address)
@@ -224,6 +225,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._patience_s = WRITE_TIMEOUT_S
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
             self._begin_write_timer()
+
+    def _time_the_end(self) -> None:
+        """An end may wait for its client, even if all answers are read: for bytes of TLS itself."""
+        if self._write_timer is None:
+            self._time_the_rest()
+            self._hold()
 
     def _begin_write_timer(self) -> None:
         self._stop_write_timer()
@@ -388,7 +395,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _receive(self, data: bytes) -> None:
         self._just_begun = False
         self._empty_bytes += len(data)
-        super().data_received(data)
+        self._parse(data)
         if self.transport.is_closing():
             return
         if self._in_head:
@@ -402,6 +409,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._hold()
         elif self._in_body and self._empty_bytes > UNREAD_BODY_BYTES_MAX:
             self._refuse_trailers()
+
+    def _parse(self, data: bytes) -> None:
+        """Only a request ends the time of a kept connection, which uvicorn ends with any byte:
+        blank lines, and the rest of a body that was answered before, are followed by no answer,
+        behind which it would begin again."""
+        idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
+        super().data_received(data)
+        if idle is not None:
+            if self._in_head or self._requests:
+                idle.cancel()
+            else:
+                self.timeout_keep_alive_task = idle
 
     def _refuse_headers(self) -> None:
         if self._requests:
@@ -548,9 +567,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._timer.cancel()
             self._timer = None
 
+    def timeout_keep_alive_handler(self) -> None:
+        """No further request came in time. A client that has sent its FIN over TLS may have ended
+        the connection, which waits for it."""
+        self.transport.close()
+
     def _read_timed_out(self) -> None:
         self._timer = None
-        if self.flow.read_paused or self._kept:
+        if self.transport.is_closing():
+            self._time_the_end()
+        elif self.flow.read_paused or self._kept:
             self._wait(self._limit_s)
         elif self._in_head and self._requests:
             self._abort()  # an answer now would be taken for that to an earlier request

@@ -32,6 +32,8 @@ class HttpTransport:
         self.is_unread = False
         """Whether the protocol was told to stop writing: it is told when it may go on."""
         self.on_resume: Callable[[], None] = ignored
+        self.on_close: Callable[[], None] = ignored
+        """Is called at each demand for an end."""
 
     def pause_reading(self) -> None:
         """Read nothing for uvicorn."""
@@ -75,6 +77,7 @@ class HttpTransport:
             self._set_reading()
         else:
             self._transport.close()
+        self.on_close()
 
     def end_if_read(self) -> None:
         """The client has read nearly all: an end that was put off begins."""

@@ -14,8 +14,9 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from headgate.app import http_bounds
-from headgate.app.http_bounds import WRITE_TIMEOUT_S, BoundedHttpProtocol
+from headgate.app.http_bounds import HEAD_TIMEOUT_S, WRITE_TIMEOUT_S, BoundedHttpProtocol
 from headgate.app.tls import entry
+from headgate.app.web import KEEP_ALIVE_S
 from tests.trial_certificates import Trial
 from tests.unit.app.test_http_bounds import Wire, play
 from tests.unit.app.tls.test_entry import LOOPS, Whole
@@ -117,6 +118,65 @@ def test_who_leaves_the_rest_of_an_answer_unread_is_cut_off(
         await asyncio.sleep(WRITE_TIMEOUT_S - 1)
         assert not wire.aborted
         await asyncio.sleep(2)
+        assert wire.aborted
+
+    play(story)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /", b"GET / HTTP/1.1\r\n\r\n"])
+def test_who_sends_its_fin_while_tls_has_bytes_of_its_own_keeps_no_place(sent: bytes) -> None:
+    """The broker's answers to KEY_UPDATE fill what the kernel takes, and none is one of HTTP. A FIN
+    ends TLS, of which the protocol is not told; the socket waited without a time."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.is_encrypted = True
+        protocol.timeout_keep_alive = KEEP_ALIVE_S
+        protocol.data_received(sent)
+        await asyncio.sleep(1)
+        wire.closed, wire.unread_bytes = True, 1_000
+        await asyncio.sleep(max(HEAD_TIMEOUT_S, KEEP_ALIVE_S) + WRITE_TIMEOUT_S + 1)
+        assert wire.aborted
+
+    play(story)
+
+
+def test_an_answer_that_fails_and_is_not_read_has_a_time() -> None:
+    """Uvicorn ends the connection then, and does not say that the answer is over."""
+
+    async def fail(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"part", "more_body": True})
+        raise OSError
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.unread_bytes = 1_000
+        protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(WRITE_TIMEOUT_S - 1)
+        assert wire.closed
+        assert not wire.aborted
+        await asyncio.sleep(2)
+        assert wire.aborted
+
+    play(story, fail)
+
+
+@pytest.mark.parametrize("sends_notice", [False, True])
+def test_an_end_that_waits_for_its_own_notice_has_a_time(sends_notice: bool) -> None:
+    """The kernel may be full of an answer of which nothing waits above it: then the notice that
+    ends TLS waits, and with the client's FIN the loop has no time for it."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.is_encrypted = True
+        protocol.timeout_keep_alive = KEEP_ALIVE_S
+        protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")
+        await asyncio.sleep(1)
+        if sends_notice:
+            protocol.eof_received()
+        else:
+            await asyncio.sleep(KEEP_ALIVE_S)
+        assert wire.closed
+        wire.unread_bytes = 24
+        await asyncio.sleep(2 * WRITE_TIMEOUT_S + 1)
         assert wire.aborted
 
     play(story)
