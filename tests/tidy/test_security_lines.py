@@ -16,6 +16,7 @@ _KINDS = {
     "FairQueue",
     "FairSet",
     "NestedFairQueue",
+    "NestedFairSet",
     "FairTimers",
     "FairLane",
     "FairSlots",

@@ -13,8 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from headgate.base.fair_queue import FairQueue, FairSet
+from headgate.base.fair_queue import NestedFairQueue, NestedFairSet
 from headgate.base.units import KIB
+from headgate.broker.connection.address_counts import wide_network_of
 
 TURN_S: Final = 0.008
 """Time for parsing in one turn of the loop; a slice of one connection may exceed it."""
@@ -89,9 +90,10 @@ class HttpTurns:
         """``now_s`` moves within a turn, other than the time of uvloop."""
         self._loop = loop
         self._now_s = now_s
-        self._to_parse: FairSet[Parses] = FairSet()
-        """By address, which take turns: one slice of each may take as long as a whole turn."""
-        self._to_start: FairQueue[Callable[[], int]] = FairQueue()
+        self._to_parse: NestedFairSet[Parses] = NestedFairSet()
+        """By wide network, which take turns, and address, which do in each: one slice may take as
+        long as a whole turn, and one machine may have thousands of addresses."""
+        self._to_start: NestedFairQueue[Callable[[], int]] = NestedFairQueue()
         self._used_s = 0.0
         self._started = 0
         self._is_armed = False
@@ -103,16 +105,16 @@ class HttpTurns:
         while not self._to_parse and self._has_time():
             if not self._parse_slice(connection):
                 return
-        self._to_parse.add(address, connection)
+        self._to_parse.add(wide_network_of(address), address, connection)
 
     def parse_later(self, connection: Parses, address: str = "") -> None:
         """Let it parse in its turn."""
         self._arm()
-        self._to_parse.add(address, connection)
+        self._to_parse.add(wide_network_of(address), address, connection)
 
     def leave(self, connection: Parses, address: str = "") -> None:
         """It has ended."""
-        self._to_parse.discard(address, connection)
+        self._to_parse.discard(wide_network_of(address), address, connection)
 
     def start(self, begin: Callable[[], int], address: str = "") -> None:
         """Begin a request now or in its turn. ``begin`` returns how many starts it took; 0 if it
@@ -120,7 +122,7 @@ class HttpTurns:
         once."""
         self._arm()
         if self._to_start or self._started >= STARTS_MAX:
-            self._to_start.add(address, begin)
+            self._to_start.add(wide_network_of(address), address, begin)
         else:
             self._started += begin()
 
@@ -165,7 +167,6 @@ class HttpTurns:
         while self._to_start and self._started < STARTS_MAX:
             self._started += self._to_start.take()()
         while self._to_parse and self._has_time():
-            address = self._to_parse.next_owner
-            connection = self._to_parse.take_of(address)
+            address, connection = self._to_parse.take()
             if self._parse_slice(connection):
-                self._to_parse.add(address, connection)
+                self._to_parse.add(wide_network_of(address), address, connection)

@@ -192,3 +192,42 @@ class NestedFairQueue(Generic[T]):
         """Drop them all."""
         self._by_group.clear()
         self._count = 0
+
+
+class NestedFairSet(Generic[T]):
+    """As :class:`NestedFairQueue`, of items that wait once each, as those of a :class:`FairSet`."""
+
+    __slots__ = ("_by_group",)
+
+    def __init__(self) -> None:
+        self._by_group: OrderedDict[str, FairSet[T]] = OrderedDict()
+        """The first one's turn is next."""
+
+    def __bool__(self) -> bool:
+        return bool(self._by_group)
+
+    def add(self, group: str, owner: str, item: T) -> None:
+        """Add an item behind the others of its owner, unless it waits already."""
+        items = self._by_group.get(group)
+        if items is None:
+            items = self._by_group[group] = FairSet()
+        items.add(owner, item)
+
+    def discard(self, group: str, owner: str, item: T) -> None:
+        """An item, which may have had its turn, waits no more."""
+        items = self._by_group.get(group)
+        if items is not None:
+            items.discard(owner, item)
+            if not items:
+                del self._by_group[group]
+
+    def take(self) -> tuple[str, T]:
+        """Remove and return the item whose turn it is, with its owner. There must be one."""
+        group, items = next(iter(self._by_group.items()))
+        owner = items.next_owner
+        item = items.take_of(owner)
+        if items:
+            self._by_group.move_to_end(group)
+        else:
+            del self._by_group[group]
+        return owner, item

@@ -174,6 +174,31 @@ def test_the_many_of_one_address_let_those_of_others_begin() -> None:
     run(story)
 
 
+def test_the_networks_of_a_wide_one_let_those_of_others_parse_and_begin() -> None:
+    """A machine may have each /64 of a /48. Behind 750 of one, a short request of another machine
+    was answered after 0.25 s in the median."""
+
+    async def story(turns: HttpTurns) -> None:
+        log: list[str] = []
+        begun: list[str] = []
+
+        def begins(name: str) -> Callable[[], int]:
+            return lambda: begun.append(name) or 1  # type: ignore[func-returns-value]
+
+        for number in range(10 * STARTS_MAX):
+            network = f"2001:db8:1:{number:x}::/64"
+            turns.parse(Connection(log, "many", 2), network)
+            turns.start(begins("many"), network)
+        turns.parse(Connection(log, "one", 1), "2001:db8:2:1::/64")
+        turns.start(begins("one"), "2001:db8:2:1::/64")
+        await asyncio.sleep(0)
+        assert "one" in begun
+        await asyncio.sleep(0.1)
+        assert log.index("one") < 4
+
+    run(story)
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.base.fair_queue import FairQueue, FairSet, NestedFairQueue
+from headgate.base.fair_queue import FairQueue, FairSet, NestedFairQueue, NestedFairSet
 
 
 def test_owners_take_turns_and_each_has_its_oldest_first() -> None:
@@ -124,3 +124,16 @@ def test_an_item_of_a_set_may_be_taken_out_of_turn() -> None:
     waiting.add("acme", 2)
     waiting.discard("acme", 2)
     assert not waiting
+
+
+def test_groups_of_a_set_take_turns_and_forget_who_leaves() -> None:
+    waiting: NestedFairSet[int] = NestedFairSet()
+    for number, (group, owner) in enumerate(["aa", "ab", "aa", "bc", "dd"]):
+        waiting.add(group, owner, number)
+    waiting.add("a", "a", 0)
+    waiting.discard("d", "d", 4)
+    waiting.discard("d", "d", 4)
+    found = []
+    while waiting:
+        found.append(waiting.take())
+    assert found == [("a", 0), ("c", 3), ("b", 1), ("a", 2)]

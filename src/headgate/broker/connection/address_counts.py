@@ -20,6 +20,11 @@ PER_ADDRESS_SHARE: Final = 1 / 2
 clients reconnects at once, so the share is large."""
 
 
+WIDE_FREE: Final = 3
+"""Where an address leaves as much to others as it has, those of one /48 have so many times what
+they leave: one machine may have thousands of /64."""
+
+
 class CountBounds(NamedTuple):
     """The most connections of a kind."""
 
@@ -41,17 +46,20 @@ def unauthenticated_bounds(descriptors: int | None) -> CountBounds:
 class AddressCounts:
     """Open connections of one kind."""
 
-    __slots__ = ("_by_host", "_leaves_room", "_name", "total")
+    __slots__ = ("_by_host", "_by_wide", "_leaves_room", "_name", "total")
 
     def __init__(self, *, by_network: bool = False, leaves_room: bool = False) -> None:
         """With ``by_network`` the first 64 bits of an IPv6 address count as one address, because
         one client has all that follow. With ``leaves_room`` an address gets no more than are free
-        then: one alone gets half, a second one half of the rest, and so on. So it takes ten
-        addresses to keep all others from a thousand places, and not two."""
+        then: one alone gets half, a second one half of the rest, and so on; those of one
+        /48 together three quarters. So it takes ten addresses of IPv4, or several /48, to keep all
+        others from a thousand places."""
         self.total = 0
         self._leaves_room = leaves_room
         self._name = peer_network_of if by_network else host_of
         self._by_host: SparseCounter[str] = SparseCounter()
+        self._by_wide: SparseCounter[str] = SparseCounter()
+        """Only where room is left."""
 
     def of(self, address: str) -> int:
         """Those from the host of ``address``, which is ``/host:port``."""
@@ -61,11 +69,15 @@ class AddressCounts:
         """One more is open."""
         self.total += 1
         self._by_host[self._name(address)] += 1
+        if self._leaves_room:
+            self._by_wide[_wide_of(address)] += 1
 
     def remove(self, address: str) -> None:
         """One has ended, or is of this kind no more."""
         self.total -= 1
         self._by_host[self._name(address)] -= 1
+        if self._leaves_room:
+            self._by_wide[_wide_of(address)] -= 1
 
     def exceeded(self, address: str, bounds: CountBounds) -> str:
         """Which bound one more connection from ``address`` would exceed, in words; empty if
@@ -74,8 +86,11 @@ class AddressCounts:
             return f"{bounds.total:,} in all"
         if bounds.per_address <= self.of(address):
             return f"{bounds.per_address:,} from one address"
-        if self._leaves_room and bounds.total - self.total <= self.of(address):
+        free = bounds.total - self.total
+        if self._leaves_room and free <= self.of(address):
             return f"{bounds.total:,} in all, and from one address as many as are free for others"
+        if self._leaves_room and WIDE_FREE * free <= self._by_wide[_wide_of(address)]:
+            return f"{bounds.total:,} in all, and from one network a part of them"
         return ""
 
 
@@ -106,6 +121,12 @@ def region_of(network: str) -> str:
     """The first 32 bits of an IPv6 network, the first 16 of an IPv4 one: a provider has all that
     follow, and few owners have. What is no network stays as it is."""
     return _supernet(network, 16, 32)
+
+
+def _wide_of(address: str) -> str:
+    """The wide network of an IPv6 address. Neighbours in an IPv4 one have other owners."""
+    network = peer_network_of(address)
+    return wide_network_of(network) if "/" in network else network
 
 
 @lru_cache(maxsize=4_096)

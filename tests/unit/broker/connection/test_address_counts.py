@@ -103,3 +103,17 @@ def test_few_addresses_do_not_take_all_that_others_could_have() -> None:
         "64 in all, and from one address as many as are free for others"
     )
     assert counts.exceeded("/10.0.0.9:1", bounds) == ""
+
+
+def test_the_networks_of_one_48_do_not_take_all_that_others_could_have() -> None:
+    """Fourteen of one machine refused every second new connection to a web port."""
+    counts, bounds = AddressCounts(by_network=True, leaves_room=True), CountBounds(1_000, 500)
+    for number in range(100):
+        address = f"/2001:db8:1:{number:x}::1:5000"
+        while not counts.exceeded(address, bounds):
+            counts.add(address)
+    assert counts.total == 750
+    assert not counts.exceeded("/2001:db8:2:1::1:5000", bounds)
+    assert not counts.exceeded("/10.0.0.1:5000", bounds)
+    counts.remove("/2001:db8:1:0::1:5000")
+    assert not counts.exceeded("/2001:db8:1:ff::1:5000", bounds)
