@@ -15,8 +15,10 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headgate.app.http_bounds import BoundedHttpProtocol
+from headgate.app.http_transport import HttpTransport
 from tests.seeds import play_seeds
 from tests.sim.websim.client_story import Left, WebClient, body_bytes
+from tests.sim.websim.socket_transport import SimSocket
 
 SEEDS = range(40)
 CLIENTS = 25
@@ -45,6 +47,11 @@ def what_is_left(number: int) -> Left:
     return client.play(client.live_wildly, SILENCE_S)[1]
 
 
+def has_all(client: WebClient, socket: SimSocket) -> bool:
+    """Whether the bodies of all answers came whole."""
+    return socket.received.count(0) == sum(starmap(body_bytes, client.asked))
+
+
 def test_nothing_is_left_of_a_client_that_does_nothing_more(seed: int) -> None:
     clients = range(seed * CLIENTS, (seed + 1) * CLIENTS)
     assert [each for each in clients if what_is_left(each) != NOTHING] == []
@@ -55,10 +62,19 @@ def test_who_sends_whole_requests_and_reads_gets_all_answers(seed: int) -> None:
         client = WebClient(number)
         socket, _ = client.play(client.live_honestly, SILENCE_S)
         assert socket.received.count(b"HTTP/1.1 200 ") == len(client.asked), number
-        assert socket.received.count(0) == sum(starmap(body_bytes, client.asked)), number
+        assert has_all(client, socket), number
 
 
-# The simulation notices a connection that forgets one of its times -----------------------------
+def test_who_asks_once_and_reads_slowly_gets_the_whole_answer(seed: int) -> None:
+    for number in range(seed * CLIENTS, (seed + 1) * CLIENTS):
+        client = WebClient(number)
+        socket, left = client.play(client.ask_once, SILENCE_S)
+        assert socket.received.count(b" 200 OK\r\n") == 1, number
+        assert has_all(client, socket), number
+        assert left == NOTHING, number
+
+
+# The simulation notices a connection that forgets one of its times, or ends early --------------
 
 
 def _as_uvicorn(protocol: BoundedHttpProtocol, data: bytes) -> None:
@@ -80,3 +96,12 @@ def test_it_notices(
 ) -> None:
     monkeypatch.setattr(BoundedHttpProtocol, name, forgets)
     assert what_is_left(number) != NOTHING
+
+
+def test_it_notices_an_end_that_is_not_put_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def close(transport: HttpTransport) -> None:
+        transport._transport.close()
+
+    monkeypatch.setattr(HttpTransport, "close", close)
+    client = WebClient(8)
+    assert not has_all(client, client.play(client.ask_once, SILENCE_S)[0])

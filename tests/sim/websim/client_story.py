@@ -20,7 +20,7 @@ from headgate.broker.http_memory import HttpMemory
 from headgate.policy.settings import Settings
 from headgate.testing.clock import ManualClock
 from headgate.testing.loop import SimLoop
-from tests.sim.websim.socket_transport import SimSocket
+from tests.sim.websim.socket_transport import TLS_CLOSE_S, SimSocket
 
 ADDRESS = "192.0.2.7"
 LARGE_BYTES = 1_000_000
@@ -46,6 +46,14 @@ WILD_BYTES = (
     b"GET /quick HTTP/1.1\r\nX: " + b"y" * 9_000,
 )
 """Blank lines, bytes of a body, and what is no HTTP."""
+ONCE = (
+    (b"1.1", b"Connection: close\r\n"),
+    (b"1.0", b""),
+    (b"1.1", b"Expect: 100-continue\r\n"),
+)
+"""Version and header of a request that may be the only one."""
+ANSWER_S = 50.0
+"""In which each answer is read at 30 KB/s."""
 OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEA\r\n"
 PATHS = (b"/quick", b"/large", b"/parts", b"/late", b"/body")
 OTHER_PATHS = (b"/refused", b"/fails", b"/fails-amid", b"/short")
@@ -199,6 +207,23 @@ class WebClient:
                 socket.client_send(data[start : start + size])
                 await asyncio.sleep(self.random.choice((0.0, 0.5, 2.0)))
             await asyncio.sleep(self.random.choice(HONEST_PAUSES_S))
+
+    async def ask_once(self, socket: SimSocket) -> None:
+        """Send one request, most without keeping the connection, and read the answer slowly."""
+        choose = self.random.choice
+        method, path = choose((b"GET", b"PUT")), choose(PATHS)
+        version, headers = choose(ONCE)
+        body = b"x" * 100_000 if method == b"PUT" else b""
+        if body:
+            headers += b"Content-Length: %d\r\n" % len(body)
+        self.asked.append((method, path))
+        socket.client_send(b"%s %s HTTP/%s\r\n%s\r\n" % (method, path, version, headers))
+        await asyncio.sleep(choose((0.0, 2.0)))
+        socket.client_send(body)
+        pause_s, rate_bytes = choose((0.1, 1.0, TLS_CLOSE_S - 1)), choose((30_000, 1_000_000))
+        for _ in range(int(ANSWER_S / pause_s)):
+            await asyncio.sleep(pause_s)
+            socket.client_read(int(pause_s * rate_bytes))
 
     def play(
         self, story: Callable[[SimSocket], Awaitable[None]], silence_s: float
