@@ -22,6 +22,15 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def owners_count(self) -> int:
+        """How many owners have items."""
+        return len(self._by_owner)
+
+    def count_of(self, owner: str) -> int:
+        """How many items an owner has."""
+        return len(self._by_owner.get(owner, ()))
+
     def add(self, owner: str, item: T) -> None:
         """Add an item behind the others of its owner."""
         items = self._by_owner.get(owner)

@@ -33,10 +33,19 @@ def _step(name: str, units: int, per: str, bounds: str) -> int:
     return units
 
 
+UNIT_NS: Final = 4_000
+"""About how long a unit takes."""
+
 # Bounds: how many units one turn may use.
 
 SLICE_UNITS: Final = 256
 """The jobs of the scheduler in one iteration of the loop, all together: about a millisecond."""
+
+LONG_SLICE_UNITS: Final = 2 * SLICE_UNITS
+JOBS_SHARE: Final = 1 / 2
+"""If the other work of an iteration takes long, jobs have this share of its time, up to that bound.
+With a millisecond in each iteration, clients that keep the loop busy made an answer that takes a
+third of a second last ten."""
 
 PIECE_UNITS: Final = 64
 """What a walk in pieces does between two pauses: a quarter of a millisecond."""
@@ -73,7 +82,7 @@ UPKEEP_UNITS: Final = 2 * 256
 TURN_UNITS_MAX: Final = (
     3 * LOOP_UNITS
     + SEND_UNITS_MAX
-    + SLICE_UNITS
+    + LONG_SLICE_UNITS
     + JOB_STEP_UNITS_MAX * 4
     + 2 * FLUSH_UNITS
     + COMMIT_UNITS

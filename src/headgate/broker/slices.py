@@ -8,6 +8,7 @@ walks together take one slice of the broker's scheduler (:mod:`headgate.broker.w
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
 from typing import Final, Protocol, TypeVar
 
 from headgate.base.sliced import Sliced
@@ -41,8 +42,25 @@ class _Working(Protocol):
         """As :meth:`Turns.begin_turn`."""
 
 
+class _Credit:
+    """What a slice granted a walk beyond what it asked for."""
+
+    __slots__ = ("slice_number", "units")
+
+    def __init__(self, slice_number: int, units: int) -> None:
+        self.slice_number = slice_number
+        self.units = units
+
+
+_CREDIT: ContextVar[_Credit | None] = ContextVar("credit of a walk", default=None)
+"""That of the present task."""
+
+
 class AdminTurns:
-    """The turns of walks for which an administrator waits: they come before upkeep."""
+    """The turns of walks for which an administrator waits: they come before upkeep.
+
+    A walk that asks for a little each time goes on at once while the slice had room for more.
+    """
 
     def __init__(self, broker: _Working) -> None:
         self._broker = broker
@@ -53,7 +71,12 @@ class AdminTurns:
 
     async def give_way(self, units: int, /) -> None:
         """As :meth:`Turns.give_way`."""
-        await self._broker.work.give_way(units, JobClass.ADMIN)
+        work, credit = self._broker.work, _CREDIT.get()
+        if credit and credit.slice_number == work.slice_number and credit.units >= units:
+            credit.units -= units
+            return
+        granted = await work.grant(units, JobClass.ADMIN)
+        _CREDIT.set(_Credit(work.slice_number, granted - units))
 
     async def grant(self, units: int, /) -> int:
         """As :meth:`Turns.grant`."""

@@ -126,3 +126,43 @@ async def test_walks_of_administrators_come_before_upkeep(world: World) -> None:
     await asyncio.gather(walk(world.broker, "upkeep"), walk(AdminTurns(world.broker), "admin"))
     assert order.index("admin") < order.index("upkeep")
     assert order.count("admin") == order.count("upkeep") == 3
+
+
+def test_a_walk_in_small_pieces_uses_all_that_a_slice_grants() -> None:
+    """A piece in each iteration of a busy loop would make a long answer take seconds."""
+    world = World(1)
+
+    async def walk() -> int:
+        broker = world.broker
+        assert broker is not None
+        turns, before = AdminTurns(broker), broker.work.slice_number
+        for _ in range(40 * SLICE_UNITS // PIECE_UNITS):
+            await turns.give_way(PIECE_UNITS)
+        return broker.work.slice_number - before
+
+    async def story() -> tuple[int, list[int]]:
+        await world.start()
+        return await walk(), await asyncio.gather(walk(), walk())
+
+    with world:
+        alone, together = world.run(story())
+    assert 38 <= alone <= 42
+    assert max(together) >= 76  # two share what one would have
+
+
+def test_what_a_slice_granted_is_for_its_iteration_alone() -> None:
+    world = World(1)
+
+    async def story() -> int:
+        await world.start()
+        broker = world.broker
+        assert broker is not None
+        turns = AdminTurns(broker)
+        await turns.give_way(PIECE_UNITS)
+        before = broker.work.slice_number
+        await broker.work.give_way(1)
+        await turns.give_way(PIECE_UNITS)
+        return broker.work.slice_number - before
+
+    with world:
+        assert world.run(story()) == 2

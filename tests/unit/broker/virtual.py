@@ -236,6 +236,7 @@ class VirtualBroker:
         self.work = SimpleNamespace(
             give_way=lambda units, _: self.give_way(units),
             grant=lambda units, _: self.grant(units),
+            slice_number=0,
         )
         self.audit = SimpleNamespace(listeners=[])
         self.observer = Observer(self)  # type: ignore[arg-type]

@@ -9,7 +9,13 @@ from enum import Enum
 from headgate.base.errors import broken
 from headgate.base.fair_queue import FairQueue
 from headgate.base.work_owner import WORK_OWNER
-from headgate.base.work_units import JOB_UNITS_MIN, SLICE_UNITS
+from headgate.base.work_units import (
+    JOB_UNITS_MIN,
+    JOBS_SHARE,
+    LONG_SLICE_UNITS,
+    SLICE_UNITS,
+    UNIT_NS,
+)
 from headgate.broker.work.turn_meter import TurnMeter
 
 Steps = Iterator[int]
@@ -80,10 +86,12 @@ class _Walk:
 class WorkScheduler:
     """Runs jobs in slices of :data:`SLICE_UNITS`, one slice in an iteration of the loop.
 
-    However many jobs there are, they take one slice together. Each class of jobs gets its part of
-    a slice by its weight, and what other classes leave; within a class the tenants for which jobs
-    work take turns, and the jobs of each one among themselves. Unless a caller names the tenant, it
-    is that of its task (:data:`headgate.base.work_owner.WORK_OWNER`).
+    A slice is longer if the iteration is: jobs have :data:`JOBS_SHARE` of its time, up to
+    :data:`LONG_SLICE_UNITS`. However many jobs there are, they take one slice together. Each class
+    of jobs gets its part of a slice by its weight, and what other classes leave; within a class the
+    tenants for which jobs work take turns and have equal shares, and the jobs of each one among
+    themselves. Unless a caller names the tenant, it is that of its task
+    (:data:`headgate.base.work_owner.WORK_OWNER`).
     """
 
     def __init__(
@@ -92,7 +100,7 @@ class WorkScheduler:
         begin_turn: Callable[[], None],
         meter: TurnMeter | None = None,
     ) -> None:
-        """``meter`` measures the slices."""
+        """``meter`` measures the slices, and the time between them."""
         self._loop = loop
         self._begin_turn = begin_turn
         self._meter = meter
@@ -104,6 +112,12 @@ class WorkScheduler:
         self._is_scheduled = False
         self._has_granted = False
         """Whether the present slice granted a walk something, so that it will come back."""
+        self.slice_number = 0
+        """Of the last slice. What it granted a walk is done before the next one."""
+        self._follows = False
+        """Whether the slice that is scheduled is in the iteration behind the last one."""
+        self._ended_ns = 0
+        """When that ended."""
 
     def run(
         self, name: str, job_class: JobClass, steps: Steps, owner: str | None = None
@@ -128,7 +142,7 @@ class WorkScheduler:
     async def grant(self, units: int, job_class: JobClass = JobClass.UPKEEP) -> int:
         """As :meth:`give_way`; returns how many units may be done. They are more than ``units`` if
         the slice has room for more, at most a whole slice."""
-        return await self._granted(units, SLICE_UNITS, job_class, None)
+        return await self._granted(units, LONG_SLICE_UNITS, job_class, None)
 
     async def _granted(
         self, units_min: int, units_max: int, job_class: JobClass, owner: str | None
@@ -150,28 +164,54 @@ class WorkScheduler:
         began_ns = 0 if self._meter is None else self._meter.now_ns()
         self._is_scheduled = self._has_granted = False
         self._longest = (0, "")
+        self.slice_number += 1
         self._begin_turn()
-        left = SLICE_UNITS
+        left = whole = self._slice_units()
+        self._follows = False
         weights = sum(each.value for each, jobs in self._jobs.items() if jobs)
         for job_class, jobs in self._jobs.items():
             if jobs:
-                left -= self._work(jobs, SLICE_UNITS * job_class.value // weights)
+                left -= self._work(jobs, whole * job_class.value // weights)
         for jobs in self._jobs.values():
             if left > 0:
                 left -= self._work(jobs, left)
         # A walk does its piece in the next iteration, before the slice, and asks for another one.
         if self._has_granted or any(self._jobs.values()):
             self._schedule()
+            self._follows = True
         if self._meter is not None:
             self._meter.ended(self._longest[1], began_ns)
+            self._ended_ns = self._meter.instant_ns()
+
+    def _slice_units(self) -> int:
+        """How much the slice that begins may do. Between two that follow each other the loop does
+        not wait for events, so that time went to other work, and to pieces of walks."""
+        if self._meter is None or not self._follows:
+            return SLICE_UNITS
+        between_ns = self._meter.instant_ns() - self._ended_ns
+        return max(SLICE_UNITS, min(int(JOBS_SHARE * between_ns / UNIT_NS), LONG_SLICE_UNITS))
 
     def _work(self, jobs: FairQueue[_Job | _Walk], units_max: int) -> int:
-        """Work on the jobs of one class; returns the units that it took."""
+        """Work on the jobs of one class; returns the units that it took. Each tenant with jobs has
+        an equal share, and then what others leave."""
         used = 0
+        owner_units = units_max // max(1, jobs.owners_count)
+        used_by: dict[str, int] = {}
+
+        def has_share(owner: str) -> bool:
+            return used_by.get(owner, 0) < owner_units
+
         while jobs and used < units_max:
-            job = jobs.take()
+            owner = jobs.owner_among(has_share)
+            job = jobs.take() if owner is None else jobs.take_of(owner)
             began_ns = 0 if self._meter is None else self._meter.instant_ns()
-            share = max(JOB_UNITS_MIN, (units_max - used) // (len(jobs) + 1))
+            left = units_max - used
+            owner_left = min(left, owner_units - used_by.get(job.owner, 0))
+            share = max(
+                JOB_UNITS_MIN,
+                owner_left // (jobs.count_of(job.owner) + 1),
+                left // (len(jobs) + 1),
+            )
             try:
                 units, has_ended = job.work(share)
             except Exception as error:
@@ -181,6 +221,7 @@ class WorkScheduler:
                 took = (self._meter.instant_ns() - began_ns, job.name)
                 self._longest = max(self._longest, took)
             used += units
+            used_by[job.owner] = used_by.get(job.owner, 0) + units
             if not has_ended:
                 jobs.add(job.owner, job)
             elif isinstance(job, _Walk):

@@ -10,7 +10,13 @@ import pytest
 from headgate.base.errors import InvariantError
 from headgate.base.units import NS_PER_MS
 from headgate.base.work_owner import WORK_OWNER
-from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
+from headgate.base.work_units import (
+    JOBS_SHARE,
+    LONG_SLICE_UNITS,
+    PIECE_UNITS,
+    SLICE_UNITS,
+    UNIT_NS,
+)
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.broker.work.turn_meter import TurnMeter
 from headgate.testing.loop import SimLoop
@@ -110,8 +116,8 @@ def test_a_crowd_of_one_tenant_holds_up_that_tenant_alone() -> None:
         slices, done = bench.loop.run_until_complete(
             run_in_crowd(bench, crowd, (job_class, "globex"))
         )
-        assert slices <= 30
-        assert done >= 25  # a job that uses less in its turn takes more turns
+        assert slices <= 6
+        assert done * PIECE_UNITS >= 100 * 4 / 2  # the crowd has as much
         bench.loop.close()
 
 
@@ -247,6 +253,47 @@ def test_jobs_of_owners_share_a_slice_whatever_their_number() -> None:
     assert bench.at_first_end is not None
     total = bench.at_first_end.total()
     assert bench.at_first_end["one"] / total == pytest.approx(1 / 2, abs=0.1)
+
+
+def test_jobs_have_half_of_the_time_of_a_loop_that_others_keep_busy() -> None:
+    """With a millisecond in each iteration, however long it was, an answer of a third of a second
+    took ten beside clients that asked for much."""
+    loop = SimLoop()
+    scheduler = WorkScheduler(loop, lambda: None, TurnMeter(loop.clock))
+
+    def grant_beside(others_ms: float) -> int:
+        async def ask() -> int:
+            for _ in range(3):
+                loop.call_soon(loop.clock.advance, int(others_ms * NS_PER_MS))
+                granted = await scheduler.grant(PIECE_UNITS)
+            return granted
+
+        return loop.run_until_complete(ask())
+
+    assert grant_beside(0) == SLICE_UNITS
+    assert grant_beside(3) == int(3 * NS_PER_MS * JOBS_SHARE / UNIT_NS) > SLICE_UNITS
+    assert grant_beside(50) == LONG_SLICE_UNITS
+
+    async def ask_behind_a_pause() -> int:
+        await asyncio.sleep(50)
+        return await scheduler.grant(PIECE_UNITS)
+
+    assert loop.run_until_complete(ask_behind_a_pause()) == SLICE_UNITS
+    loop.raise_failure()
+    loop.close()
+
+
+def test_a_walk_has_the_share_of_its_tenant_beside_very_many() -> None:
+    """Not that of one of a thousand."""
+    bench = Bench()
+    crowd_of(bench, JobClass.ADMIN, "acme")
+
+    async def ask() -> list[int]:
+        WORK_OWNER.set("globex")
+        return [await bench.scheduler.grant(PIECE_UNITS, JobClass.ADMIN) for _ in range(4)]
+
+    assert min(bench.loop.run_until_complete(ask())) >= SLICE_UNITS // 2
+    bench.loop.close()
 
 
 def test_a_walk_that_ended_meanwhile_takes_nothing() -> None:
