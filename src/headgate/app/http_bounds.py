@@ -385,6 +385,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
         def begin() -> int:
             if cycle.disconnected or self.transport.is_closing():
+                if self._requests:  # no answer begins the time of the end
+                    self._time_the_end()
                 return 0
             starts = starts_of(cycle.scope)
             watched = self._served.watched(app, self._turns.further(self._network), starts)
