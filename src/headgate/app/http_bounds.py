@@ -207,6 +207,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """The last part of a response is written, though perhaps not read."""
+        is_lost = not self._requests  # a request is served to its end
         if self._requests:
             self._requests -= 1
             if not self._requests:
@@ -216,7 +217,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._hold()
         super().on_response_complete()
         self._go_on()
-        if self._write_timer is None:
+        if self._write_timer is None and not is_lost:
             self._time_the_rest()
 
     def _time_the_rest(self) -> None:
@@ -384,6 +385,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
         def begin() -> int:
             if cycle.disconnected or self.transport.is_closing():
+                if self._requests:  # no answer begins the time of the end
+                    self._time_the_end()
                 return 0
             starts = starts_of(cycle.scope)
             watched = self._served.watched(app, self._turns.further(self._network), starts)

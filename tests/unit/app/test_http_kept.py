@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
 from headgate.app.http_bounds import BoundedHttpProtocol
 from headgate.app.web import KEEP_ALIVE_S
-from tests.unit.app.test_http_bounds import Wire, play
+from headgate.testing.clock import ManualClock
+from headgate.testing.loop import SimLoop
+from tests.unit.app.test_http_bounds import Wire, connect, play
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -68,3 +71,30 @@ def test_a_request_keeps_its_connection_while_it_is_served() -> None:
             assert not wire.closed
 
     play(story, answer_late)
+
+
+def test_an_answer_behind_the_end_keeps_no_connection() -> None:
+    """The time for an answer that is not read began, with which a connection that was lost stayed
+    for half a minute, and the head of each request behind, of which nothing was charged."""
+
+    async def answer_late(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.sleep(1)
+        await refuse(scope, receive, send)
+
+    loop = SimLoop(ManualClock())
+
+    async def story() -> None:
+        protocol, wire = connect(loop, answer_late)
+        lost = weakref.ref(protocol)
+        protocol.data_received(GET + GET)
+        await asyncio.sleep(0.5)
+        wire.abort()
+        protocol.connection_lost(ConnectionResetError())
+        del protocol
+        await asyncio.sleep(1)
+        assert lost() is None
+
+    try:
+        loop.run_until_complete(story())
+    finally:
+        loop.close()

@@ -15,6 +15,7 @@ from uvicorn.server import ServerState
 
 from headgate.app import http_bounds
 from headgate.app.http_bounds import HEAD_TIMEOUT_S, WRITE_TIMEOUT_S, BoundedHttpProtocol
+from headgate.app.http_turns import STARTS_MAX
 from headgate.app.tls import entry
 from headgate.app.web import KEEP_ALIVE_S
 from tests.trial_certificates import Trial
@@ -177,6 +178,22 @@ def test_an_end_that_waits_for_its_own_notice_has_a_time(sends_notice: bool) -> 
         assert wire.closed
         wire.unread_bytes = 24
         await asyncio.sleep(2 * WRITE_TIMEOUT_S + 1)
+        assert wire.aborted
+
+    play(story)
+
+
+def test_a_request_that_is_not_begun_because_its_connection_ends_keeps_no_place() -> None:
+    """It waited for its turn while the client sent its FIN over TLS. No answer followed, behind
+    which the time of the end would begin, and the request had stopped all other times."""
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        wire.is_encrypted = True
+        protocol._turns.start(lambda: STARTS_MAX)  # others use up the turn
+        protocol.data_received(b"GET / HTTP/1.1\r\n\r\n")
+        wire.closed, wire.unread_bytes = True, 24  # TLS ends, and tells the protocol nothing
+        await asyncio.sleep(WRITE_TIMEOUT_S + 1)
+        assert wire.written == b""
         assert wire.aborted
 
     play(story)
