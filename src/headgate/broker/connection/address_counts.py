@@ -106,14 +106,14 @@ class NetworkAmounts:
     def count(self, network: str, amount: int) -> None:
         """A network takes so much more, or less if it is negative."""
         self._by_network[network] += amount
-        self._by_wide[_owner_of(network)] += amount
+        self._by_wide[owner_network_of(network)] += amount
 
     def leaves_too_little(self, network: str, free: int) -> bool:
         """Whether a network takes as much as is ``free`` for others, or those of its /48
         :data:`WIDE_FREE` times as much."""
         if free <= self._by_network[network]:
             return True
-        return WIDE_FREE * free <= self._by_wide[_owner_of(network)]
+        return WIDE_FREE * free <= self._by_wide[owner_network_of(network)]
 
 
 def address_of(peername: object) -> str:
@@ -139,18 +139,19 @@ def wide_network_of(network: str) -> str:
     return _supernet(network, 24, 48)
 
 
+def _owner_at(address: str) -> str:
+    return owner_network_of(peer_network_of(address))
+
+
 def region_of(network: str) -> str:
     """The first 32 bits of an IPv6 network, the first 16 of an IPv4 one: a provider has all that
     follow, and few owners have. What is no network stays as it is."""
     return _supernet(network, 16, 32)
 
 
-def _owner_at(address: str) -> str:
-    return _owner_of(peer_network_of(address))
-
-
-def _owner_of(network: str) -> str:
-    """The wide network of an IPv6 one. Neighbours in a wide one of IPv4 have other owners."""
+def owner_network_of(network: str) -> str:
+    """What one owner has beside a network of :func:`peer_network_of`: the wide one of IPv6.
+    Neighbours in a wide one of IPv4 have other owners."""
     return wide_network_of(network) if "/" in network else network
 
 
