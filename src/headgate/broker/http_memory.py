@@ -21,6 +21,7 @@ from headgate.base.units import KIB, MIB
 from headgate.broker.connection.address_counts import (
     AddressCounts,
     CountBounds,
+    owner_network_of,
     peer_network_of,
 )
 from headgate.broker.process_room import ProcessRoom
@@ -79,10 +80,12 @@ class HttpMemory:
         self._requests_key = requests_key
         self._bytes_max = bytes_max
         self._requests_max = requests_max
-        self._by_holder: dict[HttpHolder, tuple[int, str]] = {}
-        """What each connection holds, and its network."""
+        self._by_holder: dict[HttpHolder, tuple[int, str, str]] = {}
+        """What each connection holds, its wide network and its network."""
         self._shares = OwnerShares()
         """What those of each network hold."""
+        self._wide_shares = OwnerShares()
+        """The same of wide networks: a machine may have thousands of /64."""
         self._answers: list[int] = []
         """Bytes of each answer that is being made."""
         self._answers_bytes = 0
@@ -140,8 +143,9 @@ class HttpMemory:
         before = self._forget(holder)
         if size_bytes:
             network = peer_network_of(address)
-            self._by_holder[holder] = size_bytes, network
-            self._shares.count(network, size_bytes)
+            wide = owner_network_of(network)
+            self._by_holder[holder] = size_bytes, wide, network
+            self._count(wide, network, size_bytes)
         self.held_bytes += size_bytes
         while size_bytes > before and self._connections_hold_too_much() and self._by_holder:
             self._end_largest()
@@ -149,10 +153,14 @@ class HttpMemory:
             self._admit_waiting()
 
     def _forget(self, holder: HttpHolder) -> int:
-        size_bytes, network = self._by_holder.pop(holder, (0, ""))
-        self._shares.count(network, -size_bytes)
+        size_bytes, wide, network = self._by_holder.pop(holder, (0, "", ""))
+        self._count(wide, network, -size_bytes)
         self.held_bytes -= size_bytes
         return size_bytes
+
+    def _count(self, wide: str, network: str, size_bytes: int) -> None:
+        self._wide_shares.count(wide, size_bytes)
+        self._shares.count(network, size_bytes)
 
     def _connections_hold_too_much(self) -> bool:
         bytes_max = self._bytes_max()
@@ -161,11 +169,15 @@ class HttpMemory:
 
     def _end_largest(self) -> None:
         # Many that hold little each end before the larger one of an address that holds less,
-        # however many addresses hold next to nothing.
-        makes_room = self._shares.makes_room
+        # however many addresses hold next to nothing. First wide networks, then those in them.
+        wides = {wide for _, wide, _ in self._by_holder.values()}
+        wides = {wide for wide in wides if self._wide_shares.makes_room(wide)}
+        narrow, holders = self._shares.makes_room, self._by_holder.items()
         found = {
-            each: held for each, (held, network) in self._by_holder.items() if makes_room(network)
-        }
+            each: held
+            for each, (held, wide, network) in holders
+            if wide in wides and narrow(network)
+        } or {each: held for each, (held, wide, _) in holders if wide in wides}
         largest = max(found, key=found.__getitem__)
         held_bytes = self._forget(largest)
         self.ended_count += 1

@@ -44,6 +44,25 @@ def test_many_small_connections_of_an_address_end_before_the_large_one_of_anothe
     assert large.reason.startswith("This connection holds 900 bytes")
 
 
+def test_many_networks_of_one_machine_end_before_the_large_connection_of_another() -> None:
+    """A machine may have each /64 of a /48. Unread answers of 1 MB, each from a network of its own,
+    cut off every second answer of 2 MB of another machine."""
+    memory, crowd, large = memory_of(), [Connection() for _ in range(10)], Connection()
+    memory.hold(large, 300, "/2001:db8:2:1::1:5000")
+    for number, each in enumerate(crowd):
+        memory.hold(each, 80, f"/2001:db8:1:{number}::1:5000")
+    assert large.reason == ""
+    assert sum(bool(each.reason) for each in crowd) == 2
+    neighbour = Connection()
+    memory.hold(neighbour, 60, "/2001:db8:1:a::1:5000")
+    memory.hold(crowd[-1], 190, "/2001:db8:1:9::1:5000")
+    assert (neighbour.reason, large.reason) == ("", "")
+    assert crowd[-1].reason, "a network that holds more than others of its wide one"
+    for each in (large, neighbour, *crowd):
+        memory.hold(each, 0, "/2001:db8:1:1::1:5000")
+    assert memory.held_bytes == 0
+
+
 def test_an_address_that_holds_more_than_many_tiny_ones_pays_for_no_crowd_of_another() -> None:
     """Above the average stood each address with more than a head, beside thirty with one byte."""
     memory, crowd, large = memory_of(), [Connection() for _ in range(10)], Connection()

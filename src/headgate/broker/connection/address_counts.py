@@ -70,14 +70,14 @@ class AddressCounts:
         self.total += 1
         self._by_host[self._name(address)] += 1
         if self._leaves_room:
-            self._by_wide[_wide_of(address)] += 1
+            self._by_wide[_owner_at(address)] += 1
 
     def remove(self, address: str) -> None:
         """One has ended, or is of this kind no more."""
         self.total -= 1
         self._by_host[self._name(address)] -= 1
         if self._leaves_room:
-            self._by_wide[_wide_of(address)] -= 1
+            self._by_wide[_owner_at(address)] -= 1
 
     def exceeded(self, address: str, bounds: CountBounds) -> str:
         """Which bound one more connection from ``address`` would exceed, in words; empty if
@@ -89,9 +89,31 @@ class AddressCounts:
         free = bounds.total - self.total
         if self._leaves_room and free <= self.of(address):
             return f"{bounds.total:,} in all, and from one address as many as are free for others"
-        if self._leaves_room and WIDE_FREE * free <= self._by_wide[_wide_of(address)]:
+        if self._leaves_room and WIDE_FREE * free <= self._by_wide[_owner_at(address)]:
             return f"{bounds.total:,} in all, and from one network a part of them"
         return ""
+
+
+class NetworkAmounts:
+    """What each network of :func:`peer_network_of` takes of something that all share; any unit."""
+
+    __slots__ = ("_by_network", "_by_wide")
+
+    def __init__(self) -> None:
+        self._by_network: SparseCounter[str] = SparseCounter()
+        self._by_wide: SparseCounter[str] = SparseCounter()
+
+    def count(self, network: str, amount: int) -> None:
+        """A network takes so much more, or less if it is negative."""
+        self._by_network[network] += amount
+        self._by_wide[owner_network_of(network)] += amount
+
+    def leaves_too_little(self, network: str, free: int) -> bool:
+        """Whether a network takes as much as is ``free`` for others, or those of its /48
+        :data:`WIDE_FREE` times as much."""
+        if free <= self._by_network[network]:
+            return True
+        return WIDE_FREE * free <= self._by_wide[owner_network_of(network)]
 
 
 def address_of(peername: object) -> str:
@@ -117,15 +139,19 @@ def wide_network_of(network: str) -> str:
     return _supernet(network, 24, 48)
 
 
+def _owner_at(address: str) -> str:
+    return owner_network_of(peer_network_of(address))
+
+
 def region_of(network: str) -> str:
     """The first 32 bits of an IPv6 network, the first 16 of an IPv4 one: a provider has all that
     follow, and few owners have. What is no network stays as it is."""
     return _supernet(network, 16, 32)
 
 
-def _wide_of(address: str) -> str:
-    """The wide network of an IPv6 address. Neighbours in an IPv4 one have other owners."""
-    network = peer_network_of(address)
+def owner_network_of(network: str) -> str:
+    """What one owner has beside a network of :func:`peer_network_of`: the wide one of IPv6.
+    Neighbours in a wide one of IPv4 have other owners."""
     return wide_network_of(network) if "/" in network else network
 
 

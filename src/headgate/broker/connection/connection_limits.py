@@ -9,10 +9,10 @@ from typing import Final
 
 from headgate.base.bounded_lines import BoundedLines, RoleLines
 from headgate.base.owner_shares import OwnerShares
-from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import INT32_MAX, NS_PER_S
 from headgate.broker.connection.address_counts import (
     AddressCounts,
+    NetworkAmounts,
     peer_network_of,
     unauthenticated_bounds,
 )
@@ -21,6 +21,10 @@ from headgate.policy.settings import Settings
 from headgate.storage.repeated_failures import QUIET_NS
 
 logger = logging.getLogger("headgate.connection")
+
+LAST_PART: Final = 8
+"""The last of so many parts of the memory for connections is for networks that leave as much to
+others: idle connections of one network, whose clients have authenticated, do not fill it."""
 
 _REFUSED: Final = "Reached the maximum number of connections"
 
@@ -55,9 +59,10 @@ class ConnectionLimits:
         self._all = AddressCounts()
         self._by_network = OwnerShares()
         """The same in :data:`CONNECTION_BYTES`."""
-        self._unauthenticated = AddressCounts(by_network=True)
-        self._memory_of_strangers: SparseCounter[str] = SparseCounter()
-        """What those of each network take, in :data:`CONNECTION_BYTES`."""
+        self._memory = NetworkAmounts()
+        """The same, also of wide networks."""
+        self._unauthenticated = AddressCounts(by_network=True, leaves_room=True)
+        self._memory_of_strangers = NetworkAmounts()
         self._unauthenticated_max = unauthenticated_bounds(None)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have not authenticated."""
@@ -88,8 +93,8 @@ class ConnectionLimits:
             limit = f"{self._memory_max()} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
         if self._takes_what_is_left(peer_network_of(address)):
-            limit = "from one address as many may wait for their CONNECT as fit into the memory"
-            return self._refused(_REFUSED, f"{limit} that is left for others", address)
+            limit = "those of its network take as much of the memory of clients as they leave"
+            return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
         if 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
             text = f"{_REFUSED} on address{address}"
             limit = f"brokerMaxConnectionsPerIp={settings.brokerMaxConnectionsPerIp}"
@@ -105,7 +110,8 @@ class ConnectionLimits:
         ones."""
         network = peer_network_of(address)
         self._by_network.count(network, memory_units)
-        self._memory_of_strangers[network] += memory_units
+        self._memory.count(network, memory_units)
+        self._memory_of_strangers.count(network, memory_units)
         self._all.add(address)
         self._unauthenticated.add(address)
 
@@ -113,22 +119,26 @@ class ConnectionLimits:
         """The CONNECT of a connection from ``address`` has succeeded, with what :meth:`added` was
         told."""
         self._unauthenticated.remove(address)
-        self._memory_of_strangers[peer_network_of(address)] -= memory_units
+        self._memory_of_strangers.count(peer_network_of(address), -memory_units)
 
     def removed(self, address: str, memory_units: int = 1, *, is_authenticated: bool) -> None:
         """A connection from ``address`` has ended, with what :meth:`added` was told."""
         network = peer_network_of(address)
         self._by_network.count(network, -memory_units)
+        self._memory.count(network, -memory_units)
         self._all.remove(address)
         if not is_authenticated:
             self._unauthenticated.remove(address)
-            self._memory_of_strangers[network] -= memory_units
+            self._memory_of_strangers.count(network, -memory_units)
 
     def _takes_what_is_left(self, network: str) -> bool:
         """Whether connections of a network that have not authenticated take as much memory as is
-        free for others: one network gets half, a second one half of the rest, and so on."""
-        left = self._memory_max_of_few() - self._by_network.total
-        return 0 < left <= self._memory_of_strangers[network]
+        free for others: one network gets half, a second one half of the rest, and so on. In the
+        last part all connections count."""
+        places = self._memory_max_of_few()
+        left = places - self._by_network.total
+        takings = self._memory if left * LAST_PART <= places else self._memory_of_strangers
+        return left > 0 and takings.leaves_too_little(network, left)
 
     def log_if_due(self) -> None:
         """Log when refusals have ended. Call about once a second."""

@@ -102,26 +102,27 @@ async def test_the_address_is_named(world: World) -> None:
 
 
 def test_strangers_have_bounds_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
-    """They may take half of the descriptors for clients from one address."""
+    """They may take three quarters of the descriptors for clients, from one address as many as
+    they leave to others."""
     limits = ConnectionLimits(Settings(), Clock())
     limits.set_descriptors(8)
-    for port in range(4):
-        assert limits.refusal(f"/a:{port}") == ""
-        limits.added(f"/a:{port}")
-    assert limits.refusal("/a:4") == REFUSED
+    for address, places in (("a", 3), ("b", 2), ("c", 1)):
+        for port in range(places):
+            assert limits.refusal(f"/{address}:{port}") == ""
+            limits.added(f"/{address}:{port}")
+        assert limits.refusal(f"/{address}:{places}") == REFUSED
     assert caplog.messages == [
-        "a connection from /a:4 is refused: 4 from one address may wait for their CONNECT"
+        "a connection from /a:3 is refused: 6 in all, and from one address as many as are free for"
+        " others may wait for their CONNECT"
     ]
-    for port in range(2):
-        assert limits.refusal(f"/b:{port}") == ""
-        limits.added(f"/b:{port}")
-    assert limits.refusal("/c:1") == REFUSED, "three quarters in all"
+    assert limits.refusal("/d:1") == REFUSED, "three quarters in all"
     limits.authenticated("/a:0")
-    assert limits.refusal("/a:4") == limits.refusal("/c:1") == ""
-    limits.added("/a:4")
-    limits.removed("/a:1", is_authenticated=False)
+    assert limits.refusal("/d:1") == ""
+    limits.removed("/b:0", is_authenticated=False)
+    limits.removed("/b:1", is_authenticated=False)
+    assert limits.refusal("/a:3") == ""
     limits.removed("/a:0", is_authenticated=True)
-    assert limits.refusal("/a:5") == ""
+    assert limits.refusal("/a:3") == ""
 
 
 @played()
@@ -165,6 +166,43 @@ def test_strangers_of_one_address_leave_as_much_memory_to_others() -> None:
     for port in range(2, 25):
         limits.authenticated(f"/a:{port}", TLS_UNITS)
     assert limits.refusal("/a:99") == "", "who has authenticated is no stranger"
+
+
+def test_strangers_of_one_48_leave_a_part_of_the_memory_to_others() -> None:
+    """1,000 silent connections in a second from 2,000 networks of one machine kept every place of
+    4,096: of the new ones of others 39 of 66 were refused."""
+    limits = ConnectionLimits(
+        Settings(), Clock(), memory_max=lambda: 1_600, memory_max_of_few=lambda: 1_600
+    )
+    for number in range(400):
+        if not limits.refusal(f"/2001:db8:1:{number:x}::1:5000"):
+            limits.added(f"/2001:db8:1:{number:x}::1:5000", TLS_UNITS)
+    assert limits.refusal("/2001:db8:1:ffff::1:5000") == REFUSED
+    for number in range(50):
+        assert limits.refusal(f"/2001:db8:2::1:{number}") == ""
+        limits.added(f"/2001:db8:2::1:{number}", TLS_UNITS)
+    assert limits.refusal("/10.0.0.1:5000") == ""
+
+
+@pytest.mark.parametrize("networks", [1, 500])
+def test_idle_connections_of_one_machine_do_not_take_the_last_places(networks: int) -> None:
+    """One role with 4,096 idle connections, which had authenticated, kept all others out, for as
+    long as it answered a PING now and then."""
+    limits = ConnectionLimits(
+        Settings(), Clock(), memory_max=lambda: 1_600, memory_max_of_few=lambda: 1_600
+    )
+    for number in range(400):
+        address = f"/2001:db8:1:{number % networks:x}::1:{number}"
+        if not limits.refusal(address):
+            limits.added(address, TLS_UNITS)
+            limits.authenticated(address, TLS_UNITS)
+    assert limits.refusal("/2001:db8:1:0::1:5000") == REFUSED
+    for number in range(20):
+        assert limits.refusal(f"/10.0.0.1:{number}") == "", number
+        limits.added(f"/10.0.0.1:{number}", TLS_UNITS)
+        limits.authenticated(f"/10.0.0.1:{number}", TLS_UNITS)
+    assert limits.refusal("/10.0.0.2:5000") == ""
+    limits.removed("/2001:db8:1:0::1:0", TLS_UNITS, is_authenticated=True)
 
 
 def test_strangers_whose_address_is_unknown_leave_as_much_to_others() -> None:
