@@ -130,9 +130,9 @@ CREDENTIALS_CHECKED: Final = _step(
     "credentials checked", 16, "a CONNECT or AUTH_RESPONSE whose token is checked", _COMMANDS
 )
 """Beside the command itself. ES256 takes about this, HS256 half of it."""
-PATTERN_REFUSED: Final = 240
-"""A pattern of topics that the broker refuses: RE2 may work on one of 50 characters for a
-millisecond before it finds it too large."""
+PATTERN_COMPILED: Final = 480
+"""A pattern of topics that a client brings, also one that is refused: RE2 may work on one of 50
+characters for two milliseconds."""
 HOLDERS_PER_UNIT: Final = 32
 """Consumers that add 1 unit to an ACK, if they are searched for an entry that the acknowledging
 consumer does not hold."""

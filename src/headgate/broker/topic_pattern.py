@@ -24,6 +24,10 @@ MEMORY_BYTES_MAX: Final = 128 * KIB
 """What RE2 may take for one pattern: its program, and the states that it builds while it matches.
 """
 
+TRIAL_BYTES_MAX: Final = 32 * KIB
+"""What RE2 may take to find out whether a pattern is too complex: programs that are allowed take 20
+KiB. With the memory above RE2 makes 8,000 instructions of fifty characters, and needs 7 ms."""
+
 PROGRAM_STEPS_MAX: Final = 1_000
 """Most instructions of a pattern. Beyond its memory RE2 follows many of them for each character: a
 name of 500 characters then takes 0.2 ms."""
@@ -57,23 +61,20 @@ class TopicPattern:
         Raises:
             PatternError: RE2 cannot match it, or it is too complex.
         """
-        options = re2.Options()
-        options.max_mem = MEMORY_BYTES_MAX
-        options.log_errors = False
-        options.never_capture = True
+        expression = without_domain(text)
         try:
-            self._expression = re2.compile(without_domain(text), options)
+            size = _compiled(expression, TRIAL_BYTES_MAX).programsize
         except re2.error as error:
             why = error.args[0] if error.args else ""
             shown = why.decode(errors="replace") if isinstance(why, bytes) else str(why)
             raise PatternError(
                 f"{text[:80]!r} is no pattern of RE2's syntax: {shown[:120]!r}"
             ) from error
-        size = self._expression.programsize
         if size > PROGRAM_STEPS_MAX:
             raise PatternError(
                 f"{text[:80]!r} compiles to {size} instructions: {PROGRAM_STEPS_MAX} are allowed"
             )
+        self._expression = _compiled(expression, MEMORY_BYTES_MAX)
         small = JOB_STEP_UNITS_MAX * NAMES_PER_UNIT
         self.names_per_step = max(small * SMALL_PROGRAM_STEPS // max(size, SMALL_PROGRAM_STEPS), 1)
         """Names that may be matched without a pause, which takes JOB_STEP_UNITS_MAX units."""
@@ -81,6 +82,14 @@ class TopicPattern:
     def matches(self, topic: str) -> bool:
         """Whether it matches a topic's full name."""
         return self._expression.fullmatch(base_of(topic)) is not None
+
+
+def _compiled(expression: str, bytes_max: int) -> re2._Regexp[str]:
+    options = re2.Options()
+    options.max_mem = bytes_max
+    options.log_errors = False
+    options.never_capture = True
+    return re2.compile(expression, options)
 
 
 def without_domain(pattern: str) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName
-from headgate.base.work_units import PATTERN_REFUSED, TURN_UNITS
+from headgate.base.work_units import PATTERN_COMPILED, TURN_UNITS
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.bounds import check_watchers
 from headgate.broker.connection.client_connection import ClientConnection
@@ -83,8 +83,8 @@ class TopicListCommands:
                 topics_hash=TopicsHash().text,
             )
             connection.write(frame)
-            if pattern is None and request.HasField("topics_pattern"):
-                connection.run_in_slices(iter((PATTERN_REFUSED,)))
+            if request.HasField("topics_pattern"):
+                connection.run_in_slices(iter((PATTERN_COMPILED,)))
         else:
             connection.run_in_slices(self._list_topics(connection, command, namespace, pattern))
 
@@ -171,18 +171,21 @@ class TopicListCommands:
                 raise TopicFencedError("Topic list watcher is already present on the connection")
             check_watchers(connection)
             pattern = request.topics_pattern
-            size_bytes = request.ByteSize() + self._watchers.new_pattern_bytes(namespace, pattern)
+            new_bytes = self._watchers.new_pattern_bytes(namespace, pattern)
+            size_bytes = request.ByteSize() + new_bytes
             self._memory.admit(connection.identity, size_bytes, connection.objects_count)
             watcher = self._watchers.open(connection, command, namespace, pattern)
         except PatternError as error:
             refusal = NotAllowedError(f"Unable to create topic list watcher: {error}")
             connection.refuse(command, refusal)
-            connection.run_in_slices(iter((PATTERN_REFUSED,)))
+            connection.run_in_slices(iter((PATTERN_COMPILED,)))
         except HeadgateError as error:
             connection.refuse(command, error)
         else:
             connection.watchers[request.watcher_id] = watcher
             watcher.charge()
+            if new_bytes:
+                connection.run_in_slices(iter((PATTERN_COMPILED,)))
 
     def _check_pattern(self, text: str) -> None:
         settings = self._settings

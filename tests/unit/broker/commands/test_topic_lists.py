@@ -10,7 +10,7 @@ import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.base.units import MIB
-from headgate.base.work_units import PATTERN_REFUSED
+from headgate.base.work_units import PATTERN_COMPILED
 from headgate.broker.commands.topic_lists import SLICE_NAMES
 from headgate.broker.connection.bounds import WATCHERS_MAX
 from headgate.broker.connection.connection import Connection
@@ -316,7 +316,22 @@ async def test_a_pattern_that_is_refused_counts_as_the_work_that_it_is(world: Wo
                 )
             )
             assert answer.getTopicsOfNamespaceResponse.filtered is (pattern != too_large)
-    assert units == [[PATTERN_REFUSED], [PATTERN_REFUSED]]
+    assert units == [[PATTERN_COMPILED]] * 3
+
+
+@played()
+async def test_a_new_pattern_counts_as_the_work_that_it_is(world: World) -> None:
+    """Patterns that are allowed cost RE2 as much: 32 of them were carried out in one turn."""
+    client, units = await world.connect(), list[list[int]]()
+
+    def noted(_: Connection, steps: Iterator[int]) -> None:
+        units.append(list(steps))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "run_in_slices", noted)
+        for watcher_id in (1, 2):  # the second one shares the program of the first
+            await watched(client, watcher_id, "(?i)\\p{Lu}")
+    assert units == [[PATTERN_COMPILED]]
 
 
 @played()
