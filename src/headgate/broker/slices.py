@@ -79,8 +79,18 @@ class AdminTurns:
         _CREDIT.set(_Credit(work.slice_number, granted - units))
 
     async def grant(self, units: int, /) -> int:
-        """As :meth:`Turns.grant`."""
-        return await self._broker.work.grant(units, JobClass.ADMIN)
+        """As :meth:`Turns.grant`. What is not used may go to :func:`_keep`."""
+        await self.give_way(units)
+        credit = _CREDIT.get()
+        more, credit.units = credit.units, 0  # type: ignore[union-attr]  # give_way has set it
+        return units + more
+
+
+def _keep(units: int) -> None:
+    """What a walk was granted and does not use is for what its task does next."""
+    credit = _CREDIT.get()
+    if credit is not None:
+        credit.units += units
 
 
 class Pace:
@@ -157,13 +167,16 @@ def _slices(engine: Engine) -> Iterator[list[Topic]]:
 
 async def in_slices(turns: Turns, work: Sliced[T]) -> T:
     """Run ``work`` in slices and return its result. What one slice finds may be gone later."""
-    left = SLICE_YIELDS
+    left, was_granted = SLICE_YIELDS, False
     while True:
         left -= 1
         try:
             next(work)
         except StopIteration as end:
+            if was_granted:
+                _keep(left * PIECE_UNITS // SLICE_YIELDS)
             result: T = end.value
             return result
         if left == 0:
             left = await turns.grant(PIECE_UNITS) * SLICE_YIELDS // PIECE_UNITS
+            was_granted = True

@@ -150,6 +150,24 @@ def test_a_walk_in_small_pieces_uses_all_that_a_slice_grants() -> None:
     assert max(together) >= 76  # two share what one would have
 
 
+def test_short_works_behind_each_other_use_what_a_slice_grants() -> None:
+    """As the statistics of many partitions."""
+    world = World(1)
+
+    async def story() -> int:
+        await world.start()
+        broker = world.broker
+        assert broker is not None
+        turns, before = AdminTurns(broker), broker.work.slice_number
+        for _ in range(100):
+            await turns.give_way(PIECE_UNITS)  # for its first piece
+            assert await in_slices(turns, counting(2 * SLICE_YIELDS)) == 2 * SLICE_YIELDS
+        return broker.work.slice_number - before
+
+    with world:
+        assert world.run(story()) <= 70  # 200 before
+
+
 def test_what_a_slice_granted_is_for_its_iteration_alone() -> None:
     world = World(1)
 
