@@ -41,7 +41,7 @@ UNIT_NS: Final = 4_000
 SLICE_UNITS: Final = 256
 """The jobs of the scheduler in one iteration of the loop, all together: about a millisecond."""
 
-LONG_SLICE_UNITS: Final = 2 * SLICE_UNITS
+LONG_SLICE_UNITS: Final = 4 * SLICE_UNITS
 JOBS_SHARE: Final = 1 / 2
 """If the other work of an iteration takes long, jobs have this share of its time, up to that bound.
 With a millisecond in each iteration, clients that keep the loop busy made an answer that takes a
