@@ -156,7 +156,8 @@ def test_a_crowd_stays_within_the_bound(
     is_soak = clients != CLIENTS
     if load is Load.PING and not is_soak:
         clients = PINGING
-    bound = clients * 3 // 2 * CONNECTION_BYTES // MIB
+    # Beside the part for other things, and the one that is left to other addresses.
+    bound = -(-clients * 7 // 4 * CONNECTION_BYTES // MIB)
     if load is Load.DESCRIBE:
         bound = clients * 16 * KIB // MIB
     broker = make_broker(words=["--set", f"headgateClientMemoryMB={bound}"])
