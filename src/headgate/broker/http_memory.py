@@ -15,12 +15,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from headgate.base.owner_shares import OwnerShares
 from headgate.base.sparse_counter import SparseCounter
 from headgate.base.units import KIB, MIB
 from headgate.broker.connection.address_counts import (
     AddressCounts,
     CountBounds,
+    NetworkShares,
     owner_network_of,
     peer_network_of,
 )
@@ -82,10 +82,9 @@ class HttpMemory:
         self._requests_max = requests_max
         self._by_holder: dict[HttpHolder, tuple[int, str, str]] = {}
         """What each connection holds, its wide network and its network."""
-        self._shares = OwnerShares()
-        """What those of each network hold."""
-        self._wide_shares = OwnerShares()
-        """The same of wide networks: a machine may have thousands of /64."""
+        self._shares = NetworkShares()
+        """What those of each network hold, and of wide ones: a machine may have thousands of /64.
+        """
         self._answers: list[int] = []
         """Bytes of each answer that is being made."""
         self._answers_bytes = 0
@@ -145,7 +144,7 @@ class HttpMemory:
             network = peer_network_of(address)
             wide = owner_network_of(network)
             self._by_holder[holder] = size_bytes, wide, network
-            self._count(wide, network, size_bytes)
+            self._shares.count(network, size_bytes)
         self.held_bytes += size_bytes
         while size_bytes > before and self._connections_hold_too_much() and self._by_holder:
             self._end_largest()
@@ -153,14 +152,10 @@ class HttpMemory:
             self._admit_waiting()
 
     def _forget(self, holder: HttpHolder) -> int:
-        size_bytes, wide, network = self._by_holder.pop(holder, (0, "", ""))
-        self._count(wide, network, -size_bytes)
+        size_bytes, _, network = self._by_holder.pop(holder, (0, "", ""))
+        self._shares.count(network, -size_bytes)
         self.held_bytes -= size_bytes
         return size_bytes
-
-    def _count(self, wide: str, network: str, size_bytes: int) -> None:
-        self._wide_shares.count(wide, size_bytes)
-        self._shares.count(network, size_bytes)
 
     def _connections_hold_too_much(self) -> bool:
         bytes_max = self._bytes_max()
@@ -171,8 +166,8 @@ class HttpMemory:
         # Many that hold little each end before the larger one of an address that holds less,
         # however many addresses hold next to nothing. First wide networks, then those in them.
         wides = {wide for _, wide, _ in self._by_holder.values()}
-        wides = {wide for wide in wides if self._wide_shares.makes_room(wide)}
-        narrow, holders = self._shares.makes_room, self._by_holder.items()
+        wides = {wide for wide in wides if self._shares.by_wide.makes_room(wide)}
+        narrow, holders = self._shares.by_network.makes_room, self._by_holder.items()
         found = {
             each: held
             for each, (held, wide, network) in holders

@@ -6,6 +6,7 @@ from functools import lru_cache
 from ipaddress import ip_network
 from typing import Final, NamedTuple
 
+from headgate.base.owner_shares import OwnerShares
 from headgate.base.sparse_counter import SparseCounter
 from headgate.security.failed_attempts import network_of
 
@@ -94,26 +95,27 @@ class AddressCounts:
         return ""
 
 
-class NetworkAmounts:
-    """What each network of :func:`peer_network_of` takes of something that all share; any unit."""
+class NetworkShares:
+    """What each network of :func:`peer_network_of` takes of something that all share, and the wide
+    ones of :func:`owner_network_of`; any unit."""
 
-    __slots__ = ("_by_network", "_by_wide")
+    __slots__ = ("by_network", "by_wide")
 
     def __init__(self) -> None:
-        self._by_network: SparseCounter[str] = SparseCounter()
-        self._by_wide: SparseCounter[str] = SparseCounter()
+        self.by_network = OwnerShares()
+        self.by_wide = OwnerShares()
 
     def count(self, network: str, amount: int) -> None:
         """A network takes so much more, or less if it is negative."""
-        self._by_network[network] += amount
-        self._by_wide[owner_network_of(network)] += amount
+        self.by_network.count(network, amount)
+        self.by_wide.count(owner_network_of(network), amount)
 
     def leaves_too_little(self, network: str, free: int) -> bool:
         """Whether a network takes as much as is ``free`` for others, or those of its /48
         :data:`WIDE_FREE` times as much."""
-        if free <= self._by_network[network]:
+        if free <= self.by_network.of(network):
             return True
-        return WIDE_FREE * free <= self._by_wide[owner_network_of(network)]
+        return WIDE_FREE * free <= self.by_wide.of(owner_network_of(network))
 
 
 def address_of(peername: object) -> str:

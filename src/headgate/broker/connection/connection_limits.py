@@ -8,11 +8,10 @@ from collections.abc import Callable
 from typing import Final
 
 from headgate.base.bounded_lines import BoundedLines, RoleLines
-from headgate.base.owner_shares import OwnerShares
 from headgate.base.units import INT32_MAX, NS_PER_S
 from headgate.broker.connection.address_counts import (
     AddressCounts,
-    NetworkAmounts,
+    NetworkShares,
     peer_network_of,
     unauthenticated_bounds,
 )
@@ -57,12 +56,10 @@ class ConnectionLimits:
         self._settings = settings
         self._now_ns = now_ns
         self._all = AddressCounts()
-        self._by_network = OwnerShares()
+        self._memory = NetworkShares()
         """The same in :data:`CONNECTION_BYTES`."""
-        self._memory = NetworkAmounts()
-        """The same, also of wide networks."""
         self._unauthenticated = AddressCounts(by_network=True, leaves_room=True)
-        self._memory_of_strangers = NetworkAmounts()
+        self._memory_of_strangers = NetworkShares()
         self._unauthenticated_max = unauthenticated_bounds(None)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have not authenticated."""
@@ -86,9 +83,9 @@ class ConnectionLimits:
         if 0 < settings.brokerMaxConnections <= self._all.total:
             limit = f"brokerMaxConnections={settings.brokerMaxConnections}"
             return self._refused(_REFUSED, limit, address)
-        if self._memory_max() <= self._by_network.total and (
-            self._memory_max_of_few() <= self._by_network.total
-            or self._by_network.makes_room(peer_network_of(address))
+        taken = self._memory.by_network
+        if self._memory_max() <= taken.total and (
+            self._memory_max_of_few() <= taken.total or taken.makes_room(peer_network_of(address))
         ):
             limit = f"{self._memory_max()} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
@@ -109,7 +106,6 @@ class ConnectionLimits:
         """A connection from ``address`` was accepted, which takes the memory of so many plain
         ones."""
         network = peer_network_of(address)
-        self._by_network.count(network, memory_units)
         self._memory.count(network, memory_units)
         self._memory_of_strangers.count(network, memory_units)
         self._all.add(address)
@@ -124,7 +120,6 @@ class ConnectionLimits:
     def removed(self, address: str, memory_units: int = 1, *, is_authenticated: bool) -> None:
         """A connection from ``address`` has ended, with what :meth:`added` was told."""
         network = peer_network_of(address)
-        self._by_network.count(network, -memory_units)
         self._memory.count(network, -memory_units)
         self._all.remove(address)
         if not is_authenticated:
@@ -136,7 +131,7 @@ class ConnectionLimits:
         free for others: one network gets half, a second one half of the rest, and so on. In the
         last part all connections count."""
         places = self._memory_max_of_few()
-        left = places - self._by_network.total
+        left = places - self._memory.by_network.total
         takings = self._memory if left * LAST_PART <= places else self._memory_of_strangers
         return left > 0 and takings.leaves_too_little(network, left)
 
