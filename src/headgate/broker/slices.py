@@ -71,19 +71,23 @@ class AdminTurns:
 
     async def give_way(self, units: int, /) -> None:
         """As :meth:`Turns.give_way`."""
-        work, credit = self._broker.work, _CREDIT.get()
-        if credit and credit.slice_number == work.slice_number and credit.units >= units:
-            credit.units -= units
-            return
-        granted = await work.grant(units, JobClass.ADMIN)
-        _CREDIT.set(_Credit(work.slice_number, granted - units))
+        await self._credit_less(units)
 
     async def grant(self, units: int, /) -> int:
         """As :meth:`Turns.grant`. What is not used may go to :func:`_keep`."""
-        await self.give_way(units)
-        credit = _CREDIT.get()
-        more, credit.units = credit.units, 0  # type: ignore[union-attr]  # give_way has set it
+        credit = await self._credit_less(units)
+        more, credit.units = credit.units, 0
         return units + more
+
+    async def _credit_less(self, units: int) -> _Credit:
+        """The credit of the present task, a new one if need be, without ``units``."""
+        work, credit = self._broker.work, _CREDIT.get()
+        if credit is None or credit.slice_number != work.slice_number or credit.units < units:
+            granted = await work.grant(units, JobClass.ADMIN)
+            credit = _Credit(work.slice_number, granted)
+            _CREDIT.set(credit)
+        credit.units -= units
+        return credit
 
 
 def _keep(units: int) -> None:
