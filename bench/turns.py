@@ -40,7 +40,7 @@ from headgate.wire.messages import BaseCommand, MessageMetadata
 
 T = TypeVar("T")
 
-UNIT_US = 4.0
+UNIT_US = work_units.UNIT_NS / NS_PER_US
 TIMES_MAX = 2.0
 ROUNDS = 7
 COUNT = 400

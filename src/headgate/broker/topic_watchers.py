@@ -19,9 +19,9 @@ from typing import Final, Protocol
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import PERSISTENT, NamespaceName
-from headgate.base.units import KIB
+from headgate.base.units import KIB, NS_PER_S
 from headgate.base.work_owner import NO_TENANT
-from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX
+from headgate.base.work_units import COLD, JOB_STEP_UNITS_MAX, UNIT_NS
 from headgate.broker.authorization import Authorizer
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.client_connection import ClientConnection
@@ -67,7 +67,6 @@ RETRY_S: Final = 1.0
 MIN_REST_S: Final = 0.002
 """Timers may fire a little early."""
 
-UNIT_S: Final = 4e-6
 REST_FACTOR: Final = 10
 """The views of a namespace rest so many times as long as they worked."""
 VIEWS_REST_S_MAX: Final = 10.0
@@ -225,7 +224,7 @@ class TopicWatchers:
             yield 1
             yield from self._bring_some_up_to_date(watched)
             if not watched.left:
-                rest_s = min(REST_FACTOR * UNIT_S * watched.used, VIEWS_REST_S_MAX)
+                rest_s = min(REST_FACTOR * UNIT_NS * watched.used / NS_PER_S, VIEWS_REST_S_MAX)
                 watched.rests_until_s, watched.used = self._loop.time() + rest_s, 0
                 watched.forget_changes()
             # What came meanwhile knew nothing of its rest.
